@@ -7,6 +7,7 @@ operator or ``subscribe``.
 ``from reactive_aio import *`` leaves out `range` and `zip`, which would hide the builtins.
 """
 
+from ._core.losses import Losses, losses
 from ._core.serial_executor import SerialExecutor
 from ._operators.choose import race
 from ._operators.combine import concat, merge, zip as zip
@@ -57,6 +58,7 @@ __all__ = (
     "Flow",
     "GroupedFlow",
     "LatestProcessor",
+    "Losses",
     "MulticastProcessor",
     "Processor",
     "ProcessorStats",
@@ -85,6 +87,7 @@ __all__ = (
     "generate",
     "interval",
     "just",
+    "losses",
     "merge",
     "never",
     "race",

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from ._core.arguments import (
     Duration,
+    counting_drop_handler,
     drop_handler,
     explain_await,
     is_coroutine_function,
@@ -49,6 +50,7 @@ from ._core.compiler.inline import AppliedStage, InlineStage, describe
 from ._core.demand import UNBOUNDED, Demand, require_demand
 from ._core.flow_subscription import FlowSubscription
 from ._core.loop import LoopHandle, report, running_handle
+from ._core.losses import DropCounter, count_dropped
 from ._core.queues.batch_timer import BatchTimer, TimerAction
 from ._core.queues.bounded_queue import (
     BoundedQueue,
@@ -85,6 +87,7 @@ __all__ = (
     "Coordinator",
     "Demand",
     "Downstream",
+    "DropCounter",
     "Duration",
     "Flattening",
     "FlowSubscription",
@@ -107,6 +110,8 @@ __all__ = (
     "WorkerPool",
     "add_bounded_note",
     "combine_errors",
+    "count_dropped",
+    "counting_drop_handler",
     "describe",
     "drop_handler",
     "explain_await",

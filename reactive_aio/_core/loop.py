@@ -34,6 +34,7 @@ from typing import Any, Final, TypeVar
 from weakref import ReferenceType, ref
 
 from ..errors import NoRunningLoop, WrongLoop
+from .losses import count_dropped_error
 
 __all__ = (
     "QUEUE_SHUT_DOWN",
@@ -244,6 +245,7 @@ class LoopHandle:
     # -- reporting ------------------------------------------------------------------------------
     def report(self, message: str, error: BaseException, **details: object) -> None:
         """Call the loop's exception handler, for an error that no subscriber can receive (2.13)."""
+        count_dropped_error()
         self.event_loop.call_exception_handler({"message": message, "exception": error, **details})
 
 
@@ -265,6 +267,7 @@ def report(message: str, error: BaseException) -> None:
     loop = asyncio._get_running_loop()
     if loop is None:
         raise error
+    count_dropped_error()
     loop.call_exception_handler({"message": message, "exception": error})
 
 

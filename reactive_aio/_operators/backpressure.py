@@ -12,6 +12,7 @@ from ..stage import (
     UNBOUNDED,
     BoundedQueue,
     Coordinator,
+    DropCounter,
     ForwardingCoordinator,
     InnerSubscriber,
     OutputBuffer,
@@ -258,12 +259,17 @@ def _backpressured(
     name: str,
     window: int = 0,
 ) -> "Flow[T]":
-    handler = drop_handler(name.partition("(")[0], on_drop)
+    operator = name.partition("(")[0]
+    handler = drop_handler(operator, on_drop)
     if overflow == "latest":
         capacity = window = 1
     return from_push(
         lambda downstream: _Backpressured(
-            downstream, source, BoundedQueue(capacity, overflow), name, handler
+            downstream,
+            source,
+            BoundedQueue(capacity, overflow, DropCounter(operator)),
+            name,
+            handler,
         ),
         name=name,
         holds=capacity + window,

@@ -12,8 +12,8 @@ from ..stage import (
     InnerSubscriber,
     SplittingCoordinator,
     Timer,
+    counting_drop_handler,
     describe,
-    drop_handler,
     from_push,
     grouped_from_push,
     require_hashable,
@@ -97,7 +97,7 @@ def group_by(
         on_full,
         None if idle is None else to_seconds(idle, "group_by: idle"),
         None if stalled_after is None else to_seconds(stalled_after, "group_by: stalled_after"),
-        drop_handler("group_by", on_drop),
+        counting_drop_handler("group_by", on_drop),
     )
     return from_push(
         lambda downstream: _GroupBy(downstream, source, key, limits),
@@ -117,7 +117,7 @@ class _Limits:
     on_full: OnFull
     idle: float | None
     stalled_after: float | None
-    on_drop: Callable[[Any], object] | None
+    on_drop: Callable[[Any], object]
 
 
 @dataclass(eq=False, repr=False)
@@ -240,8 +240,7 @@ class _GroupBy(SplittingCoordinator[Any]):
         limits = self._limits
         if self.is_left or (len(self._groups) >= limits.max_groups and limits.on_full == "drop"):
             self._next_key = _NO_KEY
-            if limits.on_drop is not None:
-                limits.on_drop(element)
+            limits.on_drop(element)
             return None
         if len(self._groups) >= limits.max_groups and limits.on_full == "fail":
             remedy = (

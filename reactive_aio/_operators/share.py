@@ -1,6 +1,5 @@
 """Operators that make a flow hot: its subscribers share one subscription to the source."""
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import Overflow
@@ -9,6 +8,7 @@ from ..stage import (
     BoundedQueue,
     Demand,
     Downstream,
+    DropCounter,
     Duration,
     FlowSubscription,
     InnerSubscriber,
@@ -155,7 +155,7 @@ class _Shared(Generic[T]):
         self.submit: Callable[..., object] = run_now
         self.cleanup = None  # no single consumer awaits the cleanup of the source
         self.loop_handle: Any = None
-        self._dropped: Counter[str] = Counter()
+        self._drops: DropCounter = DropCounter(name)
         self._timer: TimerHandle | None = None
         self._reset()
 
@@ -183,7 +183,7 @@ class _Shared(Generic[T]):
             self._timer.cancel()
             self._timer = None
         extra = 0 if self.policy == "latest" else self.replay
-        queue: BoundedQueue[T] = BoundedQueue(self.capacity + extra, self.policy, self._dropped)
+        queue: BoundedQueue[T] = BoundedQueue(self.capacity + extra, self.policy, self._drops)
         output = OutputBuffer(
             downstream, queue, self._name, on_room=self._on_room, on_cancel=self._on_cancel
         )

@@ -15,7 +15,7 @@ from ..stage import (
     Duration,
     InnerSubscriber,
     Timer,
-    drop_handler,
+    counting_drop_handler,
     from_push,
     to_seconds,
 )
@@ -132,7 +132,7 @@ def _thinned(
     kind: "type[_Thinning]",
     holds: int = 2,
 ) -> "Flow[T]":
-    handler = drop_handler(name, on_drop)
+    handler = counting_drop_handler(name, on_drop)
     return from_push(
         lambda downstream: kind(downstream, source, seconds, handler),
         name=f"{name}({seconds:g})",
@@ -150,7 +150,7 @@ class _Thinning(Coordinator[Any]):
 
     _source: "Flow[Any]"
     _seconds: float
-    _on_drop: OnDrop[Any]
+    _on_drop: Callable[[Any], object]
     _latest: Any = field(default=_NOTHING, init=False)
     _is_due: bool = field(default=False, init=False)
 
@@ -222,9 +222,8 @@ class _Thinning(Coordinator[Any]):
             self._drop([element])
 
     def _drop(self, elements: Iterable[Any]) -> None:
-        if self._on_drop is not None:
-            for element in elements:
-                self._on_drop(element)
+        for element in elements:
+            self._on_drop(element)
 
 
 @dataclass(eq=False, repr=False)

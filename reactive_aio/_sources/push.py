@@ -14,6 +14,7 @@ from ..errors import Interrupted, NotAnElement
 from ..stage import (
     BoundedQueue,
     Downstream,
+    DropCounter,
     FlowSubscription,
     LoopHandle,
     OutputBuffer,
@@ -160,7 +161,7 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
         )
         self.output: OutputBuffer[T] = OutputBuffer(
             downstream,
-            BoundedQueue(capacity, overflow),
+            BoundedQueue(capacity, overflow, DropCounter(name)),
             name,
             on_room=self.producer.on_room,
             on_cancel=self._on_cancel,

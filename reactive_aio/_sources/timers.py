@@ -3,7 +3,15 @@
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 from ..errors import NotAnElement
-from ..stage import Downstream, Duration, FlowSubscription, LoopHandle, from_push, to_seconds
+from ..stage import (
+    Downstream,
+    Duration,
+    FlowSubscription,
+    LoopHandle,
+    count_dropped,
+    from_push,
+    to_seconds,
+)
 
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle
@@ -97,13 +105,19 @@ class _Clock(FlowSubscription):
     def _tick(self) -> None:
         # A timer may fire early, by the resolution of the loop's clock.
         delay = self._loop_handle.time() - self._at(self._next)
-        tick = self._next + max(0, int(delay / self._every))
+        lost = max(0, int(delay / self._every))
+        tick = self._next + lost
         self._next = tick + 1
         self._set_timer()
         if self._is_requested:
             self._emit(tick)
-        elif self._keep:
+        elif not self._keep:
+            lost += 1
+        else:
+            lost += self._missed is not None
             self._missed = tick
+        if lost:
+            count_dropped("interval", count=lost)
 
     def _emit(self, tick: int) -> None:
         self._is_requested, self._missed = False, None

@@ -1,14 +1,14 @@
 """HotProcessor: the base of all processors: the producers' side, and a publisher upstream."""
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Mapping, Sized
 from dataclasses import dataclass
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from .._core.compiler.chain import Chain, PushSource
-from .._core.queues.bounded_queue import DISCARDED, OVERTAKEN, Emission
+from .._core.losses import DISCARDED, OVERTAKEN, DropCounter
+from .._core.queues.bounded_queue import Emission
 from .._core.queues.hot_emitter import EMISSIONS_PER_CLOCK_READ, HotEmitter
 from .._core.subscription.bulk_subscriber import BulkReceiver, BulkSubscriber
 from ..errors import NotAnElement
@@ -65,7 +65,7 @@ class ProcessorStats:
 class HotProcessor(Flow[T], BulkReceiver, ABC):
     """A hot flow that producers or a publisher emit into; the base of all processors."""
 
-    __slots__ = ("_accepted", "_capacity", "_dropped", "_emitter", "_error", "_feed", "_highest",
+    __slots__ = ("_accepted", "_capacity", "_drops", "_emitter", "_error", "_feed", "_highest",
                  "_is_done", "_is_loop_running", "_mail", "_name", "_outputs", "_overflow", "_sole",
                  "_subscriber_waiters", "_thread", "_waiting")  # fmt: skip
 
@@ -104,7 +104,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         self._error: BaseException | None = None
         self._accepted: int = 0
         self._highest: int = 0
-        self._dropped: Counter[str] = Counter()
+        self._drops: DropCounter = DropCounter(self._name)
         """Counts for all of its queues."""
         self._subscriber_waiters: list[tuple[int, Future[None]]] = []
 
@@ -200,7 +200,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         return ProcessorStats(
             accepted=self._accepted,
             refused=self._emitter.refused_count,
-            dropped={reason: count for reason, count in self._dropped.items() if count},
+            dropped=dict(self._drops.by_reason),
             subscribers=sum(not output.is_closed for output in outputs),
             held=max((len(queue) + queue.lent for queue in queues), default=0),
             highest=max([self._highest, *(queue.highest for queue in queues)]),
@@ -245,7 +245,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
     def _cancel_upstream(self) -> None:
         """Cancel the publisher upstream, and discard those of its elements that wait for room."""
         if self._feed is not None:
-            self._dropped[DISCARDED] += len(self._feed.inner.elements)
+            self._drops.add(DISCARDED, len(self._feed.inner.elements))
             self._feed.inner.cancel()
 
     # -- subscribers: one or many -----------------------------------------------------------------
@@ -335,7 +335,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         """The publisher upstream has failed (rule 4.2): drop every element that waits."""
         inner = self._upstream_feed().inner
         waiting = self._emitter.shut_down() + len(inner.elements)
-        self._dropped[OVERTAKEN] += waiting
+        self._drops.add(OVERTAKEN, waiting)
         inner.elements.clear()
         self._is_done, self._error = True, error
         for queue in self._queues():
@@ -347,7 +347,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
     def _shut_down(self) -> None:
         """No subscriber is left: accept nothing more, and cancel the publisher upstream."""
         self._is_done = True
-        self._dropped[DISCARDED] += self._emitter.shut_down()
+        self._drops.add(DISCARDED, self._emitter.shut_down())
         self._cancel_upstream()
         self._wake_waiters()
 

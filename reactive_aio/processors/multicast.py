@@ -95,7 +95,7 @@ class MulticastProcessor(HotProcessor[T]):
 
     def _new_queue(self) -> BoundedQueue[T]:
         """The queue of one subscriber."""
-        return BoundedQueue(self._capacity, self._overflow, self._dropped)
+        return BoundedQueue(self._capacity, self._overflow, self._drops)
 
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
         self._outputs = tuple(each for each in self._outputs if each is not output)
@@ -124,7 +124,7 @@ class MulticastProcessor(HotProcessor[T]):
         if len(outputs) == 1:
             outcome = outputs[0].offer(element).outcome
         elif not outputs:
-            self._dropped[NO_SUBSCRIBER] += 1
+            self._drops.add(NO_SUBSCRIBER)
             return Emission.DROPPED
         elif self._deliver_to_each([element]):
             outcome = _ACCEPTED
@@ -139,7 +139,7 @@ class MulticastProcessor(HotProcessor[T]):
         if self._outputs:
             self._accepted += self._deliver_to_each(elements)
         else:
-            self._dropped[NO_SUBSCRIBER] += len(elements)
+            self._drops.add(NO_SUBSCRIBER, len(elements))
 
     def _deliver_to_each(self, elements: list[T]) -> int:
         """Return how many elements a subscriber has accepted: the one that accepted the most."""

@@ -53,7 +53,7 @@ class UnicastProcessor(HotProcessor[T]):
         self, capacity: int = 256, *, overflow: OverflowPolicy = "wait", name: str = ""
     ) -> None:
         super().__init__(capacity, overflow=overflow, name=name)
-        self._queue: BoundedQueue[T] = BoundedQueue(capacity, overflow, self._dropped)
+        self._queue: BoundedQueue[T] = BoundedQueue(capacity, overflow, self._drops)
         self._has_served = False
 
     def _queues(self) -> list[BoundedQueue[T]]:

@@ -11,9 +11,8 @@ from hypothesis.stateful import (
     rule,
 )
 
+from reactive_aio._core.losses import DISCARDED, OVERTAKEN, DropCounter
 from reactive_aio._core.queues.bounded_queue import (
-    DISCARDED,
-    OVERTAKEN,
     BoundedQueue,
     Emission,
     OverflowPolicy,
@@ -30,7 +29,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @initialize(capacity=st.integers(0, 4), overflow=st.sampled_from(POLICIES))
     def make(self, capacity: int, overflow: OverflowPolicy) -> None:
-        self.queue: BoundedQueue[int] = BoundedQueue(capacity, overflow)
+        self.queue: BoundedQueue[int] = BoundedQueue(capacity, overflow, DropCounter("queue"))
         self.capacity = capacity
         self.next = 0
         self.model: list[int] = []
@@ -98,7 +97,7 @@ class QueueMachine(RuleBasedStateMachine):
     @invariant()
     def every_element_is_accounted_for(self) -> None:
         queue = self.queue
-        dropped = sum(queue.dropped.values())
+        dropped = sum(queue.drops.by_reason.values())
         assert queue.taken + dropped + len(queue) == self.next
         assert (queue.taken, dropped, len(queue)) == (
             len(self.out),
@@ -122,7 +121,10 @@ def test_any_sequence_of_calls_keeps_the_capacity_and_the_sums() -> None:
 def test_offering_all_is_offering_each_until_one_is_refused_or_overflows(
     capacity: int, overflow: OverflowPolicy, held: int, lent: int, count: int
 ) -> None:
-    one, other = BoundedQueue[int](capacity, overflow), BoundedQueue[int](capacity, overflow)
+    one, other = (
+        BoundedQueue[int](capacity, overflow, DropCounter("queue")),
+        BoundedQueue[int](capacity, overflow, DropCounter("queue")),
+    )
     for queue in (one, other):
         for x in range(held):
             queue.offer(x)
@@ -134,15 +136,16 @@ def test_offering_all_is_offering_each_until_one_is_refused_or_overflows(
         if outcome in (Emission.REFUSED, Emission.OVERFLOWED):
             break
     assert one.offer_all([*range(10, 10 + count)]) == accepted
-    assert (one.held, one.dropped, one.highest) == (other.held, other.dropped, other.highest)
+    assert (one.held, one.highest) == (other.held, other.highest)
+    assert one.drops.by_reason == other.drops.by_reason
 
 
 @given(capacity=st.integers(1, 5), count=st.integers(0, 12))
 def test_wait_refuses_without_room_and_loses_nothing(capacity: int, count: int) -> None:
-    queue: BoundedQueue[int] = BoundedQueue(capacity, "wait")
+    queue: BoundedQueue[int] = BoundedQueue(capacity, "wait", DropCounter("queue"))
     accepted = [x for x in range(count) if queue.offer(x).outcome]
     assert queue.take(99) == accepted == list(range(min(capacity, count)))
-    assert not queue.dropped
+    assert not queue.drops.by_reason
 
 
 @pytest.mark.parametrize(
@@ -157,20 +160,20 @@ def test_wait_refuses_without_room_and_loses_nothing(capacity: int, count: int) 
 def test_the_policy_decides_about_the_third_element_of_two(
     overflow: OverflowPolicy, left: list[int], outcome: Emission
 ) -> None:
-    queue: BoundedQueue[int] = BoundedQueue(2, overflow)
+    queue: BoundedQueue[int] = BoundedQueue(2, overflow, DropCounter("queue"))
     assert [queue.offer(x).outcome for x in range(3)][-1] is outcome
     assert queue.take(9) == left
 
 
 def test_latest_holds_one_whatever_its_capacity() -> None:
-    queue: BoundedQueue[int] = BoundedQueue(9, "latest")
+    queue: BoundedQueue[int] = BoundedQueue(9, "latest", DropCounter("queue"))
     assert [queue.offer(x).dropped for x in range(3)] == [None, 0, 1]
     assert queue.take(9) == [2]
-    assert queue.dropped == {"latest": 2}
+    assert queue.drops.by_reason == {"latest": 2}
 
 
 def test_lent_elements_count_until_they_are_settled() -> None:
-    queue: BoundedQueue[int] = BoundedQueue(2, "wait")
+    queue: BoundedQueue[int] = BoundedQueue(2, "wait", DropCounter("queue"))
     queue.offer(0)
     queue.offer(1)
     assert queue.take(2) == [0, 1]
@@ -180,13 +183,13 @@ def test_lent_elements_count_until_they_are_settled() -> None:
 
 
 def test_discarded_elements_are_counted() -> None:
-    queue: BoundedQueue[int] = BoundedQueue(2, "wait")
+    queue: BoundedQueue[int] = BoundedQueue(2, "wait", DropCounter("queue"))
     queue.offer(0)
     queue.discard()
-    assert queue.dropped == {DISCARDED: 1}
+    assert queue.drops.by_reason == {DISCARDED: 1}
     queue.offer(1)
     queue.discard(OVERTAKEN)
-    assert queue.dropped == {DISCARDED: 1, OVERTAKEN: 1}
+    assert queue.drops.by_reason == {DISCARDED: 1, OVERTAKEN: 1}
 
 
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.5, None, "3"])

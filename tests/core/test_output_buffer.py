@@ -5,6 +5,7 @@ from typing import Any, cast, get_args
 from hypothesis import stateful, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from reactive_aio._core.losses import DropCounter
 from reactive_aio._core.queues.bounded_queue import BoundedQueue, Emission, OverflowPolicy
 from reactive_aio._core.queues.output_buffer import OutputBuffer
 from reactive_aio.errors import Overflow
@@ -43,7 +44,7 @@ class BufferMachine(RuleBasedStateMachine):
     @initialize(capacity=st.integers(1, 4), overflow=st.sampled_from(POLICIES))
     def make(self, capacity: int, overflow: OverflowPolicy) -> None:
         self.downstream = Downstream()
-        self.queue: BoundedQueue[int] = BoundedQueue(capacity, overflow)
+        self.queue: BoundedQueue[int] = BoundedQueue(capacity, overflow, DropCounter("queue"))
         self.room_count = self.cancel_count = 0
         self.buffer: OutputBuffer[int] = OutputBuffer(
             cast("Any", self.downstream),
@@ -102,7 +103,7 @@ class BufferMachine(RuleBasedStateMachine):
         held = len(self.queue)
         self.buffer.fail_at_once(OSError())
         if not self.is_over:
-            assert self.queue.dropped["overtaken"] == held
+            assert self.queue.drops.by_reason["overtaken"] == held
             assert self.downstream.signals
         self.is_over = True
 
@@ -146,7 +147,7 @@ class BufferMachine(RuleBasedStateMachine):
     def every_element_is_delivered_once_dropped_or_held(self) -> None:
         elements = self.downstream.elements
         assert elements == sorted(set(elements))
-        dropped = sum(self.queue.dropped.values())
+        dropped = sum(self.queue.drops.by_reason.values())
         assert len(elements) + dropped + len(self.queue) == self.next
 
     @invariant()
@@ -169,7 +170,7 @@ def test_any_sequence_of_calls_keeps_demand_capacity_and_counts() -> None:
 
 def new_buffer(capacity: int, overflow: OverflowPolicy) -> tuple[Downstream, Any, list[object]]:
     downstream, gone = Downstream(), list[object]()
-    queue: BoundedQueue[int] = BoundedQueue(capacity, overflow)
+    queue: BoundedQueue[int] = BoundedQueue(capacity, overflow, DropCounter("queue"))
     buffer: OutputBuffer[int] = OutputBuffer(
         cast("Any", downstream), queue, "here", on_room=lambda: None, on_cancel=gone.append
     )
@@ -191,4 +192,4 @@ def test_a_subscriber_that_cancels_after_its_queue_overflowed_leaves_once() -> N
     assert buffer.offer(3).outcome is Emission.ENDED
     buffer.cancel()
     assert gone == [buffer]
-    assert buffer.queue.dropped == {"fail": 1, "discarded": 1}
+    assert buffer.queue.drops.by_reason == {"fail": 1, "discarded": 1}

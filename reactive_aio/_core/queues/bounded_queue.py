@@ -4,11 +4,13 @@ In `BoundedQueue`, ``held + lent <= capacity`` is true at any moment, and every 
 offered is taken, dropped or held. A refused element is none of these: its producer still has it.
 """
 
-from collections import Counter, deque
+from collections import deque
 from dataclasses import dataclass, field
 from enum import Enum
 from threading import Lock
 from typing import Any, Final, Generic, Literal, TypeVar, cast, get_args
+
+from ..losses import DISCARDED, DropCounter
 
 T = TypeVar("T")
 
@@ -21,11 +23,6 @@ OverflowPolicy = Literal["wait", "drop_newest", "drop_oldest", "latest", "fail"]
 ``latest``       the queue never holds more than the latest element
 ``fail``         the flow fails with `Overflow`, after the elements held
 """
-
-DISCARDED: Final = "discarded"
-"""The reason counted for elements that were held when the subscriber cancelled."""
-OVERTAKEN: Final = "overtaken"
-"""The reason counted for elements that were held when the upstream failed (rule 4.2)."""
 
 
 class Emission(Enum):
@@ -63,15 +60,13 @@ class BoundedQueue(Generic[T]):
     """A first-in-first-out queue of at most *capacity* elements; 0 holds nothing.
 
     Elements taken are *lent* until `settle` reports that they have been processed, and count
-    against the capacity; except under ``latest`` and with a capacity of 0. Several queues may count
-    what they drop in one *dropped*.
+    against the capacity; except under ``latest`` and with a capacity of 0. Several queues may share
+    *drops*.
     """
 
-    __slots__ = ("_lends", "capacity", "dropped", "held", "highest", "lent", "policy", "taken")
+    __slots__ = ("_lends", "capacity", "drops", "held", "highest", "lent", "policy", "taken")
 
-    def __init__(
-        self, capacity: int, policy: OverflowPolicy, dropped: Counter[str] | None = None
-    ) -> None:
+    def __init__(self, capacity: int, policy: OverflowPolicy, drops: DropCounter) -> None:
         self.capacity: int = min(capacity, 1) if policy == "latest" else capacity
         self.policy: OverflowPolicy = policy
         self._lends = capacity > 0 and policy != "latest"
@@ -81,8 +76,7 @@ class BoundedQueue(Generic[T]):
         self.taken: int = 0
         self.highest: int = 0
         """The most elements it ever held, including those lent."""
-        self.dropped: Counter[str] = Counter() if dropped is None else dropped
-        """How many elements were dropped, by reason."""
+        self.drops: DropCounter = drops
 
     def __len__(self) -> int:
         return len(self.held)
@@ -147,7 +141,7 @@ class BoundedQueue(Generic[T]):
         return accepted
 
     def _drop(self, outcome: Emission, element: T) -> Decision[T]:
-        self.dropped[self.policy] += 1
+        self.drops.add(self.policy)
         return Decision(outcome, element, self.policy)
 
     def take(self, at_most: int) -> list[T]:
@@ -187,9 +181,8 @@ class BoundedQueue(Generic[T]):
     def discard(self, reason: str = DISCARDED) -> None:
         """Drop every element held, for *reason*."""
         self.lent = 0
-        if self.held:
-            self.dropped[reason] += len(self.held)
-            self.held.clear()
+        self.drops.add(reason, len(self.held))
+        self.held.clear()
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -13,7 +13,8 @@ from ...errors import Overflow
 from ..compiler.chain import Downstream
 from ..demand import Demand
 from ..flow_subscription import FlowSubscription
-from .bounded_queue import OVERTAKEN, BoundedQueue, Decision, Emission
+from ..losses import OVERTAKEN
+from .bounded_queue import BoundedQueue, Decision, Emission
 
 T = TypeVar("T")
 

@@ -1,0 +1,95 @@
+"""What this process has lost: elements that were dropped, and errors without a receiver."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from threading import RLock
+from typing import Final
+
+DISCARDED: Final = "discarded"
+"""The reason counted for elements that were held when the subscriber cancelled."""
+OVERTAKEN: Final = "overtaken"
+"""The reason counted for elements that were held when the upstream failed (rule 4.2)."""
+_NO_LOSSES: Final = frozenset((DISCARDED, OVERTAKEN))
+
+# Re-entrant, since the finalizer of an object may report an error at any time.
+_lock = RLock()
+_elements: Counter[tuple[str, str]] = Counter()
+_errors = 0
+# The counts of each `DropCounter` that lives, by its id.
+_counters: dict[int, tuple[str, Counter[str]]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """How much was lost; see `losses`. The difference of two is what was lost in between."""
+
+    elements: Mapping[str, int]
+    """Elements dropped, by what dropped them and why, such as ``"share: drop_oldest"``."""
+    errors: int
+    """Errors that went to an event loop's exception handler, since no subscriber was left."""
+
+    def __sub__(self, earlier: "Losses") -> "Losses":
+        elements = Counter(self.elements)
+        elements.subtract(earlier.elements)
+        return Losses({key: n for key, n in elements.items() if n}, self.errors - earlier.errors)
+
+
+def losses() -> Losses:
+    """What flows and processors of this process have lost until now, on all of its threads.
+
+    Elements count that an overflow policy or an operator such as ``debounce`` dropped, with or
+    without an ``on_drop``; those that a filter left out, or that were held when their flow was
+    cancelled or failed, do not.
+    """
+    with _lock:
+        elements, live = _elements.copy(), list(_counters.values())
+        errors = _errors
+    for where, by_reason in live:
+        elements.update({(where, reason): n for reason, n in dict(by_reason).items()})
+    return Losses(
+        {
+            ": ".join(filter(None, (where, reason))): count
+            for (where, reason), count in elements.items()
+            if reason not in _NO_LOSSES
+        },
+        errors,
+    )
+
+
+def count_dropped(where: str, reason: str = "", count: int = 1) -> None:
+    """*where*, *count* elements were dropped for *reason*, if the name does not say it."""
+    with _lock:
+        _elements[where, reason] += count
+
+
+def count_dropped_error() -> None:
+    """An error went to an event loop's exception handler."""
+    global _errors
+    with _lock:
+        _errors += 1
+
+
+class DropCounter:
+    """How many elements the queues of one subscription dropped, by reason; part of `losses`.
+
+    Only one thread changes it, so that it needs no lock. When it is freed, its counts are kept.
+    """
+
+    __slots__ = ("_where", "by_reason")
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self.by_reason: Counter[str] = Counter()
+        with _lock:
+            _counters[id(self)] = where, self.by_reason
+
+    def __del__(self) -> None:
+        with _lock:
+            where, by_reason = _counters.pop(id(self))
+            for reason, count in by_reason.items():
+                _elements[where, reason] += count
+
+    def add(self, reason: str, count: int = 1) -> None:
+        if count:
+            self.by_reason[reason] += count
