@@ -8,14 +8,14 @@ with the Spark tests. In blocks of shell, the sessions and files named must exis
 
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
 import pytest
+
+from tests.harness.warm_python import WarmPython
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
@@ -88,19 +88,25 @@ SHELLS = [
 ]
 
 
+python = WarmPython("-X", "dev", "-W", "error", imports=["ast", "inspect", "reactive_aio"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def end_python() -> Iterator[None]:
+    yield
+    python.end()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("block", PROGRAMS)
 def test_code_runs(block: Block, tmp_path: Path) -> None:
     assert block.info == ("python",)
-    ended = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", RUNNER, str(block)],
-        input="\n" * block.line + block.text,
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        timeout=50,
-        check=False,
+    ended = python.run_code(
+        RUNNER,
+        str(block),
+        standard_input="\n" * block.line + block.text,
+        folder=tmp_path,
+        environment={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert ended.returncode == 0, ended.stderr
     # Lost errors are reported there only. So is a busy machine.

@@ -1,9 +1,12 @@
 """What `--quick` and `--thorough` select, and which tests share a worker."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.harness.warm_python import WarmPython
 
 ROOT = Path(__file__).parents[2]
 MARKS = ("virtual_time", "spark", "slow", "thorough")
@@ -22,6 +25,15 @@ def test_thorough(): pass
 """
 
 
+python = WarmPython(imports=["pytest", "anyio"])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def end_python() -> Iterator[None]:
+    yield
+    python.end()
+
+
 @pytest.fixture(autouse=True)
 def only_these_plugins(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     pytester.makeini("\n".join(["[pytest]", "markers =", *(f"    {mark}: it" for mark in MARKS)]))
@@ -32,7 +44,7 @@ def only_these_plugins(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatc
 
 def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
     plugins = ("-p", "tests.harness.effort", "-p", "tests.harness.groups")
-    return pytester.runpytest_subprocess(*plugins, "-W", "error", *options)
+    return python.run_pytest(pytester, *plugins, "-W", "error", *options)
 
 
 @pytest.mark.parametrize(

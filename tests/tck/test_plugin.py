@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from reactive_aio.tck import cases
+from tests.harness.warm_python import WarmPython
 from tests.tck import hostile_candidates
 
 pytestmark = pytest.mark.slow
@@ -33,9 +34,20 @@ def importable(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
 
 
+python: Final = WarmPython(imports=["pytest", "tests.tck.hostile_candidates"])
+WARNINGS: Final = ("-W", "error", "-W", "ignore:Module already imported")
+"""Errors; but pytest cannot rewrite the assertions of what the process has imported before."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def end_python() -> Iterator[None]:
+    yield
+    python.end()
+
+
 def run(pytester: pytest.Pytester, *arguments: str) -> pytest.RunResult:
     """pytest in a process of its own, with the plugin and warnings as errors."""
-    return pytester.runpytest_subprocess("-p", PLUGIN, "-W", "error", *arguments)
+    return python.run_pytest(pytester, "-p", PLUGIN, *WARNINGS, *arguments)
 
 
 def matching(result: pytest.RunResult, lines: Iterable[str]) -> None:
@@ -220,8 +232,8 @@ def test_the_example_of_the_documentation_is_accurate(pytester: pytest.Pytester)
 
 def test_they_work_without_the_plugin(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(FORMS)
-    result = pytester.runpytest_subprocess(
-        "-p", "no:reactive_aio", "-W", "error", "-k", "spec109_subscribes_first"
+    result = python.run_pytest(
+        pytester, "-p", "no:reactive_aio", *WARNINGS, "-k", "spec109_subscribes_first"
     )
     assert result.parseoutcomes()["passed"] == 2
 
