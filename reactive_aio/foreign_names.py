@@ -51,8 +51,8 @@ _ELSEWHERE: Final = {
     # throttle
     "debounce": "debounce_time throttle_with_timeout",
     "throttle_first": "throttle_time",
-    "throttle_latest": "audit_time throttle_last",
-    "sample": "sample_time",
+    "throttle_latest": "audit_time",
+    "sample": "sample_time throttle_last",
     # time
     "buffer_timeout": "buffer_time buffer_with_time_or_count grouped_within",
     # chunk

@@ -178,15 +178,21 @@ class _Thinning(Coordinator[Any]):
     def on_demand(self) -> None:
         if self._is_due:
             self.pass_on()
+            if not self.inners_are_live:
+                self.complete()
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         if elements := inner.take(len(inner.elements)):
-            *others, latest = elements
-            if self._latest is not _NOTHING:
-                others.insert(0, self._latest)
-            self._latest, self._is_due = latest, False
-            self._drop(others)
-            self.on_latest()
+            self.keep_latest(elements)
+
+    def keep_latest(self, elements: list[Any]) -> None:
+        """Keep the last of *elements*, which have arrived together, and drop the others."""
+        *others, latest = elements
+        if self._latest is not _NOTHING:
+            others.insert(0, self._latest)
+        self._latest, self._is_due = latest, False
+        self._drop(others)
+        self.on_latest()
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
         self.on_elements(inner)
@@ -205,8 +211,6 @@ class _Thinning(Coordinator[Any]):
             element, self._latest, self._is_due = self._latest, _NOTHING, False
             self.emit([element])
             self.on_emitted()
-            if not self.inners_are_live:
-                self.complete()
 
     def on_emitted(self) -> None:
         """The latest element has been emitted."""
@@ -268,6 +272,12 @@ class _ThrottleFirst(_Thinning):
 @dataclass(eq=False, repr=False)
 class _ThrottleLatest(_Thinning):
     """The timer runs for a time after each emission."""
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        # The first one may be due at once, and those after it wait for the timer.
+        first, rest = inner.take(1), inner.take(len(inner.elements))
+        for elements in filter(None, (first, rest)):
+            self.keep_latest(elements)
 
     def on_latest(self) -> None:
         if not self.timer.is_running:

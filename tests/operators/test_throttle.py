@@ -101,6 +101,15 @@ class TestWhen:
         assert sorted([*typist.dropped, *(key for _, key in expected)]) == list("abcde")
         assert typist.probe.signals[-1] == "|"
 
+    @pytest.mark.parametrize(
+        ("name", "expected"),
+        [("debounce", [3]), ("throttle_first", [1]), ("throttle_latest", [1, 3]), ("sample", [])],
+    )
+    async def test_elements_that_arrive_together_come_one_after_the_other(
+        self, name: str, expected: list[int]
+    ) -> None:
+        assert await EACH[name](r.just(1, 2, 3), 3).to_list() == expected
+
     @EVERY
     async def test_an_error_passes_at_once(self, thin: Thin) -> None:
         typist = Typist(thin)
