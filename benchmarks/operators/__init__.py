@@ -1,0 +1,1 @@
+"""Every operator, compared with a bare loop or with `merge`."""
