@@ -19,6 +19,7 @@ from ._sources.asynchronous import (
     from_publisher,
     from_queue,
 )
+from ._sources.files import from_lines
 from ._sources.push import Emitter, create
 from ._sources.resource import using
 from ._sources.thread import from_thread
@@ -81,6 +82,7 @@ __all__ = (
     "from_awaitable",
     "from_callable",
     "from_iterable",
+    "from_lines",
     "from_publisher",
     "from_queue",
     "from_thread",

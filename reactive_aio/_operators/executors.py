@@ -271,4 +271,4 @@ def unpacked(chunk: _Chunk) -> Iterator[Any]:
         raise chunk.error
 
 
-_UNPACK = InlineStage("unpack", uses=(unpacked,), each="emit each unpacked(x)\ndrop")
+_UNPACK = InlineStage("unpack", uses=(unpacked,), each="emit each unpacked(x)")

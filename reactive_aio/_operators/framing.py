@@ -1,12 +1,10 @@
 """Operators that split bytes into lines, JSON documents, or what a separator divides."""
 
-import json
-from codecs import lookup
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ..errors import FrameTooLong, NotAnElement
-from ..stage import InlineStage, describe, require_int, short_text
+from ..framing import LIMIT, JsonLines, Lines, Splitter, require_encoding
+from ..stage import InlineStage, require_int
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -14,106 +12,6 @@ if TYPE_CHECKING:
 __all__ = ("delimited", "json_lines", "lines")
 
 B = TypeVar("B", bytes, bytearray, memoryview)
-
-LIMIT: Final = 65_536
-"""The most bytes of a line, unless another limit is given."""
-
-
-class Splitter:
-    """Splits bytes at a separator, wherever the chunks end. Pure."""
-
-    __slots__ = ("_limit", "_operator", "_rest", "_searched", "_separator")
-
-    def __init__(self, operator: str, separator: bytes, limit: int) -> None:
-        self._operator = operator
-        self._separator = separator
-        self._limit = limit
-        self._rest = bytearray()
-        """The bytes after the last separator, and those of the current chunk."""
-        self._searched = 0
-        """How many of them hold no separator."""
-
-    def feed(self, chunk: object) -> Iterator[bytes]:
-        """The frames that end in *chunk*."""
-        if not isinstance(chunk, (bytes, bytearray, memoryview)):
-            kind = type(chunk).__name__
-            raise TypeError(
-                f"{self._operator}: its elements must be bytes, not {describe(chunk)} ({kind}); "
-                "for text: map(str.encode)"
-            )
-        rest, separator = self._rest, self._separator
-        rest += chunk
-        begin = 0
-        while (end := rest.find(separator, begin + self._searched)) >= 0:
-            self._require(end - begin)
-            yield bytes(rest[begin:end])
-            begin, self._searched = end + len(separator), 0
-        del rest[:begin]
-        self._searched = max(0, len(rest) - len(separator) + 1)
-        self._require(self._searched)
-
-    def end(self) -> Iterator[bytes]:
-        """The last frame, if it has no separator after it."""
-        if self._rest:
-            yield bytes(self._rest)
-
-    def _require(self, length: int) -> None:
-        if length > self._limit:
-            raise FrameTooLong(self._operator, self._limit)
-
-
-class Lines:
-    """Decodes the lines of bytes."""
-
-    __slots__ = ("_encoding", "_errors", "_splitter")
-
-    def __init__(self, encoding: str, errors: str, limit: int) -> None:
-        self._splitter = Splitter("lines", b"\n", limit)
-        self._encoding = encoding
-        self._errors = errors
-
-    def feed(self, chunk: object) -> Iterator[str]:
-        return map(self._decoded, self._splitter.feed(chunk))
-
-    def end(self) -> Iterator[str]:
-        return map(self._decoded, self._splitter.end())
-
-    def _decoded(self, line: bytes) -> str:
-        return line.removesuffix(b"\r").decode(self._encoding, self._errors)
-
-
-class JsonLines:
-    """Reads a JSON document from each line of bytes that is not blank."""
-
-    __slots__ = ("_number", "_splitter")
-
-    def __init__(self, limit: int) -> None:
-        self._splitter = Splitter("json_lines", b"\n", limit)
-        self._number = 0
-
-    def feed(self, chunk: object) -> Iterator[Any]:
-        return self._read(self._splitter.feed(chunk))
-
-    def end(self) -> Iterator[Any]:
-        return self._read(self._splitter.end())
-
-    def _read(self, lines: Iterator[bytes]) -> Iterator[Any]:
-        for line in lines:
-            self._number += 1
-            if not line.strip():
-                continue
-            try:
-                document = json.loads(line)
-            except ValueError as error:
-                raise ValueError(
-                    f"json_lines: line {self._number} is not a JSON document: {error}: "
-                    f"{short_text(line)}"
-                ) from error
-            if document is None:
-                raise NotAnElement(
-                    f"json_lines: line {self._number} is null, and None is not an element"
-                )
-            yield document
 
 
 def _stage(name: str, make: Callable[..., Any], *params: str) -> InlineStage:
@@ -123,12 +21,16 @@ def _stage(name: str, make: Callable[..., Any], *params: str) -> InlineStage:
         params=params,
         uses=(make,),
         setup=f"$splitter = {make.__name__}({arguments})",
-        each="emit each $splitter.feed(x)\ndrop",
+        each="emit each $splitter.feed(x)",
         after="emit each $splitter.end()",
     )
 
 
-_LINES = _stage("lines", Lines, "encoding", "errors", "limit")
+def lines_of(limit: int, encoding: str, errors: str) -> Lines:
+    return Lines(Splitter("lines", b"\n", limit), encoding, errors)
+
+
+_LINES = _stage("lines", lines_of, "limit", "encoding", "errors")
 _JSON_LINES = _stage("json_lines", JsonLines, "limit")
 _DELIMITED = _stage("delimited", Splitter, "operator", "separator", "limit")
 
@@ -155,9 +57,9 @@ def lines(
     Holds: 1 element, which is being split, and up to *limit* bytes of a line that has begun.
     Rules: 1.1
     """
-    lookup(encoding)
+    require_encoding("lines", encoding, errors)
     limit = require_int("lines", "limit", limit, least=1)
-    return source.via(_LINES, encoding, errors, limit, holds=1, contents=1)
+    return source.via(_LINES, limit, encoding, errors, holds=1, contents=1)
 
 
 def json_lines(source: "Flow[B]", *, limit: int = 1_048_576) -> "Flow[Any]":

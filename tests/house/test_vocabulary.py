@@ -315,6 +315,7 @@ NAMES: Final[dict[str, Any]] = {
     "operator": operator,
     "print": ignore,
     "receiving": receiving,
+    "three_lines": Path(__file__).parents[1] / "sources" / "three_lines.txt",
     "upper": upper,
 }
 MORE_TICKS: Final = 8

@@ -1,5 +1,6 @@
 """lines, json_lines and delimited: chunks that end anywhere, limits, and errors."""
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,8 +10,9 @@ from hypothesis import given, strategies as st
 
 import reactive_aio as r
 from reactive_aio import Flow
-from reactive_aio._operators.framing import Splitter
 from reactive_aio.errors import FrameTooLong, NotAnElement
+from reactive_aio.framing import Splitter
+from reactive_aio.testing import SubscriberProbe
 from tests.cases import Identities
 from tests.operators.streams import slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
@@ -91,6 +93,21 @@ class TestInEveryWay:
 
         chunks = [b'{"a": 1}\n[2', b"]\n\n \n", b"3"]
         await in_every_way(Sample(change, chunks, [{"a": 1}, [2], 3, "|"]), way)
+
+
+@pytest.mark.virtual_time
+async def test_no_chunk_is_requested_without_demand() -> None:
+    log: list[bytes] = []
+    chunks = slow([b"1\n", b"2\n", b"3\n"]).do_on_next(log.append)
+    for flow in (chunks.lines(), chunks.json_lines(), chunks.delimited(b"\n")):
+        log.clear()
+        probe = SubscriberProbe[Any](1).subscribed_to(flow)
+        await asyncio.sleep(1)
+        assert (len(probe.signals), log) == (1, [b"1\n"])
+        probe.request(1)
+        await asyncio.sleep(1)
+        assert (len(probe.signals), log) == (2, [b"1\n", b"2\n"])
+        probe.cancel()
 
 
 async def outcome(flow: Flow[Any]) -> tuple[list[Any], Exception]:

@@ -7,6 +7,7 @@ is missing.
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from anyio import BrokenResourceError, create_memory_object_stream
@@ -23,6 +24,7 @@ from reactive_aio import (
     from_anyio,
     from_awaitable,
     from_iterable,
+    from_lines,
     from_publisher,
     from_queue,
     from_thread,
@@ -156,6 +158,7 @@ class _Attempts:
 
 
 ABC = ("a", "b", "c")
+THREE_LINES = Path(__file__).parents[1] / "sources" / "three_lines.txt"
 
 PARTS: dict[str, Part] = {
     "from_publisher": (lambda _: steps(1, 2, 3), Interleaved([1, 2, 3])),
@@ -382,6 +385,11 @@ PARTS: dict[str, Part] = {
         Interleaved([1, 2, 3], fails=SourceError),
     ),
     "from_awaitable": (lambda _: from_awaitable(lambda: slow(1)), Interleaved([1])),
+    "from_lines": (lambda _: from_lines(THREE_LINES), Interleaved(["a", "b", "c"])),
+    "from_lines: to be continued": (
+        lambda _: from_lines(THREE_LINES, follow=True).take(3),
+        Interleaved(["a", "b", "c"]),
+    ),
     "from_queue": (lambda _: from_queue(filled_queue(1, 2, "end"), end="end"), Interleaved([1, 2])),
     "from_anyio": (
         lambda schedule: from_anyio(received_later(1, 2)),

@@ -1,6 +1,7 @@
 """The types that checkers infer for sources, combinations and terminals; only read, not run."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import assert_type
 
 from reactive_aio import (
@@ -18,6 +19,7 @@ from reactive_aio import (
     from_awaitable,
     from_callable,
     from_iterable,
+    from_lines,
     from_thread,
     interval,
     just,
@@ -54,6 +56,8 @@ assert_type(from_callable(lambda: "a"), Flow[str])
 assert_type(from_aiter(ticks), Flow[float])
 assert_type(from_awaitable(lambda: size("a")), Flow[int])
 assert_type(from_thread(["a"]), Flow[str])
+assert_type(from_lines("log.txt"), Flow[str])
+assert_type(from_lines(Path("log.txt"), follow=True, poll=1), Flow[str])
 assert_type(interval(1), Flow[int])
 assert_type(timer(1), Flow[int])
 assert_type(UnicastProcessor[int]().map(str), Flow[str])

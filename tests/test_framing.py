@@ -1,0 +1,90 @@
+"""Universal line ends, wherever the chunks end. (Separators: tests/operators/test_framing.py.)"""
+
+from io import BytesIO, TextIOWrapper
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from reactive_aio.errors import FrameTooLong
+from reactive_aio.framing import Lines, Splitter, UniversalSplitter, require_encoding
+
+PIECES = st.lists(st.sampled_from([b"", b"a", b"bc", b"\n", b"\r", b"\r\n", b"\n\r"]), max_size=12)
+
+
+@given(PIECES)
+def test_lines_end_where_those_of_a_text_file_end(chunks: list[bytes]) -> None:
+    lines = Lines(UniversalSplitter("lines", 100), "utf-8", "strict")
+    found = [line for chunk in chunks for line in lines.feed(chunk)]
+    found += lines.end()
+    text = TextIOWrapper(BytesIO(b"".join(chunks)), "utf-8")
+    assert found == [line.removesuffix("\n") for line in text]
+
+
+@given(PIECES)
+def test_a_line_is_found_with_the_chunk_that_ends_it(chunks: list[bytes]) -> None:
+    splitter = UniversalSplitter("lines", 100)
+    found: list[bytes] = []
+    for count, chunk in enumerate(chunks, 1):
+        found += splitter.feed(chunk)
+        so_far = b"".join(chunks[:count])
+        complete = so_far.splitlines()
+        if so_far and not so_far.endswith((b"\n", b"\r")):
+            complete.pop()
+        assert found == complete
+
+
+@given(PIECES, st.integers(1, 4))
+def test_a_line_beyond_the_limit_is_refused_after_those_before_it(
+    chunks: list[bytes], limit: int
+) -> None:
+    splitter = UniversalSplitter("lines", limit)
+    expected = b"".join(chunks).splitlines()
+    is_refused = any(len(line) > limit for line in expected)
+    found: list[bytes] = []
+    try:
+        for chunk in chunks:
+            found += splitter.feed(chunk)
+        found += splitter.end()
+    except FrameTooLong:
+        assert is_refused
+        assert found == expected[: len(found)]
+    else:
+        assert found == expected
+        assert not is_refused
+
+
+def test_the_lines_of_a_chunk_before_the_one_that_is_too_long_are_found() -> None:
+    lines = UniversalSplitter("lines", 2).feed(b"a\nb\nccc\nd\n")
+    assert [next(lines), next(lines)] == [b"a", b"b"]
+    with pytest.raises(FrameTooLong, match="lines: more than limit=2 bytes"):
+        next(lines)
+
+
+@pytest.mark.parametrize("splitter", [UniversalSplitter("x", 99), Splitter("x", b"\n", 99)])
+def test_an_error_of_decoding_names_the_line_and_the_byte(splitter: Any) -> None:
+    lines = Lines(splitter, "utf-8", "strict")
+    assert [*lines.feed(b"a\nb\n\xe4")] == ["a", "b"]
+    with pytest.raises(UnicodeDecodeError) as raised:
+        next(lines.feed(b"b\n"))
+    assert "0xe4 in position 0" in str(raised.value)
+    assert "(x: in line 3)" in str(raised.value)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "cp1252", "shift_jis"])
+def test_the_usual_encodings_are_accepted(encoding: str) -> None:
+    require_encoding("x", encoding, "replace")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "cp037"])
+def test_an_encoding_with_other_line_ends_is_refused(encoding: str) -> None:
+    with pytest.raises(ValueError, match=r"x: in the encoding .* does not end a line"):
+        require_encoding("x", encoding, "strict")
+
+
+@pytest.mark.parametrize(
+    ("encoding", "errors"), [("no", "strict"), ("hex", "strict"), ("utf-8", "no")]
+)
+def test_an_unknown_encoding_or_handler_of_errors_is_refused(encoding: str, errors: str) -> None:
+    with pytest.raises(LookupError):
+        require_encoding("x", encoding, errors)
