@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from ._core.arguments import (
     Duration,
-    counting_drop_handler,
     drop_handler,
     explain_await,
     is_coroutine_function,
@@ -111,7 +110,6 @@ __all__ = (
     "add_bounded_note",
     "combine_errors",
     "count_dropped",
-    "counting_drop_handler",
     "describe",
     "drop_handler",
     "explain_await",

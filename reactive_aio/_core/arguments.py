@@ -18,7 +18,6 @@ from typing import Any, Final, cast
 from ..errors import NotAnElement
 from ..spec import Publisher
 from .compiler.inline import describe
-from .losses import count_dropped
 
 Duration = float | timedelta
 
@@ -171,20 +170,6 @@ def drop_handler(
 
     def drop(element: object) -> None:
         refuse_awaitable(operator, handler, handler(element))
-
-    return drop
-
-
-def counting_drop_handler(
-    operator: str, on_drop: Callable[[Any], object] | None
-) -> Callable[[Any], object]:
-    """A function that counts an element dropped as a loss, and calls *on_drop* with it."""
-    handler = drop_handler(operator, on_drop)
-
-    def drop(element: object) -> None:
-        count_dropped(operator)
-        if handler is not None:
-            handler(element)
 
     return drop
 

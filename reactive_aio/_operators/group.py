@@ -8,12 +8,13 @@ from ..errors import Overflow, Stalled
 from ..stage import (
     Branch,
     BranchSource,
+    DropCounter,
     Duration,
     InnerSubscriber,
     SplittingCoordinator,
     Timer,
-    counting_drop_handler,
     describe,
+    drop_handler,
     from_push,
     grouped_from_push,
     require_hashable,
@@ -97,7 +98,7 @@ def group_by(
         on_full,
         None if idle is None else to_seconds(idle, "group_by: idle"),
         None if stalled_after is None else to_seconds(stalled_after, "group_by: stalled_after"),
-        counting_drop_handler("group_by", on_drop),
+        drop_handler("group_by", on_drop),
     )
     return from_push(
         lambda downstream: _GroupBy(downstream, source, key, limits),
@@ -117,7 +118,7 @@ class _Limits:
     on_full: OnFull
     idle: float | None
     stalled_after: float | None
-    on_drop: Callable[[Any], object]
+    on_drop: Callable[[Any], object] | None
 
 
 @dataclass(eq=False, repr=False)
@@ -142,6 +143,7 @@ class _GroupBy(SplittingCoordinator[Any]):
         super().__post_init__()
         self._idle_timer = Timer(self, self._complete_idle)
         self._stall_timer = Timer(self, self._fail_if_stalled)
+        self._drops = DropCounter("group_by")
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
@@ -240,7 +242,9 @@ class _GroupBy(SplittingCoordinator[Any]):
         limits = self._limits
         if self.is_left or (len(self._groups) >= limits.max_groups and limits.on_full == "drop"):
             self._next_key = _NO_KEY
-            limits.on_drop(element)
+            self._drops.add("")
+            if limits.on_drop is not None:
+                limits.on_drop(element)
             return None
         if len(self._groups) >= limits.max_groups and limits.on_full == "fail":
             remedy = (

@@ -5,17 +5,19 @@ one takes its place: so none of them fails for lack of requests, and none is a q
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..stage import (
     UNBOUNDED,
     Coordinator,
+    DropCounter,
     Duration,
     InnerSubscriber,
     Timer,
-    counting_drop_handler,
+    drop_handler,
     from_push,
     to_seconds,
 )
@@ -132,9 +134,9 @@ def _thinned(
     kind: "type[_Thinning]",
     holds: int = 2,
 ) -> "Flow[T]":
-    handler = counting_drop_handler(name, on_drop)
+    handler = drop_handler(name, on_drop)
     return from_push(
-        lambda downstream: kind(downstream, source, seconds, handler),
+        lambda downstream: kind(downstream, source, seconds, handler, DropCounter(name)),
         name=f"{name}({seconds:g})",
         holds=holds,
         checked=True,
@@ -144,13 +146,24 @@ def _thinned(
     )
 
 
+class _ThinningSubscriber(InnerSubscriber[T]):
+    """Its `append` drops elements, so that no batch of a synchronous source is held."""
+
+    __slots__ = ()
+
+    @property
+    def container(self) -> None:
+        return None
+
+
 @dataclass(eq=False, repr=False)
 class _Thinning(Coordinator[Any]):
     """Keeps the latest element; a subclass decides when it is due."""
 
     _source: "Flow[Any]"
     _seconds: float
-    _on_drop: Callable[[Any], object]
+    _on_drop: OnDrop[Any]
+    _drops: DropCounter
     _latest: Any = field(default=_NOTHING, init=False)
     _is_due: bool = field(default=False, init=False)
 
@@ -167,18 +180,26 @@ class _Thinning(Coordinator[Any]):
     def on_time(self) -> None:
         """The timer has fired."""
 
+    def superfluous_of(self, count: int) -> int | None:
+        """The index of the one to drop, of *count* elements that have arrived at once."""
+        return 0 if count > 1 else None
+
     def on_end(self) -> None:
         """The source has completed: by default, the latest element is due."""
         self.pass_on()
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
-        self.subscribe_to(self._source, request=UNBOUNDED)
+        inner = _ThinningSubscriber[Any](self)
+        inner.append = partial(self._receive, inner)
+        self.inners[inner] = None
+        inner.request(UNBOUNDED)
+        inner.subscribe(self._source)
 
     def on_demand(self) -> None:
         if self._is_due:
             self.pass_on()
-            if not self.inners_are_live:
+            if self._has_source_completed:
                 self.complete()
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
@@ -204,6 +225,17 @@ class _Thinning(Coordinator[Any]):
         self.timer.stop()
 
     # -- acts -------------------------------------------------------------------------------------
+    def _receive(self, inner: InnerSubscriber[Any], element: Any) -> None:
+        """Of the elements that a source sends at once, *inner* holds those that matter."""
+        inner.elements.append(element)
+        superfluous = self.superfluous_of(len(inner.elements))
+        if superfluous is not None:
+            try:
+                self._drop([inner.elements.pop(superfluous)])
+            except Exception as error:
+                inner.cancel()
+                self.submit(self.fail, error)
+
     def pass_on(self) -> None:
         """Emit the latest element, as soon as there is demand."""
         self._is_due = self._latest is not _NOTHING
@@ -216,8 +248,9 @@ class _Thinning(Coordinator[Any]):
         """The latest element has been emitted."""
 
     @property
-    def inners_are_live(self) -> bool:
-        return any(not inner.is_done for inner in self.inners)
+    def _has_source_completed(self) -> bool:
+        """Not if it has failed: `on_inner_error` may still follow."""
+        return all(inner.is_done and inner.error is None for inner in self.inners)
 
     def drop_latest(self) -> None:
         """Drop the latest element."""
@@ -225,9 +258,11 @@ class _Thinning(Coordinator[Any]):
             element, self._latest, self._is_due = self._latest, _NOTHING, False
             self._drop([element])
 
-    def _drop(self, elements: Iterable[Any]) -> None:
-        for element in elements:
-            self._on_drop(element)
+    def _drop(self, elements: list[Any]) -> None:
+        self._drops.add("", len(elements))
+        if self._on_drop is not None:
+            for element in elements:
+                self._on_drop(element)
 
 
 @dataclass(eq=False, repr=False)
@@ -253,6 +288,9 @@ class _Debounce(_Thinning):
 class _ThrottleFirst(_Thinning):
     _opens: float = float("-inf")
 
+    def superfluous_of(self, count: int) -> int | None:
+        return 1 if count > 1 else None
+
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         for element in inner.take(len(inner.elements)):
             now = self.loop_handle.time()
@@ -273,8 +311,13 @@ class _ThrottleFirst(_Thinning):
 class _ThrottleLatest(_Thinning):
     """The timer runs for a time after each emission."""
 
+    def superfluous_of(self, count: int) -> int | None:
+        # The first one may be due at once; the last one then waits for the timer.
+        is_first_due = not self.timer.is_running and self.demand
+        most = 2 if is_first_due and self._latest is _NOTHING else 1
+        return most - 1 if count > most else None
+
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
-        # The first one may be due at once, and those after it wait for the timer.
         first, rest = inner.take(1), inner.take(len(inner.elements))
         for elements in filter(None, (first, rest)):
             self.keep_latest(elements)

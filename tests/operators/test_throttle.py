@@ -4,7 +4,7 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow, Publisher
-from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from reactive_aio.testing import Ledger, PublisherProbe, SubscriberProbe
 from tests.operators.streams import MANY
 from tests.operators.ways import Failed
 
@@ -170,6 +170,34 @@ class TestDemand:
         assert typist.probe.signals == ["a"]
         typist.probe.request(1)
         assert typist.probe.signals == ["a", "b", "|"]
+
+
+class TestSourcesThatSendAtOnce:
+    """A synchronous source sends its elements, and its end, within one call."""
+
+    @EVERY
+    async def test_a_failure_right_after_an_element_fails_the_flow(self, thin: Thin) -> None:
+        def elements() -> Iterator[int]:
+            yield 1
+            yield 2
+            raise Failed
+
+        probe = SubscriberProbe[int](MANY).subscribed_to(thin(r.from_iterable(elements()), 60))
+        await probe.end()
+        assert isinstance(probe.error, Failed)
+
+    @EVERY
+    async def test_no_more_elements_are_held_than_the_bound(self, thin: Thin) -> None:
+        ledger = Ledger()
+        flow = thin(r.from_iterable(ledger.tokens(50)), 60, on_drop=ledger.drop)
+        await ledger.settle(flow, bound=flow.bound().total)
+
+    @EVERY
+    async def test_an_error_of_on_drop_fails_the_flow_as_well(self, thin: Thin) -> None:
+        probe = SubscriberProbe[int](MANY)
+        probe.subscribed_to(thin(r.range(3), 60, on_drop=lambda x: x // 0))
+        await probe.end()
+        assert isinstance(probe.error, ZeroDivisionError)
 
 
 class TestMistakes:
