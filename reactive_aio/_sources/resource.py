@@ -146,7 +146,7 @@ class _Using(ForwardingCoordinator[T]):
     def _released(self, error: BaseException | None) -> None:
         if not self.is_closed:
             self.complete() if error is None else self.fail(error)
-        elif error is not None:
+        elif error is not None and (self.upstream is None or error is not self.upstream.error):
             self.report_cleanup("releasing the resource of using() raised", error)
 
     def on_stop(self) -> None:

@@ -1,7 +1,7 @@
 """using: the resource is released exactly once, and before the terminal signal."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, cast
 
@@ -44,6 +44,11 @@ class Resource:
 
     def of(self, kind: str) -> Callable[[], Any]:
         return self.plain if kind == "sync" else self.awaited
+
+
+def failing_after(*elements: int) -> Iterator[int]:
+    yield from elements
+    raise ValueError
 
 
 KINDS = pytest.mark.parametrize("kind", ["sync", "async"])
@@ -166,6 +171,16 @@ class TestErrors:
         flow = r.using(brittle, lambda _: r.range(5))
         SubscriberProbe[int](1).subscribed_to(flow).cancel()
         assert isinstance(expects_loop_errors[0]["exception"], OSError)
+
+    async def test_a_failure_of_the_source_before_a_cancellation_is_not_one_of_the_exit(
+        self,
+    ) -> None:
+        """The flow below has handled it, or would have."""
+        flow = r.using(Resource().awaited, lambda _: failing_after(1, 2))
+        async with flow.on_error_complete().stream(prefetch=3) as elements:
+            async for element in elements:
+                if element == 2:
+                    break
 
     async def test_entering_may_fail(self) -> None:
         resource_is_closed = bool(1)
