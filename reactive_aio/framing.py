@@ -2,7 +2,8 @@
 
 import codecs
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain, takewhile
 from typing import Any, Final
 
 from ._core.compiler.error_notes import short_text
@@ -22,6 +23,14 @@ LIMIT: Final = 65_536
 """The most bytes of a line, unless another limit is given."""
 
 
+BATCH: Final = 1024
+"""How many parts of a chunk are split at once: many short ones need far more memory than it."""
+_STATELESS: Final = frozenset(("ascii", "cp1252", "iso8859-1", "iso8859-15", "utf-8"))
+_COMMON_ERRORS: Final = frozenset(
+    ("backslashreplace", "ignore", "replace", "strict", "surrogateescape")
+)
+
+
 class Splitter:
     """Splits bytes at a separator."""
 
@@ -32,37 +41,58 @@ class Splitter:
         self._separator = separator
         self._limit = limit
         self._rest = bytearray()
-        """The bytes after the last separator, and those of the current chunk."""
+        """The bytes after the last separator."""
         self._searched = 0
         """How many of them hold no separator."""
 
     def feed(self, chunk: object) -> Iterator[bytes]:
         """The frames that end in *chunk*."""
+        return chain.from_iterable(self.batches(chunk))
+
+    def batches(self, chunk: object) -> Iterable[list[bytes]]:
+        """The frames that end in *chunk*, some at a time."""
         if not isinstance(chunk, (bytes, bytearray, memoryview)):
             kind = type(chunk).__name__
             raise TypeError(
                 f"{self.operator}: its elements must be bytes, not {describe(chunk)} ({kind}); "
                 "for text: map(str.encode)"
             )
-        rest, separator = self._rest, self._separator
-        rest += chunk
-        begin = 0
-        while (end := rest.find(separator, begin + self._searched)) >= 0:
-            self._require(end - begin)
-            yield bytes(rest[begin:end])
-            begin, self._searched = end + len(separator), 0
-        del rest[:begin]
-        self._searched = max(0, len(rest) - len(separator) + 1)
-        self._require(self._searched)
+        self._rest += chunk
+        if self._rest.find(self._separator, self._searched) < 0:
+            self._measure_rest()
+            return ()
+        return self._split(bytes(self._rest))
 
     def end(self) -> Iterator[bytes]:
         """The last frame, if it has no separator after it."""
-        if self._rest:
-            yield bytes(self._rest)
+        return chain.from_iterable(self.last_batch())
 
-    def _require(self, length: int) -> None:
-        if length > self._limit:
+    def last_batch(self) -> Iterable[list[bytes]]:
+        return ([bytes(self._rest)],) if self._rest else ()
+
+    def _split(self, rest: bytes) -> Iterator[list[bytes]]:
+        more = True
+        while more:
+            parts = rest.split(self._separator, BATCH)
+            more, rest = len(parts) > BATCH, parts.pop()
+            yield from up_to_limit(self.operator, parts, self._limit)
+        self._rest[:] = rest
+        self._measure_rest()
+
+    def _measure_rest(self) -> None:
+        # A separator may have begun.
+        self._searched = max(0, len(self._rest) - len(self._separator) + 1)
+        if self._searched > self._limit:
             raise FrameTooLong(self.operator, self._limit)
+
+
+def up_to_limit(operator: str, parts: list[bytes], limit: int) -> Iterator[list[bytes]]:
+    """*parts*; or those before the first that is too long, and the error."""
+    if max(map(len, parts), default=0) <= limit:
+        yield parts
+    else:
+        yield [*takewhile(lambda part: len(part) <= limit, parts)]
+        raise FrameTooLong(operator, limit)
 
 
 class UniversalSplitter:
@@ -78,10 +108,10 @@ class UniversalSplitter:
         self._after_return = False
         r"""Whether the last chunk ended with ``\r``: a ``\n`` belongs to the same end."""
 
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
+    def batches(self, chunk: bytes) -> Iterator[list[bytes]]:
         """The lines that end in *chunk*."""
         if not chunk:
-            return iter(())
+            return
         if self._after_return:
             chunk = chunk.removeprefix(b"\n")
         self._after_return = chunk.endswith(b"\r")
@@ -91,41 +121,47 @@ class UniversalSplitter:
             lines[0] = bytes(self._rest) + lines[0]
             self._rest.clear()
         self._rest += begun
-        longest = max(map(len, lines), default=0)
-        return iter(lines) if max(longest, len(self._rest)) <= self._limit else self._up_to(lines)
+        yield from up_to_limit(self.operator, lines, self._limit)
+        if len(self._rest) > self._limit:
+            raise FrameTooLong(self.operator, self._limit)
 
-    def end(self) -> Iterator[bytes]:
+    def last_batch(self) -> Iterable[list[bytes]]:
         """The last line, if it has no end."""
-        if self._rest:
-            yield bytes(self._rest)
-
-    def _up_to(self, lines: list[bytes]) -> Iterator[bytes]:
-        """The lines before the first that is too long, and the error."""
-        for line in lines:
-            if len(line) > self._limit:
-                break
-            yield line
-        raise FrameTooLong(self.operator, self._limit)
+        return ([bytes(self._rest)],) if self._rest else ()
 
 
 class Lines:
     """Decodes the lines that a splitter finds."""
 
-    __slots__ = ("_encoding", "_errors", "_number", "_splitter")
+    __slots__ = ("_decode", "_encoding", "_errors", "_number", "_splitter")
 
     def __init__(self, splitter: Splitter | UniversalSplitter, encoding: str, errors: str) -> None:
         self._splitter = splitter
         self._encoding = encoding
         self._errors = errors
         self._number = 0
+        is_stateless = codecs.lookup(encoding).name in _STATELESS and errors in _COMMON_ERRORS
+        self._decode = self._decode_together if is_stateless else self._decode_each
 
     def feed(self, chunk: Any) -> Iterator[str]:
-        return self._decode(self._splitter.feed(chunk))
+        return chain.from_iterable(map(self._decode, self._splitter.batches(chunk)))
 
     def end(self) -> Iterator[str]:
-        return self._decode(self._splitter.end())
+        return chain.from_iterable(map(self._decode, self._splitter.last_batch()))
 
-    def _decode(self, lines: Iterator[bytes]) -> Iterator[str]:
+    def _decode_together(self, lines: list[bytes]) -> Iterable[str]:
+        """Decode in one call, which is possible where a line end is one in any context."""
+        if not lines:
+            return ()
+        try:
+            text = b"\n".join(lines).decode(self._encoding, self._errors)
+        except UnicodeDecodeError:
+            return self._decode_each(lines)
+        self._number += len(lines)
+        decoded = text.split("\n")
+        return [line.removesuffix("\r") for line in decoded] if "\r" in text else decoded
+
+    def _decode_each(self, lines: list[bytes]) -> Iterator[str]:
         encoding, errors = self._encoding, self._errors
         for line in lines:
             self._number += 1

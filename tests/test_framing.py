@@ -1,6 +1,8 @@
 """Universal line ends, wherever the chunks end. (Separators: tests/operators/test_framing.py.)"""
 
+from collections.abc import Iterable, Iterator
 from io import BytesIO, TextIOWrapper
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -10,6 +12,10 @@ from reactive_aio.errors import FrameTooLong
 from reactive_aio.framing import Lines, Splitter, UniversalSplitter, require_encoding
 
 PIECES = st.lists(st.sampled_from([b"", b"a", b"bc", b"\n", b"\r", b"\r\n", b"\n\r"]), max_size=12)
+
+
+def joined(batches: Iterable[list[bytes]]) -> Iterator[bytes]:
+    return chain.from_iterable(batches)
 
 
 @given(PIECES)
@@ -26,7 +32,7 @@ def test_a_line_is_found_with_the_chunk_that_ends_it(chunks: list[bytes]) -> Non
     splitter = UniversalSplitter("lines", 100)
     found: list[bytes] = []
     for count, chunk in enumerate(chunks, 1):
-        found += splitter.feed(chunk)
+        found += joined(splitter.batches(chunk))
         so_far = b"".join(chunks[:count])
         complete = so_far.splitlines()
         if so_far and not so_far.endswith((b"\n", b"\r")):
@@ -44,8 +50,8 @@ def test_a_line_beyond_the_limit_is_refused_after_those_before_it(
     found: list[bytes] = []
     try:
         for chunk in chunks:
-            found += splitter.feed(chunk)
-        found += splitter.end()
+            found += joined(splitter.batches(chunk))
+        found += joined(splitter.last_batch())
     except FrameTooLong:
         assert is_refused
         assert found == expected[: len(found)]
@@ -55,7 +61,7 @@ def test_a_line_beyond_the_limit_is_refused_after_those_before_it(
 
 
 def test_the_lines_of_a_chunk_before_the_one_that_is_too_long_are_found() -> None:
-    lines = UniversalSplitter("lines", 2).feed(b"a\nb\nccc\nd\n")
+    lines = joined(UniversalSplitter("lines", 2).batches(b"a\nb\nccc\nd\n"))
     assert [next(lines), next(lines)] == [b"a", b"b"]
     with pytest.raises(FrameTooLong, match="lines: more than limit=2 bytes"):
         next(lines)

@@ -46,7 +46,7 @@ def inline(
     subscriber: type[Summing] = Summing,
     source: Callable[[int], Iterable[Any]] = range,
 ) -> Question:
-    """The question about one operator; *loop* does the same by hand."""
+    """The question about one operator; *loop* does the same explicitly."""
     question = Question(f"`{name}`", COUNT)
 
     @question.handwritten("a for loop that calls `on_next`")
@@ -293,12 +293,14 @@ sliding_window = inline(
 )
 
 
-# -- framing: the elements are chunks of about 40 lines --------------------------------------------
-LINES = b"".join(b"%d\n" % n for n in range(100_000, 100_040))
+# -- framing: the elements are chunks of 8 KiB, which end anywhere ---------------------------------
+LINES = b"".join(b"%d\n" % n for n in range(100_000, 101_170))
 
 
 def blocks(count: int) -> list[bytes]:
-    return [LINES[:-3], LINES[-3:]] * (count // 80)
+    """About *count* lines."""
+    text = LINES * (count // 1170 + 1)
+    return [text[k : k + 8192] for k in range(0, len(text), 8192)]
 
 
 def split_lines(chunks: Iterable[bytes], receive: Receive) -> None:
