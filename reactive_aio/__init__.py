@@ -20,6 +20,7 @@ from ._sources.asynchronous import (
     from_queue,
 )
 from ._sources.files import from_lines
+from ._sources.process import from_process
 from ._sources.push import Emitter, create
 from ._sources.resource import using
 from ._sources.thread import from_thread
@@ -83,6 +84,7 @@ __all__ = (
     "from_callable",
     "from_iterable",
     "from_lines",
+    "from_process",
     "from_publisher",
     "from_queue",
     "from_thread",

@@ -3,11 +3,15 @@
 They are sorted by the side at fault: the caller (``IllegalDemand``, ``NotAnElement``,
 ``AlreadySubscribed``, ``NoRunningLoop``, ``WrongLoop``, ``MissingExtra``), the other side
 (``RuleViolation``), or the flow itself (``Overflow``, ``TimedOut``, ``EmptyFlow``,
-``TooManyElements``, ``FrameTooLong``, ``Stalled``, ``Interrupted``).
+``TooManyElements``, ``FrameTooLong``, ``ProcessFailed``, ``Stalled``, ``Interrupted``).
 
 Every error that leaves a flow has a note with the operators of the flow, the failing one marked,
 and the element that it failed with; `show_elements` leaves the elements out.
 """
+
+from collections.abc import Sequence
+from signal import Signals
+from typing import Final
 
 __all__ = (
     "AlreadySubscribed",
@@ -19,6 +23,7 @@ __all__ = (
     "NoRunningLoop",
     "NotAnElement",
     "Overflow",
+    "ProcessFailed",
     "ReactiveError",
     "RuleViolation",
     "Stalled",
@@ -121,6 +126,37 @@ class FrameTooLong(ReactiveError, ValueError):
             "or look whether the separator is the right one"
         )
         self.limit: int = limit
+
+
+class ProcessFailed(ReactiveError):
+    """A program has ended with another status than 0, or by a signal.
+
+    *returncode* is negative for a signal. *stderr* is the end of what it wrote to its standard
+    error.
+    """
+
+    def __init__(self, argv: Sequence[str], returncode: int, stderr: bytes) -> None:
+        self.argv: tuple[str, ...] = tuple(argv)
+        self.returncode: int = returncode
+        self.stderr: bytes = stderr
+        message = f"{argv[0]!r} {_ending(returncode)}"
+        if text := stderr.decode(errors="replace").strip():
+            message += f"; its stderr ends with:\n{text[-_SHOWN_STDERR:]}"
+        super().__init__(message)
+
+
+_SHOWN_STDERR: Final = 2000
+"""Characters in a message."""
+
+
+def _ending(returncode: int) -> str:
+    if returncode >= 0:
+        return f"exited with status {returncode}"
+    try:
+        name = Signals(-returncode).name
+    except ValueError:
+        name = "unknown"
+    return f"was ended by signal {-returncode} ({name})"
 
 
 class Stalled(ReactiveError):

@@ -9,6 +9,8 @@ A module registers in dictionaries; a key is the name of an operator, source, si
 * ``CLOSING``: ``make(n, closed)`` returns one that calls *closed* when it has ended;
 * ``UNORDERED``, a set of keys: the order of the elements varies;
 * ``BY_THREADS``, a set of keys: threads emit, so that turns of the loop prove nothing;
+* ``IN_REAL_TIME``, a set of keys: a program or another machine takes part, for which a virtual
+  clock would not wait;
 * ``IDENTITIES``, of operators: ``apply(flow)`` returns a flow of the same elements;
 * ``NO_IDENTITY``, of operators: why there is no such form;
 * ``SINKS``, of sinks: ``consume(flow)`` returns an awaitable.
@@ -65,6 +67,7 @@ class Case(NamedTuple):
     module: str
     key: str
     candidate: Candidate
+    in_real_time: bool
 
     @property
     def name(self) -> str:
@@ -79,7 +82,13 @@ class Case(NamedTuple):
 def cases() -> tuple[Case, ...]:
     """Every case, in the order of the files."""
     return tuple(
-        Case(folder, name, key, _candidate(module, f"{name}-{key}", key))
+        Case(
+            folder,
+            name,
+            key,
+            _candidate(module, f"{name}-{key}", key),
+            key in getattr(module, "IN_REAL_TIME", ()),
+        )
         for folder in FOLDERS
         for name, module in _modules(folder)
         for key in dict.fromkeys(key for makers in MAKERS for key in getattr(module, makers, ()))

@@ -1,4 +1,4 @@
-"""The only module that imports asyncio: scheduling, threads, executors, sockets, error reports.
+"""The only module that imports asyncio: scheduling, threads, processes, sockets, error reports.
 
 A subscription belongs to the event loop on which it was created. Every function here is called on
 that loop's thread, unless its name ends in ``_threadsafe`` or its docstring says otherwise.
@@ -15,6 +15,8 @@ from asyncio import (
     Protocol as SocketProtocol,
     Semaphore,
     Server as Listener,
+    SubprocessProtocol,
+    SubprocessTransport,
     Task,
     TimerHandle,
     shield,
@@ -22,7 +24,7 @@ from asyncio import (
     timeout,
 )
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import Context, copy_context
@@ -48,6 +50,8 @@ __all__ = (
     "LoopHandle",
     "Semaphore",
     "SocketProtocol",
+    "SubprocessProtocol",
+    "SubprocessTransport",
     "Task",
     "TimerHandle",
     "cancel_task",
@@ -225,14 +229,21 @@ class LoopHandle:
         return task is not None and asyncio.current_task(self.event_loop) is task
 
     # -- sockets --------------------------------------------------------------------------------
-    def add_reader(self, connection: socket, callback: Callable[..., object]) -> None:
+    def add_reader(self, connection: socket | int, callback: Callable[..., object]) -> None:
         """Call *callback*, in the subscription's context, in every turn with data to read."""
         self.event_loop.add_reader(connection, self.run, callback)
 
-    def remove_reader(self, connection: socket) -> None:
+    def remove_reader(self, connection: socket | int) -> None:
         """Undo `add_reader`; call it before the socket is closed."""
         with suppress(RuntimeError):  # the loop is closed
             self.event_loop.remove_reader(connection)
+
+    # -- processes ------------------------------------------------------------------------------
+    async def start_process(
+        self, protocol: SubprocessProtocol, argv: Sequence[str], **options: Any
+    ) -> None:
+        """Start a program whose events *protocol* receives; *options* are those of ``Popen``."""
+        await self.event_loop.subprocess_exec(lambda: protocol, *argv, **options)
 
     # -- threads --------------------------------------------------------------------------------
     def run_in_executor(

@@ -38,6 +38,7 @@ LOOPS: dict[str, Loop] = {
     **({"uvloop": {"loop": uvloop_loop}} if find_spec("uvloop") else {}),
 }
 REAL_LOOP: Final = "uvloop" if "uvloop" in LOOPS else "asyncio"
+REAL_LOOPS: Final = [name for name in LOOPS if name != "virtual"]
 on_every_loop = pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
 
 
@@ -47,6 +48,8 @@ def parametrize_loops(
     """Judge every flow on virtual time, and one flow of each kind that uses a loop on uvloop, too.
 
     The loop with virtual time is asyncio's, but for its clock.
+
+    A case ``in_real_time`` is judged on all real loops; with ``--quick``, on one.
 
     *makers* are triples: the value of the parameter *name*, the flow's module, and a function that
     makes the flow. Flows of one module whose islands run in the same modes are of one kind. With
@@ -66,6 +69,8 @@ def parametrize_loops(
             names = list(LOOPS)
         elif effort() is Effort.NORMAL and is_first and kind != NO_LOOP:
             names.append(REAL_LOOP)
+        if getattr(value, "in_real_time", False):
+            names = [REAL_LOOP] if effort() is Effort.QUICK else REAL_LOOPS
         chosen += [pytest.param(value, LOOPS[name], id=f"{value}-{name}") for name in names]
     return pytest.mark.parametrize((name, "loop"), chosen)
 

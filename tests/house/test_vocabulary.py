@@ -31,6 +31,7 @@ PACKAGE: Final = Path(reactive_aio.__file__).parent
 NO_SECTIONS: Final = {"introspection"}
 # Operators that no diagram can show, and why.
 NO_DIAGRAM: Final[dict[str, str]] = {
+    "from_process": "its program has no part in virtual time",
     "map_in_process": "its processes have no part in virtual time",
 }
 NOT_FOR_USERS: Final = {

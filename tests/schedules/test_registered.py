@@ -22,6 +22,7 @@ NOT_EXPLORED = {
     "never": "it sends no signal, in no order",
     "map_in_thread": "the threads of an executor are not steered; its tasks are those of map_async",
     "map_in_process": "the same",
+    "from_process": "a program has no part in a schedule; its transports need a real loop",
 }
 APART = {"LatestProcessor"}
 """Processors that lose elements: a test of their own explores them."""

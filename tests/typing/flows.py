@@ -20,6 +20,7 @@ from reactive_aio import (
     from_callable,
     from_iterable,
     from_lines,
+    from_process,
     from_thread,
     interval,
     just,
@@ -58,6 +59,8 @@ assert_type(from_awaitable(lambda: size("a")), Flow[int])
 assert_type(from_thread(["a"]), Flow[str])
 assert_type(from_lines("log.txt"), Flow[str])
 assert_type(from_lines(Path("log.txt"), follow=True, poll=1), Flow[str])
+assert_type(from_process(["ls", Path("/")], cwd="/"), Flow[bytes])
+assert_type(from_process(["cat"], stdin=words.map(str.encode)).lines(), Flow[str])
 assert_type(interval(1), Flow[int])
 assert_type(timer(1), Flow[int])
 assert_type(UnicastProcessor[int]().map(str), Flow[str])

@@ -1,0 +1,448 @@
+"""from_process: output by demand, input, errors, and a program that never outlives its flow."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import from_process
+from reactive_aio._core.child_process import CHUNK, STDERR_TAIL, ChildProcess
+from reactive_aio._core.loop import LoopHandle
+from reactive_aio.errors import ProcessFailed
+from reactive_aio.spec import Publisher
+from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.operators.streams import MANY
+from tests.operators.ways import Failed
+
+OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
+    "from_process": lambda n: from_process(["seq", str(n)]).lines(),
+    "from_process: with input": lambda n: from_process(["cat"], stdin=r.range(n).map(line)).lines(),
+}
+FAILING: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "from_process": lambda: from_process(["false"]),
+    "from_process: after an element": lambda: from_process(shell("echo 1; exit 3")),
+    "from_process: by its input": lambda: from_process(["cat"], stdin=r.error(Failed())),
+}
+INFINITE: Mapping[str, Callable[[], Publisher[Any]]] = {
+    "from_process": lambda: from_process(["yes"]).lines(),
+}
+BY_THREADS = {*OF_LENGTH, *FAILING, *INFINITE}
+"""A program emits, at any time."""
+IN_REAL_TIME = BY_THREADS
+
+WITHIN = 10.0  # seconds, far more than what happens takes
+
+
+def line(n: int) -> bytes:
+    return b"%d\n" % n
+
+
+LEAVES_A_PROCESS = """
+from subprocess import DEVNULL, Popen
+print(Popen(["sleep", "1000"], stdout=DEVNULL).pid)
+"""
+
+
+def shell(script: str) -> list[str]:
+    return ["sh", "-c", script]
+
+
+def python(script: str) -> list[str]:
+    return [sys.executable, "-S", "-c", script]
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(WITHIN):
+        while not condition():  # noqa: ASYNC110 - of a program
+            await asyncio.sleep(0.002)
+
+
+async def turns() -> None:
+    """Turns of the loop, in which a forbidden effect would show."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with suppress(FileNotFoundError), open(f"/proc/{pid}/stat", "rb", buffering=0) as status:
+        return b") Z " not in status.read()  # it has ended, and its parent has not looked yet
+    return True
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[ChildProcess]:
+    """The programs that were started."""
+    found: list[ChildProcess] = []
+    start = ChildProcess.start
+
+    async def recorded(self: ChildProcess) -> None:
+        found.append(self)
+        await start(self)
+
+    monkeypatch.setattr(ChildProcess, "start", recorded)
+    return found
+
+
+@pytest.fixture
+def chunks(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What was read from stdout."""
+    found: list[bytes] = []
+    read = os.read
+
+    def recorded(fd: int, most: int) -> bytes:
+        chunk = read(fd, most)
+        if most == CHUNK:
+            found.append(chunk)
+        return chunk
+
+    monkeypatch.setattr(os, "read", recorded)
+    return found
+
+
+def pid_of(process: ChildProcess) -> int:
+    return process._running.get_pid()
+
+
+class TestOutput:
+    async def test_each_subscription_runs_the_program(self) -> None:
+        flow = from_process(["echo", "a b"])
+        for _ in range(2):
+            assert await flow.to_list() == [b"a b\n"]
+
+    async def test_a_program_without_output_completes(self) -> None:
+        assert await from_process(["true"]).to_list() == []
+
+    async def test_much_output_arrives_whole(self) -> None:
+        lines = from_process(["seq", "100000"]).lines()
+        assert await lines.to_list() == [str(n) for n in range(1, 100_001)]
+
+    async def test_nothing_starts_before_demand(self, started: list[ChildProcess]) -> None:
+        probe = SubscriberProbe[bytes]().subscribed_to(from_process(["yes"]))
+        await turns()
+        assert started == []
+        probe.cancel()
+        await turns()
+        assert started == []
+
+    async def test_a_chunk_is_read_only_by_demand(
+        self, chunks: list[bytes], started: list[ChildProcess]
+    ) -> None:
+        async with from_process(["yes"]).stream() as output:
+            elements = aiter(output)
+            for expected in range(1, 4):
+                assert await anext(elements)
+                await turns()
+                assert len(chunks) <= expected + 1  # `async for` requests one more
+
+        chunks.clear()
+        probe = SubscriberProbe[bytes](1).subscribed_to(from_process(["yes"]))
+        await probe.wait_for_signals(1)
+        await turns()
+        assert len(chunks) == 1
+        assert len(chunks[0]) <= CHUNK
+        probe.request(2)
+        await probe.wait_for_signals(3)
+        await turns()
+        assert len(chunks) == 3
+        probe.cancel()
+        await until(started[-1]._released.done)
+
+    async def test_a_slow_subscriber_slows_the_program_down(self, chunks: list[bytes]) -> None:
+        async def slow(chunk: bytes) -> bytes:
+            await turns()
+            assert len(chunks) <= seen[0] + 2
+            seen[0] += 1
+            return chunk
+
+        seen = [0]
+        assert await from_process(["yes"]).map_async(slow).take(5).count() == 5
+
+    async def test_environment_and_folder(self, tmp_path: Path) -> None:
+        flow = from_process(shell("pwd; echo $NAME"), cwd=tmp_path, env={"NAME": "a"})
+        assert await flow.lines().to_list() == [str(tmp_path), "a"]
+
+    async def test_a_program_and_its_arguments_may_be_paths(self, tmp_path: Path) -> None:
+        flow = from_process([Path("/bin/echo"), tmp_path])
+        assert await flow.lines().to_list() == [str(tmp_path)]
+
+    def test_it_holds_one_chunk(self) -> None:
+        assert from_process(["yes"]).bound().total == 1
+        assert from_process(["cat"], stdin=b"abc").bound().total == 1
+        assert from_process(["cat"], stdin=[b"a", b"b"]).bound().total == 2
+
+
+class TestInput:
+    async def test_without_input_the_program_finds_its_end(self) -> None:
+        assert await from_process(["cat"]).to_list() == []
+
+    @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+    async def test_bytes(self, kind: Callable[[bytes], bytes]) -> None:
+        flow = from_process(["wc", "-c"], stdin=kind(bytes(5_000_000)))
+        assert [int(each) for each in await flow.to_list()] == [5_000_000]
+
+    async def test_no_bytes_are_an_empty_input(self) -> None:
+        assert await from_process(["cat"], stdin=b"").to_list() == []
+
+    async def test_any_source_of_bytes(self) -> None:
+        async def letters() -> AsyncIterator[bytes]:
+            for letter in (b"a", b"b"):
+                yield letter
+
+        for source in ([b"a", b"b"], letters(), r.just(b"a", b"b"), r.just(bytearray(b"ab"))):
+            given: Any = source
+            assert b"".join(await from_process(["cat"], stdin=given).to_list()) == b"ab"
+
+    async def test_the_next_element_is_requested_when_one_is_read(self) -> None:
+        def requested(number: int) -> bool:
+            return source.requested == number
+
+        source = PublisherProbe[bytes]()
+        probe = SubscriberProbe[bytes](MANY).subscribed_to(from_process(["cat"], stdin=source))
+        for number in range(1, 4):
+            await until(partial(requested, number))
+            await turns()
+            assert source.requested == number
+            source.emit(b"a")
+        source.complete()
+        await probe.end()
+        assert b"".join(probe.elements) == b"aaa"
+
+    async def test_a_program_that_does_not_read_makes_the_source_wait(
+        self, started: list[ChildProcess]
+    ) -> None:
+        source = PublisherProbe[bytes]()
+        flow = from_process(["sleep", "1000"], stdin=source)
+        probe = SubscriberProbe[bytes](MANY).subscribed_to(flow)
+        await until(lambda: source.requested)
+        source.emit(bytes(1_000_000))
+        await turns()
+        assert source.requested == 1
+        probe.cancel()
+        assert source.cancel_count == 1
+        await until(started[0]._released.done)
+
+    async def test_a_program_that_closes_its_input_cancels_the_source(self) -> None:
+        source = PublisherProbe[bytes]()
+        probe = SubscriberProbe[bytes](MANY).subscribed_to(
+            from_process(["head", "-n", "1"], stdin=source)
+        )
+        await until(lambda: source.requested)
+        source.emit(b"a\nb\n")
+        assert await probe.end() == [b"a\n", "|"]
+        assert source.cancel_count == 1
+
+    async def test_an_endless_source_ends_with_the_program(self) -> None:
+        source = r.generate(lambda n: (line(n), n + 1), 0)
+        assert await from_process(["head", "-n", "2"], stdin=source).lines().to_list() == ["0", "1"]
+
+    async def test_an_error_of_the_source_ends_the_program(
+        self, started: list[ChildProcess]
+    ) -> None:
+        source = PublisherProbe[bytes]()
+        async with from_process(["cat"], stdin=source).stream() as output:
+            reading = asyncio.ensure_future(anext(aiter(output)))
+            await until(lambda: source.requested)
+            source.fail(Failed())
+            with pytest.raises(Failed):
+                await reading
+        assert not is_running(pid_of(started[0]))
+
+    async def test_an_element_of_another_kind_is_named(self) -> None:
+        source: Any = [b"a", "b"]
+        with pytest.raises(TypeError, match=r"elements of stdin must be bytes, not 'b' \(str\)"):
+            await from_process(["cat"], stdin=source).to_list()
+
+
+class TestFailing:
+    async def test_a_status_fails_the_flow_with_the_end_of_stderr(self) -> None:
+        script = "echo out; echo first >&2; echo last >&2; exit 3"
+        probe = SubscriberProbe[bytes](9).subscribed_to(from_process(shell(script)))
+        signals = await probe.end()
+        assert signals[0] == b"out\n"
+        error = signals[1]
+        assert isinstance(error, ProcessFailed)
+        assert (error.argv, error.returncode) == (("sh", "-c", script), 3)
+        assert error.stderr == b"first\nlast\n"
+        assert "'sh' exited with status 3" in str(error)
+        assert "last" in str(error)
+
+    async def test_a_signal_is_named(self) -> None:
+        with pytest.raises(ProcessFailed, match=r"was ended by signal 9 \(SIGKILL\)") as raised:
+            await from_process(shell("kill -9 $$")).to_list()
+        assert raised.value.returncode == -9
+
+    async def test_only_the_end_of_stderr_is_kept(self) -> None:
+        script = "seq 100000 >&2; exit 1"
+        with pytest.raises(ProcessFailed) as raised:
+            await from_process(shell(script)).to_list()
+        assert len(raised.value.stderr) == STDERR_TAIL
+        assert raised.value.stderr.endswith(b"\n100000\n")
+        assert len(str(raised.value)) < 3000
+
+    async def test_stderr_does_not_stop_a_program_without_demand(
+        self, started: list[ChildProcess]
+    ) -> None:
+        flow = from_process(shell("yes | head -c 30000; seq 100000 >&2"))
+        probe = SubscriberProbe[bytes](1).subscribed_to(flow)
+        await probe.wait_for_signals(1)
+        await until(lambda: started[0].stderr.endswith(b"100000\n"))
+        probe.request(MANY)
+        assert (await probe.end())[-1] == "|"
+
+    async def test_success_is_not_delayed_by_a_stderr_that_stays_open(self) -> None:
+        async with asyncio.timeout(WITHIN):
+            output = await from_process(python(LEAVES_A_PROCESS)).to_list()
+        os.kill(int(b"".join(output)), 9)
+
+    async def test_a_program_that_has_exited_may_have_left_its_output_open(self) -> None:
+        flow = from_process(shell("sleep 1000 & echo $!"))
+        pid = int(await flow.lines().first())
+        assert is_running(pid)
+        os.kill(pid, 9)
+
+    async def test_a_program_that_is_not_found_is_named(self) -> None:
+        with pytest.raises(FileNotFoundError, match="no-such-program") as raised:
+            await from_process(["no-such-program", "-v"]).to_list()
+        assert "from_process('no-such-program -v')" in raised.value.__notes__[0]
+
+    async def test_a_folder_that_is_not_found_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(FileNotFoundError, match="missing"):
+            await from_process(["echo"], cwd=tmp_path / "missing").to_list()
+
+    async def test_a_loop_without_processes_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        async def refuse(*_: object, **options: object) -> None:
+            raise NotImplementedError
+
+        monkeypatch.setattr(LoopHandle, "start_process", refuse)
+        with pytest.raises(RuntimeError, match=r"this event loop .* cannot start processes"):
+            await from_process(["echo"]).to_list()
+
+
+class TestEnding:
+    async def test_aclose_waits_until_the_program_has_ended(
+        self, started: list[ChildProcess]
+    ) -> None:
+        async with from_process(["yes"]).stream() as output:
+            async for _ in output:
+                break
+        assert not is_running(pid_of(started[0]))
+
+    async def test_a_failure_below_ends_the_program(self, started: list[ChildProcess]) -> None:
+        with pytest.raises(ZeroDivisionError):
+            await from_process(["yes"]).map(lambda _: 1 // 0).to_list()
+        assert not is_running(pid_of(started[0]))
+
+    async def test_cancelling_while_it_starts(self, started: list[ChildProcess]) -> None:
+        probe = SubscriberProbe[bytes](1).subscribed_to(from_process(["sleep", "1000"]))
+        await until(lambda: started)
+        probe.cancel()
+        await until(lambda: started[0]._released.done())
+        assert not is_running(pid_of(started[0]))
+        assert probe.signals == []
+
+    async def test_a_program_that_ignores_the_request_is_killed(
+        self, started: list[ChildProcess]
+    ) -> None:
+        script = "trap '' TERM; echo ready; while :; do sleep 0.01; done"
+        async with from_process(shell(script), grace=0.05).stream() as output:
+            async for _ in output:
+                break
+        assert started[0]._running.get_returncode() == -9
+
+    async def test_a_program_may_clean_up_before_it_ends(
+        self, tmp_path: Path, started: list[ChildProcess]
+    ) -> None:
+        script = f"trap 'echo done > {tmp_path}/log; exit 0' TERM; echo ready; " + (
+            "while :; do sleep 0.01; done"
+        )
+        async with from_process(shell(script)).stream() as output:
+            async for _ in output:
+                break
+        assert await asyncio.to_thread((tmp_path / "log").read_text) == "done\n"
+        assert started[0]._running.get_returncode() == 0
+
+    async def test_with_a_session_of_its_own_its_children_end_as_well(self) -> None:
+        flow = from_process(shell("sleep 1000 & echo $!; wait"), start_new_session=True)
+        child = int(await flow.first())
+        await until(lambda: not is_running(child))
+
+    async def test_a_child_that_keeps_the_pipes_does_not_delay_a_cancellation(self) -> None:
+        child = int(await from_process(shell("sleep 1000 & echo $!; wait")).first())
+        assert is_running(child)
+        os.kill(child, 9)
+
+    def test_the_end_of_the_loop_ends_the_program(self, started: list[ChildProcess]) -> None:
+        probe = SubscriberProbe[bytes](1)
+
+        async def main() -> None:
+            from_process(["sleep", "1000"]).subscribe(probe)
+            await until(lambda: started and started[0]._transport)
+
+        asyncio.run(main())
+        assert not is_running(pid_of(started[0]))
+        assert "Interrupted" in repr(probe.signals)
+
+    def test_a_second_cancellation_kills_the_program(self, started: list[ChildProcess]) -> None:
+        script = "trap '' TERM; echo ready; while :; do sleep 0.01; done"
+
+        async def main() -> None:
+            probe = SubscriberProbe[bytes](1)
+            from_process(shell(script), grace=1000).subscribe(probe)
+            await probe.wait_for_signals(1)
+            (task,) = [each for each in asyncio.all_tasks() if "process of" in each.get_name()]
+            probe.cancel()
+            task.cancel()
+            await turns()
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+        asyncio.run(main())
+        assert started[0]._running.get_returncode() == -9
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        ("ls -l", r"argv must be a list, such as \['ls', '-l'\], not the string 'ls -l'"),
+        ("ls -l", r"shlex.split\('ls -l'\) makes one"),
+        ([], r"argv must be a list of the program and its arguments"),
+        ([""], "argv must be a list"),
+        (["ls", 3], r"each a str or a path, not \['ls', 3\]"),
+        (b"ls", "argv must be a list"),
+        (None, "argv must be a list"),
+    ],
+)
+def test_what_is_not_a_list_of_words_is_refused_at_once(argv: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=f"from_process: .*{words}"):
+        from_process(argv)
+
+
+@pytest.mark.parametrize(
+    ("stdin", "words"),
+    [("text", "must be bytes, not str; encode it"), (3, r" 3 \(int\) cannot be read as a flow")],
+)
+def test_what_is_not_a_source_of_bytes_is_refused_at_once(stdin: Any, words: str) -> None:
+    with pytest.raises(TypeError, match=f"from_process: stdin:?.*{words}"):
+        from_process(["cat"], stdin=stdin)
+
+
+def test_a_negative_grace_is_refused() -> None:
+    with pytest.raises(ValueError, match="from_process: grace must be"):
+        from_process(["ls"], grace=-1)
+
+
+@pytest.mark.parametrize("returncode", [-200, -1000])
+def test_an_unknown_signal_has_its_number(returncode: int) -> None:
+    assert f"signal {-returncode} (unknown)" in str(ProcessFailed(["a"], returncode, b""))
