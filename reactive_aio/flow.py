@@ -37,6 +37,7 @@ from ._operators import (
 )
 from ._sinks import (
     async_iteration as _async_iteration,
+    collect as _collect,
     for_each as _for_each,
     hand_over as _hand_over,
     terminal as _terminal,
@@ -189,13 +190,15 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     min: Final = _terminal.min
     max: Final = _terminal.max
     reduce: Final = _terminal.reduce
-    to_list: Final = _terminal.to_list
-    to_dict: Final = _terminal.to_dict
     count: Final = _terminal.count
     any: Final = _terminal.any
     all: Final = _terminal.all
     sum: Final = _terminal.sum
     run: Final = _terminal.run
+
+    # collect
+    to_list: Final = _collect.to_list
+    to_dict: Final = _collect.to_dict
 
     # for_each
     for_each: Final = _for_each.for_each

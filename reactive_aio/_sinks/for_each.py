@@ -84,6 +84,12 @@ async def for_each(
 ) -> int:
     """Call *function* with each element, and return the number of elements.
 
+    ::
+
+        a--b--c--|
+        .for_each(print)
+        ---------(3|)
+
     The result of a coroutine function is awaited: before the next element is taken, or with up to
     *concurrency* calls at a time. What a function returns is ignored, and may be None. With
     *ordered*, an element counts as done only when all elements before it are: the one that is

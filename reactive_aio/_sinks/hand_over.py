@@ -34,6 +34,12 @@ class _SendStream(Protocol[T_contra]):
 async def to_queue(source: "Fluent[T]", queue: "_Queue[T]") -> int:
     """Put each element into an ``asyncio.Queue``, and return their number.
 
+    ::
+
+        a--b--c--|
+        .to_queue(Queue())
+        ---------(3|)
+
     A bounded queue that is full makes the source wait. Nothing is put at the end: ``concat_with``
     can add an element that says so.
 
@@ -49,6 +55,12 @@ async def to_queue(source: "Fluent[T]", queue: "_Queue[T]") -> int:
 
 async def to_anyio(source: "Fluent[T]", stream: "_SendStream[T]", *, close: bool = True) -> int:
     """Send each element into a stream of anyio, and return their number.
+
+    ::
+
+        a--b--c--|
+        .to_anyio(stream)
+        ---------(3|)
 
     The stream makes the source wait while nothing receives from it. At the end, also by an error,
     the stream is closed, unless *close* is false: then another one may go on sending.
@@ -83,6 +95,12 @@ def _method(
 
 def into(source: "Fluent[T]", subscriber: S) -> S:
     """Subscribe *subscriber*, such as a processor, and return it.
+
+    ::
+
+        a--b--c--|
+        .into(UnicastProcessor())
+        a--b--c--|
 
     So a flow that feeds a processor is one expression: ``flow.map(f).into(MulticastProcessor())``.
 

@@ -4,12 +4,12 @@ A terminal operator is an inline stage that emits its result after the last elem
 inside the flow's own loop, and in the consumer's task where that loop is synchronous.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
 from ..errors import EmptyFlow, TooManyElements
-from ..stage import InlineStage, describe, require_int, require_sync_callable
+from ..stage import InlineStage, require_int, require_sync_callable
 from .first_value import NOTHING, first_value
 
 if TYPE_CHECKING:
@@ -28,15 +28,11 @@ __all__ = (
     "run",
     "single",
     "sum",
-    "to_dict",
-    "to_list",
 )
 
 T = TypeVar("T")
-R = TypeVar("R")
 A = TypeVar("A")
 D = TypeVar("D")
-K = TypeVar("K", bound=Hashable)
 
 
 class _Comparable(Protocol):
@@ -45,10 +41,7 @@ class _Comparable(Protocol):
 
 C = TypeVar("C", bound=_Comparable)
 
-LIMIT: Final = 1_000_000
-"""The most elements that are collected in memory, unless another limit is given."""
-
-_USE_MAP_ASYNC = "use map_async before it"
+USE_MAP_ASYNC: Final = "use map_async before it"
 
 _IF_FOUND: Final = """
 if $value is not None:
@@ -56,7 +49,7 @@ if $value is not None:
 """
 
 
-def _fold(
+def fold(
     name: str,
     setup: str,
     each: str,
@@ -70,14 +63,14 @@ def _fold(
     return InlineStage(name, params=params, uses=uses, setup=setup, each=lines, after=result)
 
 
-_LAST = _fold("last", "$value = None", "$value = x", result=_IF_FOUND)
+_LAST = fold("last", "$value = None", "$value = x", result=_IF_FOUND)
 
 
 def more_than_one() -> TooManyElements:
     return TooManyElements("single: the flow has more than one element; use first(), or filter it")
 
 
-_SINGLE = _fold(
+_SINGLE = fold(
     "single",
     "$value = None",
     """
@@ -103,7 +96,7 @@ _ELEMENT_AT = InlineStage(
 
 
 def _extreme(name: str, is_better: str) -> InlineStage:
-    return _fold(
+    return fold(
         name,
         "$value = $rank = None",
         f"""
@@ -121,7 +114,7 @@ def _extreme(name: str, is_better: str) -> InlineStage:
 _MIN = _extreme("min", "$new < $rank")
 _MAX = _extreme("max", "$rank < $new")
 
-_REDUCE_SEED = _fold(
+_REDUCE_SEED = fold(
     "reduce",
     "$value = $seed",
     """
@@ -136,7 +129,7 @@ _REDUCE_SEED = _fold(
     """,
 )
 
-_REDUCE = _fold(
+_REDUCE = fold(
     "reduce",
     "$value = None",
     """
@@ -153,64 +146,9 @@ _REDUCE = _fold(
 )
 
 
-def too_long(limit: int) -> TooManyElements:
-    return TooManyElements(
-        f"to_list: the flow has more than limit={limit} elements; give a larger limit, take(n) of "
-        "them, or work on them one by one: for_each, reduce, async for"
-    )
+_COUNT = fold("count", "$value = 0", "$value += 1")
 
-
-_TO_LIST = _fold(
-    "to_list",
-    """
-    $value = []
-    $add = $value.append
-    $remaining = $limit
-    """,
-    """
-    if not $remaining:
-        raise too_long($limit)
-    $remaining -= 1
-    $add(x)
-    """,
-    params=("limit",),
-    uses=(too_long,),
-)
-
-
-def too_many_keys(limit: int) -> TooManyElements:
-    return TooManyElements(
-        f"to_dict: the flow has more than limit={limit} keys; give a larger limit, or work on the "
-        "elements one by one: for_each, reduce, async for"
-    )
-
-
-def unhashable_key(key: object) -> TypeError:
-    return TypeError(f"to_dict: {describe(key)} cannot be hashed; return a key such as a tuple")
-
-
-_TO_DICT = _fold(
-    "to_dict",
-    "$found = {}",
-    """
-    $name = $key(x)
-    sync $name of $key
-    try:
-        hash($name)
-    except TypeError as error:
-        raise unhashable_key($name) from error
-    $found[$name] = x if $value is None else $value(x)
-    if len($found) > $limit:
-        raise too_many_keys($limit)
-    """,
-    params=("key", "value", "limit"),
-    uses=(too_many_keys, unhashable_key),
-    result="emit $found",
-)
-
-_COUNT = _fold("count", "$value = 0", "$value += 1")
-
-_SUM = _fold("sum", "$value = $start", "$value = $value + x", params=("start",))
+_SUM = fold("sum", "$value = $start", "$value = $value + x", params=("start",))
 
 
 def _answer(name: str, is_open: str, answer: bool) -> InlineStage:
@@ -243,6 +181,12 @@ async def first(source: "Fluent[T]", *, default: D) -> T | D: ...
 async def first(source: "Fluent[Any]", *, default: Any = NOTHING) -> Any:
     """Return the first element, and cancel.
 
+    ::
+
+        a--b--c--|
+        .first()
+        (a|)
+
     For a flow without elements, return *default* or raise `EmptyFlow`.
 
     Demand: 1.
@@ -261,6 +205,12 @@ async def last(source: "Fluent[T]") -> T: ...
 async def last(source: "Fluent[T]", *, default: D) -> T | D: ...
 async def last(source: "Fluent[Any]", *, default: Any = NOTHING) -> Any:
     """Return the last element.
+
+    ::
+
+        a--b--c--|
+        .last()
+        ---------(c|)
 
     For a flow without elements, return *default* or raise `EmptyFlow`.
 
@@ -281,6 +231,12 @@ async def single(source: "Fluent[T]", *, default: D) -> T | D: ...
 async def single(source: "Fluent[Any]", *, default: Any = NOTHING) -> Any:
     """Return the only element; a second one raises `TooManyElements`.
 
+    ::
+
+        ---a--|
+        .single()
+        ------(a|)
+
     For a flow without elements, return *default* or raise `EmptyFlow`.
 
     Demand: one at a time, two at most.
@@ -300,6 +256,12 @@ async def element_at(source: "Fluent[T]", index: int) -> T: ...
 async def element_at(source: "Fluent[T]", index: int, *, default: D) -> T | D: ...
 async def element_at(source: "Fluent[Any]", index: int, *, default: Any = NOTHING) -> Any:
     """Return the element at *index*, counted from 0, and cancel.
+
+    ::
+
+        a--b--c--|
+        .element_at(1)
+        ---(b|)
 
     For a flow with fewer elements, return *default* or raise `EmptyFlow`.
 
@@ -331,6 +293,12 @@ async def min(
 ) -> Any:
     """Return the smallest element, by ``key(element)`` if given; the first of equal ones.
 
+    ::
+
+        2--1--3--|
+        .min()
+        ---------(1|)
+
     For a flow without elements, return *default* or raise `EmptyFlow`.
 
     Demand: unbounded.
@@ -359,6 +327,12 @@ async def max(
 ) -> Any:
     """Return the greatest element, by ``key(element)`` if given; the first of equal ones.
 
+    ::
+
+        2--3--1--|
+        .max()
+        ---------(3|)
+
     For a flow without elements, return *default* or raise `EmptyFlow`.
 
     Demand: unbounded.
@@ -373,7 +347,7 @@ async def max(
 
 async def _extreme_of(source: "Fluent[Any]", stage: InlineStage, key: Any, default: Any) -> Any:
     if key is not None:
-        require_sync_callable(stage.name, "key", key, _USE_MAP_ASYNC, takes=1)
+        require_sync_callable(stage.name, "key", key, USE_MAP_ASYNC, takes=1)
     return _value_or_default(
         source, default, await first_value(source.via(stage, key, holds=1)), stage.name
     )
@@ -398,6 +372,12 @@ async def reduce(
 ) -> Any:
     """Combine all elements into one value: ``reducer(so_far, element)``.
 
+    ::
+
+        1--2--3--|
+        .reduce(operator.mul)
+        ---------(6|)
+
     The first *so_far* is *seed*, which is also the value of a flow without elements; each call
     starts with the same object, so the reducer must not change it. Without *seed* it is the first
     element, and a flow without elements raises `EmptyFlow`.
@@ -409,7 +389,7 @@ async def reduce(
     Holds: one value.
     Rules: 2.1
     """
-    require_sync_callable("reduce", "reducer", reducer, _USE_MAP_ASYNC, takes=2)
+    require_sync_callable("reduce", "reducer", reducer, USE_MAP_ASYNC, takes=2)
     if seed is not NOTHING:
         return await first_value(source.via(_REDUCE_SEED, reducer, seed))
     found = await first_value(source.via(_REDUCE, reducer))
@@ -420,60 +400,14 @@ async def reduce(
     return found
 
 
-async def to_list(source: "Fluent[T]", *, limit: int = LIMIT) -> list[T]:
-    """Collect all elements in a list.
-
-    More than *limit* elements raise `TooManyElements`, before they fill the memory.
-
-    Demand: unbounded.
-    Completes: returns when the flow completes.
-    Fails: raises the error of the flow, or `TooManyElements`.
-    Cancels: when its task is cancelled, and at more than *limit* elements.
-    Holds: *limit* elements.
-    Rules: 2.1
-    """
-    require_int("to_list", "limit", limit)
-    found = await first_value(source.via(_TO_LIST, limit, holds=limit))
-    return cast("list[T]", found)
-
-
-@overload
-async def to_dict(
-    source: "Fluent[T]", key: Callable[[T], K], *, limit: int = LIMIT
-) -> dict[K, T]: ...
-@overload
-async def to_dict(
-    source: "Fluent[T]", key: Callable[[T], K], value: Callable[[T], R], *, limit: int = LIMIT
-) -> dict[K, R]: ...
-async def to_dict(
-    source: "Fluent[Any]",
-    key: Callable[[Any], Any],
-    value: Callable[[Any], Any] | None = None,
-    *,
-    limit: int = LIMIT,
-) -> dict[Any, Any]:
-    """Collect the elements, or ``value(element)``, in a dict by ``key(element)``.
-
-    Of several elements with the same key, the last one remains. More than *limit* keys raise
-    `TooManyElements`.
-
-    Demand: unbounded.
-    Completes: returns when the flow completes.
-    Fails: raises the error of the flow or of a function, or `TooManyElements`.
-    Cancels: when its task is cancelled, and at more than *limit* keys.
-    Holds: *limit* elements.
-    Rules: 2.1
-    """
-    require_sync_callable("to_dict", "key", key, _USE_MAP_ASYNC, takes=1)
-    if value is not None:
-        require_sync_callable("to_dict", "value", value, _USE_MAP_ASYNC, takes=1)
-    require_int("to_dict", "limit", limit)
-    stage = source.via(_TO_DICT, key, value, limit, holds=limit)
-    return cast("dict[Any, Any]", await first_value(stage))
-
-
 async def count(source: "Fluent[object]") -> int:
     """Count the elements.
+
+    ::
+
+        a--b--c--|
+        .count()
+        ---------(3|)
 
     Demand: unbounded.
     Completes: returns when the flow completes.
@@ -494,6 +428,12 @@ async def sum(source: "Fluent[A]", start: A) -> A: ...
 async def sum(source: "Fluent[Any]", start: Any = 0) -> Any:
     """Add the elements, starting with *start*.
 
+    ::
+
+        1--2--3--|
+        .sum()
+        ---------(6|)
+
     Demand: unbounded.
     Completes: returns when the flow completes.
     Fails: raises the error of the flow or of an addition.
@@ -507,6 +447,12 @@ async def sum(source: "Fluent[Any]", start: Any = 0) -> Any:
 async def any(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> bool:
     """Return whether *predicate* is true for an element; by default, whether one is true.
 
+    ::
+
+        a--B--c--|
+        .any(str.isupper)
+        ---True|
+
     Demand: unbounded, until the answer is known.
     Completes: returns True at the first such element, False when the flow completes.
     Fails: raises the error of the flow or of *predicate*.
@@ -514,12 +460,18 @@ async def any(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> b
     Holds: nothing.
     Rules: 2.1
     """
-    require_sync_callable("any", "predicate", predicate, _USE_MAP_ASYNC, takes=1)
+    require_sync_callable("any", "predicate", predicate, USE_MAP_ASYNC, takes=1)
     return cast("bool", await first_value(source.via(_ANY, predicate)))
 
 
 async def all(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> bool:
     """Return whether *predicate* is true for every element; by default, whether all are true.
+
+    ::
+
+        a--B--c--|
+        .all(str.islower)
+        ---False|
 
     Demand: unbounded, until the answer is known.
     Completes: returns False at the first other element, True when the flow completes.
@@ -528,12 +480,18 @@ async def all(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> b
     Holds: nothing.
     Rules: 2.1
     """
-    require_sync_callable("all", "predicate", predicate, _USE_MAP_ASYNC, takes=1)
+    require_sync_callable("all", "predicate", predicate, USE_MAP_ASYNC, takes=1)
     return cast("bool", await first_value(source.via(_ALL, predicate)))
 
 
 async def run(source: "Fluent[object]") -> None:
     """Run the flow for its side effects and discard its elements.
+
+    ::
+
+        a--b--c--|
+        .run()
+        ---------|
 
     Demand: unbounded.
     Completes: returns when the flow completes.

@@ -33,8 +33,6 @@ SINKS: Sinks = {
     "min": lambda flow: flow.min(default=None),
     "max": lambda flow: flow.max(default=None),
     "reduce": lambda flow: flow.reduce(lambda _, new: new, 0),
-    "to_list": lambda flow: flow.to_list(),
-    "to_dict": lambda flow: flow.to_dict(lambda x: x),
     "count": lambda flow: flow.count(),
     "any": lambda flow: flow.any(lambda _: False),
     "all": lambda flow: flow.all(lambda _: True),
@@ -59,20 +57,6 @@ class TestValues:
         assert await make(0).reduce(lambda a, b: a + b, 7) == 7
         with pytest.raises(EmptyFlow, match="reduce"):
             await make(0).reduce(lambda a, b: a + b)
-
-    async def test_to_list(self, make: Callable[[int], Flow[int]]) -> None:
-        assert await make(3).to_list() == [0, 1, 2]
-        assert await make(3).to_list(limit=3) == [0, 1, 2]
-        assert await make(0).to_list(limit=0) == []
-        with pytest.raises(TooManyElements, match=r"limit=2 .* for_each"):
-            await make(3).to_list(limit=2)
-
-    async def test_to_dict(self, make: Callable[[int], Flow[int]]) -> None:
-        assert await make(3).to_dict(str) == {"0": 0, "1": 1, "2": 2}
-        assert await make(4).to_dict(lambda x: x % 2, str) == {0: "2", 1: "3"}
-        assert await make(9).to_dict(lambda x: x % 2, limit=2) == {0: 8, 1: 7}
-        with pytest.raises(TooManyElements, match="limit=2 keys"):
-            await make(3).to_dict(str, limit=2)
 
     async def test_sum(self, make: Callable[[int], Flow[int]]) -> None:
         assert await make(5).sum() == 10
@@ -152,21 +136,8 @@ class TestDemand:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    async def test_exceeding_a_limit_cancels_upstream(self) -> None:
-        foreign = PublisherProbe[int]()
-        task = asyncio.ensure_future(r.from_publisher(foreign).to_list(limit=1))
-        await asyncio.sleep(0)
-        foreign.emit(1, 2)
-        with pytest.raises(TooManyElements):
-            await task
-        assert foreign.cancel_count == 1
-
 
 class TestArguments:
-    async def test_a_limit_is_a_number(self) -> None:
-        with pytest.raises(TypeError, match="to_list: limit"):
-            await r.range(3).to_list(limit=cast("Any", None))
-
     async def test_a_coroutine_function_is_refused_as_a_reducer(self) -> None:
         async def add(a: int, b: int) -> int:
             return a + b
