@@ -2,96 +2,124 @@
 
 from typing import Final
 
-__all__ = ("FOREIGN_NAMES", "NO_EQUIVALENT", "name_here", "why_not")
+__all__ = ("FOREIGN_NAMES", "NO_EQUIVALENT", "in_snake_case", "name_here", "why_not")
 
 _ELSEWHERE: Final = {
     # transform
-    "map": "select",
-    "filter": "where",
-    "filter_map": "map_not_null map_optional",
-    "of_type": "cast of_class of_subclass",
-    "scan": "accumulate running_fold running_reduce scan_async",
+    "map": "pluck select smap starmap",
+    "filter": "filterfalse where",
+    "filter_map": "handle map_not_null map_optional",
+    "of_type": "cast collect_type filter_is_instance of_class of_subclass",
+    "scan": "accumulate running_fold running_reduce scan_async scan_with stateful_map",
     "enumerate": "index indexed with_index zip_with_index",
-    "start_with": "prepend start_with_item",
-    "transform": "apply compose pipe through",
+    "start_with": "on_start prepend start_with_array start_with_item start_with_iterable",
+    "transform": "apply compose pipe through transform_deferred",
     # async_map
-    "map_async": "amap async_map",
+    "map_async": "amap async_map flat_map_sequential map_async_partitioned map_async_unordered",
     "filter_async": "filter_when",
     # executors
     "map_in_thread": "map_blocking parallel",
-    # framing
-    "lines": "decode_lines split_lines",
-    "delimited": "split_by",
     # select
-    "take": "islice limit",
-    "take_while": "takewhile",
-    "take_last": "tail",
+    "take": "islice limit limit_request",
+    "take_while": "takewhile transform_while until",
+    "take_last": "tail takelast",
     "skip": "drop",
     "skip_while": "drop_while dropwhile",
-    "skip_last": "drop_last",
+    "skip_last": "drop_last skiplast",
     "distinct": "distinct_by unique",
-    "distinct_until_changed": "distinct_until_changed_by",
+    "distinct_until_changed": "distinct_until_changed_by drop_repeated",
     # flat_map
-    "flat_map": "flat_map_iterable flat_map_merge flatmap merge_map select_many",
-    "concat_map": "concat_map_iterable flat_map_concat",
+    "flat_map": (
+        "flat_map_iterable flat_map_merge flatmap flatten map_concat merge_all merge_map "
+        "select_many"
+    ),
+    "concat_map": "concat_all concat_map_iterable concatmap flat_map_concat",
     # switch
-    "switch_map": "flat_map_latest map_latest transform_latest",
+    "switch_map": (
+        "collect_latest flat_map_latest map_latest switch switch_all switch_latest "
+        "switch_on_next switchmap transform_latest"
+    ),
+    "expand": "expand_deep",
     # choose
-    "switch_if_empty": "if_empty or_else",
-    "take_until": "take_until_other",
+    "switch_if_empty": "if_empty on_empty or_else",
+    "take_until": "take_until_other take_until_with_time take_with_time take_within",
     # combine
-    "concat_with": "append",
-    "then": "then_many",
+    "concat_with": "append concat end_with",
+    "merge_with": "merge merge_all_with",
+    "zip_with": "zip zip_all",
+    "then": "and_then then_empty then_many",
     # clock
     "timestamp": "timestamped with_timestamp",
-    "elapsed": "time_interval",
+    "elapsed": "time_interval timed",
     # delay
-    "delay": "delay_elements delay_each",
-    "rate_limit": "spaceout",
+    "delay": "delay_each delay_elements delay_sequence",
+    "delay_subscription": "initial_delay",
+    "rate_limit": "spaceout throttle",
     # throttle
-    "debounce": "debounce_time throttle_with_timeout",
-    "throttle_first": "throttle_time",
+    "debounce": "debounce_time sample_timeout throttle_with_timeout",
+    "throttle_first": "sample_first throttle_time",
     "throttle_latest": "audit_time",
     "sample": "sample_time throttle_last",
     # time
-    "buffer_timeout": "buffer_time buffer_with_time_or_count grouped_within",
+    "timeout": "completion_timeout idle_timeout initial_timeout",
+    "buffer_timeout": (
+        "buffer_time buffer_with_time_or_count grouped_weighted_within grouped_within"
+    ),
     # chunk
     "buffer": "batch batched buffer_count buffer_with_count chunk chunked chunks grouped",
-    "buffer_until": "chunk_by split_after",
+    "buffer_until": "buffer_until_changed buffer_while chunk_by split_after",
     "sliding_window": "sliding windowed",
     # window
-    "window": "split_every window_count",
+    "window": "split_every window_count window_with_count",
     "window_timeout": "window_time window_with_time_or_count",
     # group
-    "group_by": "group_adjacent grouped_by groupby key_by partition_by",
+    "group_by": "group_adjacent groupby grouped_by key_by partition_by",
+    # framing
+    "lines": "decode_lines split_lines",
+    "delimited": "split_by",
     # errors
-    "on_error_resume": "catch catch_error catch_exception on_error_resume_next recover_with",
+    "on_error_resume": (
+        "catch catch_error catch_exception on_error_resume_next on_error_resume_with "
+        "recover_with recover_with_retries"
+    ),
     "on_error_return": "on_error_return_item recover",
     "on_error_map": "map_error",
-    "retry": "retry_when",
+    "retry": "retry_until retry_when",
     # repeat
-    "repeat": "cycle repeat_when",
+    "repeat": "cycle repeat_until repeat_when",
     # backpressure
-    "boundary": "buffered",
+    "boundary": "buffered detach",
     "on_backpressure_latest": "conflate",
     "limit_rate": "rebatch_requests",
     # share
-    "share": "broadcast publish ref_count share_in",
+    "share": "auto_connect broadcast multicast publish ref_count share_in tee",
     "replay": "share_replay state_in",
     # side_effects
-    "do_on_next": "do do_action inspect on_each peek spy tap wire_tap",
-    "do_finally": "do_after_terminate finalize finally_action on_completion",
+    "do_on_next": "action do do_action do_on_each inspect on_each peek spy tap wire_tap",
+    "do_finally": (
+        "do_after_terminate do_on_terminate finalize finally_action on_completion watch_termination"
+    ),
+    "log": "print",
+    "name": "checkpoint named tag",
     # terminal
-    "first": "first_or_default first_or_null head",
-    "last": "last_or_default last_or_null",
-    "single": "single_or_default single_or_null",
-    "element_at": "nth",
-    "reduce": "aggregate fold",
-    "to_list": "collect collect_list list to_iterable",
+    "first": (
+        "first_element first_or_default first_or_error first_or_null first_value_from head "
+        "head_option next to_future to_promise"
+    ),
+    "last": "last_element last_option last_or_default last_or_error last_or_null last_value_from",
+    "single": "single_element single_or_default single_or_null",
+    "element_at": "getitem nth",
+    "reduce": "aggregate fold reduce_with",
+    "any": "exists has_element has_elements some",
+    "all": "every forall",
+    "run": "ignore ignore_elements launch_in",
+    # collect
+    "to_list": "collect collect_list collection list seq to_array to_collection to_iterable",
     "to_dict": "collect_map to_map",
-    "any": "some",
-    "all": "every",
-    "for_each": "foreach run_foreach",
+    # for_each
+    "for_each": "collect_indexed foreach foreach_async run_foreach",
+    # hand_over
+    "to_queue": "produce_in",
 }
 
 FOREIGN_NAMES: Final = {name: ours for ours, names in _ELSEWHERE.items() for name in names.split()}
@@ -102,15 +130,32 @@ _NO_SCHEDULERS: Final = (
     "there are no schedulers; from_thread reads a source that blocks, map_async can await a thread "
     "for each element, and boundary() lets both sides run at the same time"
 )
-NO_EQUIVALENT: Final[dict[str, str]] = dict.fromkeys(
-    ("observe_on", "publish_on", "run_on", "subscribe_on"), _NO_SCHEDULERS
+_NO_BLOCKING: Final = "nothing may block the event loop; await first(), last() or to_list()"
+_NO_SIGNALS: Final = (
+    "signals are not elements; do_on_next, do_on_error and do_finally observe them, and "
+    "reactive_aio.testing checks them"
 )
+_NO_SORT: Final = "only a whole list can be sorted: sorted(await flow.to_list())"
+NO_EQUIVALENT: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        ("flow_on", "observe_on", "publish_on", "run_on", "subscribe_on"), _NO_SCHEDULERS
+    ),
+    **dict.fromkeys(("block", "block_first", "block_last", "blocking_first"), _NO_BLOCKING),
+    **dict.fromkeys(("dematerialize", "materialize"), _NO_SIGNALS),
+    **dict.fromkeys(("sort", "sorted"), _NO_SORT),
+    "context_write": "the context variables of the subscriber are active in every callback",
+    "on_error_continue": (
+        "an error ends a flow; map_async and for_each leave out an element whose work fails, with "
+        'on_error="skip"'
+    ),
+    "serialize": "every flow sends one signal at a time",
+}
 """What to say of an operator that is left out on purpose."""
 
 
 def name_here(name: str, vocabulary: type) -> str | None:
     """What *vocabulary* calls the operator *name* of another library; None if unknown."""
-    snake = _in_snake_case(name)
+    snake = in_snake_case(name)
     if snake != name and hasattr(vocabulary, snake):
         return snake
     return FOREIGN_NAMES.get(snake)
@@ -118,9 +163,10 @@ def name_here(name: str, vocabulary: type) -> str | None:
 
 def why_not(name: str) -> str:
     """Why the operator *name* of another library is left out; empty if it is unknown."""
-    reason = NO_EQUIVALENT.get(_in_snake_case(name))
+    reason = NO_EQUIVALENT.get(in_snake_case(name))
     return f": {reason}" if reason else ""
 
 
-def _in_snake_case(name: str) -> str:
+def in_snake_case(name: str) -> str:
+    """*name*, which may be in camel case, as Python writes it."""
     return "".join("_" + each.lower() if each.isupper() else each for each in name)
