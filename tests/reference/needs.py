@@ -9,6 +9,8 @@ NEEDS: Final[dict[str, dict[str, str]]] = {
         "from given elements": "just",
         "from a list, a generator or another iterable": "from_iterable",
         "from an iterable that blocks, such as a file or a driver": "from_thread",
+        "from the lines of a file, also while it grows": "from_lines",
+        "from what a program writes": "from_process",
         "from an asynchronous generator or iterable": "from_aiter",
         "from a coroutine, a future or a task": "from_awaitable",
         "from the result of a plain function": "from_callable",
