@@ -176,8 +176,14 @@ async def _play(diagram: Diagram, demand: Demand) -> Run:
     ends = 0 if diagram.result.end == "" else MORE_TICKS
     ticks = max(lane.length for lane in (*diagram.given, diagram.result)) + ends
     played = await play(lambda: _as_publisher(eval(code, NAMES | sources)), ticks, demand=demand)
-    shown = None if demand is ALL else _up_to_end(demand, played.signals)
-    return Run(inputs, diagram.code, played.signals, shown)
+    output = _within(played.signals, ticks)
+    shown = None if demand is ALL else _up_to_end(demand, output)
+    return Run(inputs, diagram.code, output, shown)
+
+
+def _within(lane: Lane, ticks: int) -> Lane:
+    """*lane* without a signal of the moment at which its recording ended."""
+    return Lane(tuple(each for each in lane.signals if each[0] < ticks), ticks)
 
 
 def _as_publisher(made: Any) -> Any:

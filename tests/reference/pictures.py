@@ -103,9 +103,9 @@ def picture(run: Run) -> str:
 def _shortened(output: Lane, run: Run) -> Lane:
     """The output up to its end, or for as long as the diagram lasts."""
     length = max([each.lane.length for each in run.inputs], default=0)
-    last = output.signals[-1][0] + 1 if output.signals else 0
-    shown = max(length, last) if output.end else output.length
-    return Lane(tuple(each for each in output.signals if each[0] < shown), shown)
+    if not output.end:
+        return output
+    return Lane(output.signals, max(length, output.signals[-1][0] + 1))
 
 
 def title(run: Run) -> str:
