@@ -4,8 +4,8 @@ import asyncio
 
 from reactive_aio.testing import VirtualTimeLoop
 from tests.reference import page
-from tests.reference.example_runs import REAL_TIME, text
-from tests.reference.vocabulary import Entry
+from tests.reference.example_runs import REAL_TIME, forgotten, text
+from tests.reference.vocabulary import ENTRIES, Entry
 
 
 def section(entry: Entry) -> tuple[str, str]:
@@ -15,4 +15,6 @@ def section(entry: Entry) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
+    if missing := [*filter(None, map(forgotten, ENTRIES.values()))]:
+        raise SystemExit("\n".join(missing))
     page.write(section)
