@@ -64,8 +64,8 @@ SINKS: Final = {
     for name, function in vocabulary("_sinks").items()
     if vars(Flow).get(function.__name__) is function
 }
-DRAWN_ONES: Final = VOCABULARY | SINKS
-"""What is drawn in a diagram."""
+IN_DIAGRAMS: Final = VOCABULARY | SINKS
+"""What needs a diagram, unless NO_DIAGRAM says why not."""
 BOUND: Final = {
     name: value
     for name, value in vars(Flow).items()
@@ -111,11 +111,11 @@ def test_importing_all_names_hides_no_builtin() -> None:
 
 
 def test_exceptions_are_still_needed() -> None:
-    names = {function.__name__ for function in DRAWN_ONES.values()}
+    names = {function.__name__ for function in IN_DIAGRAMS.values()}
     assert names >= NO_DIAGRAM.keys()
     assert not any(
-        diagrams(document(DRAWN_ONES[name]))
-        for name in DRAWN_ONES
+        diagrams(document(IN_DIAGRAMS[name]))
+        for name in IN_DIAGRAMS
         if method_name(name) in NO_DIAGRAM
     )
 
@@ -258,15 +258,15 @@ def test_the_bound_is_that_of_the_holds_section(name: str, feed: str) -> None:
 # -- diagrams --------------------------------------------------------------------------------------
 DRAWN: Final = [
     pytest.param(name, diagram, id=f"{name}-{number}")
-    for name, function in DRAWN_ONES.items()
+    for name, function in IN_DIAGRAMS.items()
     for number, diagram in enumerate(diagrams(document(function)))
 ]
 
 
-@pytest.mark.parametrize("name", DRAWN_ONES)
+@pytest.mark.parametrize("name", IN_DIAGRAMS)
 def test_it_has_a_diagram(name: str) -> None:
-    drawn = bool(diagrams(document(DRAWN_ONES[name])))
-    assert drawn or DRAWN_ONES[name].__name__ in NO_DIAGRAM, (
+    drawn = bool(diagrams(document(IN_DIAGRAMS[name])))
+    assert drawn or IN_DIAGRAMS[name].__name__ in NO_DIAGRAM, (
         "the docstring needs a literal block of lanes and one line of code, as docs/testing.md"
         " describes; or add the operator to NO_DIAGRAM here, with the reason"
     )
