@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 
@@ -148,7 +149,12 @@ def test_links_exist(document: Path) -> None:
 
 def anchors(document: Path) -> set[str]:
     """The names that forges give to headings."""
-    headings = re.findall(r"^#+ +(.*?) *#*$", FENCE.sub("", document.read_text("utf-8")), re.M)
+    return anchors_in(document.read_text("utf-8"))
+
+
+@cache
+def anchors_in(text: str) -> set[str]:
+    headings = re.findall(r"^#+ +(.*?) *#*$", FENCE.sub("", text), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
