@@ -256,6 +256,13 @@ def test_what_is_left_out_on_purpose_says_what_takes_its_place(name: str) -> Non
         getattr(FLOW, name)
 
 
+@pytest.mark.parametrize(("name", "reason"), foreign_names.NO_EQUIVALENT.items())
+def test_what_is_left_out_on_purpose_says_why(name: str, reason: str) -> None:
+    with pytest.raises(AttributeError, match=re.escape(f"{name}': {reason}")):
+        getattr(FLOW, name)
+    assert name not in foreign_names.FOREIGN_NAMES
+
+
 @pytest.mark.parametrize(("name", "ours"), foreign_names.FOREIGN_NAMES.items())
 def test_each_foreign_name_stands_for_an_operator(name: str, ours: str) -> None:
     assert callable(getattr(Flow, ours))
