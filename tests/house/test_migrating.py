@@ -1,4 +1,4 @@
-"""The pages of docs/migrating/ explain every name of the libraries that people come from.
+"""The pages of docs/migrating/ explain every name of the catalogues, which catalogues.toml lists.
 
 A name that a page lacks, or has twice, is reported by name, and so is a cell of the column "here"
 that names something which does not exist.
