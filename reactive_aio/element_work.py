@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 from ._core.compiler.loop_compiler import no_element
 from ._core.loop import Lock, LoopHandle, sleep, timeout as time_limit
 from .errors import TimedOut
-from .limits import Limit
+from .limits import Limit, require_limit
 from .retry import Attempts, RetryPolicy
 from .stage import (
     Duration,
@@ -73,11 +73,8 @@ def work_options(
             )
     else:
         require_callable(operator, "on_error", on_error, takes=2)
-    if limiter is not None and not isinstance(cast("object", limiter), Limit):
-        raise TypeError(
-            f"{operator}: limiter must be a Limit, such as RateLimit(100, per=1), not "
-            f"{describe(limiter)}"
-        )
+    if limiter is not None:
+        require_limit(operator, limiter)
     policy = None if retry is None else RetryPolicy.of(retry)
     seconds = None if timeout is None else to_seconds(timeout, f"{operator}: timeout")
     options = WorkOptions(key, policy, seconds, on_error, limiter)

@@ -1,5 +1,7 @@
 """Limits on work, as objects that several flows share: ``map_async(f, limiter=limit)``.
 
+``rate_limit(limiter=limit)`` passes elements on at the rate of a limit, whatever follows.
+
 A limit admits the work on one element at a time, or makes it wait; while work waits, its flow
 requests no more than it has room for. So a limit lowers demand, and never fails a flow.
 
@@ -10,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ._core.arguments import (
     Duration,
@@ -19,10 +21,18 @@ from ._core.arguments import (
     require_sync_callable,
     to_seconds,
 )
+from ._core.compiler.inline import describe
 from ._core.loop import Future, Lock, LoopHandle, Semaphore, running_handle, sleep
 from ._core.queues.recent import RecentCosts
 
-__all__ = ("AdaptiveLimit", "CircuitBreaker", "ConcurrencyLimit", "Limit", "RateLimit")
+__all__ = (
+    "AdaptiveLimit",
+    "CircuitBreaker",
+    "ConcurrencyLimit",
+    "Limit",
+    "RateLimit",
+    "require_limit",
+)
 
 
 class Limit(ABC):
@@ -34,6 +44,30 @@ class Limit(ABC):
 
         If the work has failed, its exception passes through the context.
         """
+
+    # -- for rate_limit, after which no work follows that the limit could see ----------------------
+    needs_end_of_work: ClassVar[bool] = False
+    """Whether the limit has no meaning without the end of the work, so that `rate_limit` refuses
+    it."""
+
+    async def wait(self) -> None:
+        """Wait until an element may be requested. Nothing is counted; by default, it always may."""
+        return  # a limit need not say it
+
+    async def pass_on(self, element: Any, /) -> None:
+        """Wait until *element* may be passed on. By default, it is work that ends at once."""
+        async with self.admit(element):
+            pass
+
+
+def require_limit(operator: str, limiter: object) -> Limit:
+    """Refuse what is not a `Limit`."""
+    if not isinstance(limiter, Limit):
+        raise TypeError(
+            f"{operator}: limiter must be a Limit, such as RateLimit(100, per=1), not "
+            f"{describe(limiter)}"
+        )
+    return limiter
 
 
 class _LoopBound(Limit):
@@ -49,6 +83,10 @@ class _LoopBound(Limit):
 
     def _begin(self) -> None:
         """It is used on a new event loop."""
+
+
+_TINY: Final = 1e-9
+"""The cost of an element that is not known yet."""
 
 
 class RateLimit(_LoopBound):
@@ -79,14 +117,25 @@ class RateLimit(_LoopBound):
 
     @asynccontextmanager
     async def admit(self, element: Any, /) -> AsyncGenerator[None]:
+        await self.pass_on(element)
+        yield
+
+    async def pass_on(self, element: Any, /) -> None:
         loop_handle = self._loop()
         cost = self._cost_of(element)
-        begun = self._begun
         async with self._turn:
-            while (used := begun.total_at(loop_handle.time())) and used + cost > self._n:
-                await sleep(begun.time_left(loop_handle.time()))
-            begun.add(loop_handle.time(), cost)
-        yield
+            await self._wait_for(cost, loop_handle)
+            self._begun.add(loop_handle.time(), cost)
+
+    async def wait(self) -> None:
+        loop_handle = self._loop()
+        async with self._turn:  # after those that wait already
+            await self._wait_for(1.0 if self._cost is None else _TINY, loop_handle)
+
+    async def _wait_for(self, cost: float, loop_handle: LoopHandle) -> None:
+        begun = self._begun
+        while (used := begun.total_at(loop_handle.time())) and used + cost > self._n:
+            await sleep(begun.time_left(loop_handle.time()))
 
     def _cost_of(self, element: Any) -> float:
         if self._cost is None:
@@ -100,6 +149,8 @@ class RateLimit(_LoopBound):
 
 class ConcurrencyLimit(_LoopBound):
     """At most *n* pieces of work run at the same time, in all flows; the others wait in order."""
+
+    needs_end_of_work = True
 
     def __init__(self, n: int) -> None:
         self._n = require_int("ConcurrencyLimit", "n", n, least=1)
@@ -132,6 +183,8 @@ class AdaptiveLimit(_LoopBound):
     raises it a little, up to *maximum*; one that fails or takes twice as long lowers it by a tenth,
     down to *minimum*.
     """
+
+    needs_end_of_work = True
 
     def __init__(self, *, initial: int = 8, minimum: int = 1, maximum: int = 256) -> None:
         self._minimum = require_int("AdaptiveLimit", "minimum", minimum, least=1)
@@ -218,7 +271,8 @@ class CircuitBreaker(_LoopBound):
     """After *failures* failures in a row, no work begins for *reset*; then one piece of it tries.
 
     If that succeeds, all work goes on; if it fails, the breaker stays open for *reset* again. Work
-    waits meanwhile: it does not fail.
+    waits meanwhile: it does not fail. In `rate_limit`, no element passes during *reset*; only the
+    work of ``map_async`` and ``for_each`` opens and closes the breaker.
     """
 
     def __init__(self, *, failures: int = 5, reset: Duration = 30.0) -> None:
@@ -252,6 +306,14 @@ class CircuitBreaker(_LoopBound):
                     return
         async with self._observed(loop_handle):
             yield
+
+    async def wait(self) -> None:
+        loop_handle = self._loop()
+        while left := self._time_left(loop_handle):
+            await sleep(left)
+
+    async def pass_on(self, element: Any, /) -> None:
+        await self.wait()
 
     def _time_left(self, loop_handle: LoopHandle) -> float | None:
         """The seconds until a trial may begin; None if the breaker is closed."""

@@ -1,13 +1,18 @@
 """Operators that pass elements on later: by a time, after a moment, or at a rate."""
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from ..coerce import WINDOW
+from ..limits import Limit, require_limit
 from ..stage import (
+    AwaitPool,
     Coordinator,
     Duration,
+    FlowSubscription,
     ForwardingCoordinator,
     InnerSubscriber,
     RecentCosts,
@@ -162,7 +167,17 @@ class _DelaySubscription(ForwardingCoordinator[Any]):
         self._timer.stop()
 
 
-def rate_limit(source: "Flow[T]", n: int, per: Duration = 1.0) -> "Flow[T]":
+@overload
+def rate_limit(source: "Flow[T]", n: int, per: Duration = 1.0) -> "Flow[T]": ...
+
+
+@overload
+def rate_limit(source: "Flow[T]", *, limiter: Limit) -> "Flow[T]": ...
+
+
+def rate_limit(
+    source: "Flow[T]", n: int | None = None, per: Duration = 1.0, *, limiter: Limit | None = None
+) -> "Flow[T]":
     """Pass on at most *n* elements within any time of *per*.
 
     ::
@@ -171,15 +186,26 @@ def rate_limit(source: "Flow[T]", n: int, per: Duration = 1.0) -> "Flow[T]":
         .rate_limit(2, 4)
         (ab)---(cd|)
 
-    No element is held, and none is lost: more than the rate is not requested of the source.
+    No element is lost: more than the rate is not requested of the source.
 
-    Demand: passed through, at most *n* within *per*.
+    A *limiter*, such as a `RateLimit`, takes the place of *n* and *per*: all flows that have it,
+    and all work of ``map_async`` and ``for_each`` that has it, share its rate. An element is
+    requested when the limit allows one, and counts when it passes; so a source that is silent takes
+    nothing away from other flows. When another flow was faster, the element waits. While a
+    `CircuitBreaker` is open, nothing is requested, until its *reset* has passed. A limit on what
+    runs at the same time is refused: here, no work ends.
+
+    Demand: passed through, at most *n* within *per*; with *limiter*, one at a time.
     Completes: when the source completes.
-    Fails: when the source fails.
-    Cancels: when the subscriber cancels.
-    Holds: up to *n* elements in delivery.
+    Fails: when the source fails, or the *limiter*.
+    Cancels: when the subscriber cancels; an element that waits is discarded, and does not count.
+    Holds: 1 element with *limiter*; else up to *n* elements in delivery.
     Rules: 1.1, 3.5
     """
+    if limiter is not None:
+        return _limited(source, n, per, limiter)
+    if n is None:
+        raise TypeError("rate_limit: give n, or limiter=RateLimit(n)")
     n = require_int("rate_limit", "n", n, least=1)
     seconds = to_seconds(per, "rate_limit: per")
     return from_push(
@@ -191,6 +217,87 @@ def rate_limit(source: "Flow[T]", n: int, per: Duration = 1.0) -> "Flow[T]":
         window=n,
         one_by_one=source.chain.is_one_by_one,
     )
+
+
+def _limited(source: "Flow[T]", n: object, per: Duration, limiter: Limit) -> "Flow[T]":
+    require_limit("rate_limit", limiter)
+    kind = type(limiter).__name__
+    if n is not None or per != 1.0:
+        raise TypeError("rate_limit: give n and per, or a limiter, which has its own")
+    if limiter.needs_end_of_work:
+        raise TypeError(
+            f"rate_limit: a {kind} limits what runs at the same time, and here no work ends; give "
+            "it to map_async or for_each"
+        )
+    return from_push(
+        lambda downstream: _Limited(downstream, source, limiter),
+        name=f"rate_limit(limiter={kind})",
+        holds=1,
+        checked=True,
+        upstreams=(source,),
+        window=1,
+        one_by_one=source.chain.is_one_by_one,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class _Limited(Coordinator[Any]):
+    """Waits for the limit, requests one element, and waits until the limit lets it pass."""
+
+    _source: "Flow[Any]"
+    _limiter: Limit
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._waits: AwaitPool[None] = AwaitPool(
+            self.loop_handle,
+            f"rate_limit(limiter={type(self._limiter).__name__})",
+            lambda _: self.submit(self._on_allowed),
+            lambda error, _: self.submit(self.fail, error),
+            self.report_cleanup,
+        )
+
+    # -- decisions --------------------------------------------------------------------------------
+    def on_start(self) -> None:
+        self._inner: InnerSubscriber[Any] = self.subscribe_to(self._source)
+
+    def on_demand(self) -> None:
+        inner = self._inner
+        is_busy = self._waits.running or inner.outstanding or inner.is_done
+        if self.demand.outstanding and not is_busy:
+            self._waits.start(self._limiter.wait, None)
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        if inner.elements and not self._waits.running:
+            self._waits.start(partial(self._limiter.pass_on, inner.elements[0]), None)
+        self.end_with(inner)
+
+    def _on_allowed(self) -> None:
+        """The limit allows what was waited for: a request, or the element that it brought."""
+        inner = self._inner
+        if self.is_closed:
+            return
+        if inner.elements:
+            self.emit(inner.take(1))
+            self.end_with(inner)
+            if not self.is_closed:
+                self.on_demand()
+        else:
+            inner.request(1)
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self.on_elements(inner)
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        self.on_elements(inner)
+
+    def on_stop(self) -> None:
+        self._waits.cancel()
+
+    async def settle(self) -> Sequence[FlowSubscription]:
+        above = await super().settle()
+        await self._waits.aclose()
+        return above
 
 
 @dataclass(eq=False, repr=False)

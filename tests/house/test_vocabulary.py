@@ -205,6 +205,7 @@ FURTHER_CALLS: Final[dict[str, list[Call]]] = {
     "map_in_thread": [Call(str.upper, concurrency=3)],
     "merge_with": [Call([1]), Call(reactive_aio.never(), prefetch=7)],
     "on_error_resume": [Call([1]), Call(reactive_aio.never())],
+    "rate_limit": [Call(limiter=reactive_aio.RateLimit(9))],
     "scan": [Call(operator.add), Call(operator.add, seed=1)],
     "zip_with": [Call([1]), Call(reactive_aio.never(), prefetch=7)],
 }

@@ -17,6 +17,7 @@ from reactive_aio import (
     ConcurrencyLimit,
     Emitter,
     Flow,
+    RateLimit,
     combine_latest,
     concat,
     create,
@@ -349,6 +350,10 @@ PARTS: dict[str, Part] = {
         Interleaved([1, 2, 3]),
     ),
     "rate_limit": (lambda _: steps(1, 2, 3).rate_limit(2, 0.002), Interleaved([1, 2, 3])),
+    "rate_limit: by a limiter": (
+        lambda _: steps(1, 2, 3).rate_limit(limiter=RateLimit(2, per=0.002)),
+        Interleaved([1, 2, 3]),
+    ),
     "debounce": (lambda _: steps(1, 2, 3).debounce(0.002), Lossy([1, 2, 3], last=True)),
     "throttle_first": (lambda _: steps(1, 2, 3).throttle_first(0.002), Lossy([1, 2, 3])),
     "throttle_latest": (

@@ -130,6 +130,7 @@ assert_type(words.on_error_map(lambda error: OSError(str(error))), Flow[str])
 assert_type(words.repeat(3), Flow[str])
 assert_type(words.limit_rate(3).on_backpressure_error(), Flow[str])
 assert_type(words.delay(1).delay_subscription(1).rate_limit(3), Flow[str])
+assert_type(words.rate_limit(3, per=2).rate_limit(limiter=RateLimit(100)), Flow[str])
 assert_type(words.debounce(1).sample(1), Flow[str])
 assert_type(words.throttle_first(1, on_drop=print).throttle_latest(1), Flow[str])
 assert_type(
