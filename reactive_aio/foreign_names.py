@@ -11,9 +11,9 @@ _ELSEWHERE: Final = {
     "filter_map": "handle map_not_null map_optional",
     "of_type": "cast collect_type filter_is_instance of_class of_subclass",
     "scan": "accumulate running_fold running_reduce scan_async scan_with stateful_map",
-    "enumerate": "index indexed with_index zip_with_index",
+    "enumerate": "collect_indexed index indexed with_index zip_with_index",
     "start_with": "on_start prepend start_with_array start_with_item start_with_iterable",
-    "transform": "apply compose pipe through transform_deferred",
+    "transform": "apply compose pipe through",
     # async_map
     "map_async": "amap async_map flat_map_sequential map_async_partitioned map_async_unordered",
     "filter_async": "filter_when",
@@ -21,7 +21,7 @@ _ELSEWHERE: Final = {
     "map_in_thread": "map_blocking parallel",
     # select
     "take": "islice limit limit_request",
-    "take_while": "takewhile transform_while until",
+    "take_while": "takewhile until",
     "take_last": "tail takelast",
     "skip": "drop",
     "skip_while": "drop_while dropwhile",
@@ -39,7 +39,6 @@ _ELSEWHERE: Final = {
         "collect_latest flat_map_latest map_latest switch switch_all switch_latest "
         "switch_on_next switchmap transform_latest"
     ),
-    "expand": "expand_deep",
     # choose
     "switch_if_empty": "if_empty on_empty or_else",
     "take_until": "take_until_other take_until_with_time take_with_time take_within",
@@ -56,7 +55,7 @@ _ELSEWHERE: Final = {
     "delay_subscription": "initial_delay",
     "rate_limit": "spaceout throttle",
     # throttle
-    "debounce": "debounce_time sample_timeout throttle_with_timeout",
+    "debounce": "debounce_time throttle_with_timeout",
     "throttle_first": "sample_first throttle_time",
     "throttle_latest": "audit_time",
     "sample": "sample_time throttle_last",
@@ -67,7 +66,7 @@ _ELSEWHERE: Final = {
     ),
     # chunk
     "buffer": "batch batched buffer_count buffer_with_count chunk chunked chunks grouped",
-    "buffer_until": "buffer_until_changed buffer_while chunk_by split_after",
+    "buffer_until": "chunk_by split_after",
     "sliding_window": "sliding windowed",
     # window
     "window": "split_every window_count window_with_count",
@@ -86,13 +85,13 @@ _ELSEWHERE: Final = {
     "on_error_map": "map_error",
     "retry": "retry_until retry_when",
     # repeat
-    "repeat": "cycle repeat_until repeat_when",
+    "repeat": "cycle repeat_when",
     # backpressure
     "boundary": "buffered detach",
     "on_backpressure_latest": "conflate",
     "limit_rate": "rebatch_requests",
     # share
-    "share": "auto_connect broadcast multicast publish ref_count share_in tee",
+    "share": "broadcast publish ref_count share_in tee",
     "replay": "share_replay state_in",
     # side_effects
     "do_on_next": "action do do_action do_on_each inspect on_each peek spy tap wire_tap",
@@ -100,13 +99,13 @@ _ELSEWHERE: Final = {
         "do_after_terminate do_on_terminate finalize finally_action on_completion watch_termination"
     ),
     "log": "print",
-    "name": "checkpoint named tag",
+    "name": "checkpoint named",
     # terminal
     "first": (
         "first_element first_or_default first_or_error first_or_null first_value_from head "
-        "head_option next to_future to_promise"
+        "head_option next to_promise"
     ),
-    "last": "last_element last_option last_or_default last_or_error last_or_null last_value_from",
+    "last": "to_future last_element last_option last_or_default last_or_error last_or_null last_value_from",
     "single": "single_element single_or_default single_or_null",
     "element_at": "getitem nth",
     "reduce": "aggregate fold reduce_with",
@@ -117,7 +116,7 @@ _ELSEWHERE: Final = {
     "to_list": "collect collect_list collection list seq to_array to_collection to_iterable",
     "to_dict": "collect_map to_map",
     # for_each
-    "for_each": "collect_indexed foreach foreach_async run_foreach",
+    "for_each": "foreach foreach_async run_foreach",
     # hand_over
     "to_queue": "produce_in",
 }

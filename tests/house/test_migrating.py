@@ -27,6 +27,7 @@ OTHER_SENSE = (
     "on_error_resume_next is on_error_resume() here",  # that of reactivex goes on in any case
     "buffer is buffer() here",  # those of reactivex are closed by another publisher
     "window is window() here",
+    "concat is concat_with() here",  # that of aiostream takes a stream of streams
 )
 TABLES = {page: list(rows(page)) for page in sorted({each.page for each in CATALOGUES})}
 ROWS = [row for table in TABLES.values() for row in table]
