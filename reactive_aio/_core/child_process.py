@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from subprocess import DEVNULL, PIPE
 from typing import Any, Final, cast
+from weakref import ref
 
 from .loop import (
     CancelledError,
@@ -61,7 +62,7 @@ class Command:
         }
 
 
-class ChildProcess(SubprocessProtocol):
+class ChildProcess:
     """One run of a program. Everything happens on the loop's thread."""
 
     def __init__(
@@ -99,7 +100,9 @@ class ChildProcess(SubprocessProtocol):
         self._output, given = os.pipe()
         os.set_blocking(self._output, False)
         try:
-            await self._loop_handle.start_process(self, command.argv, **command.options(given))
+            await self._loop_handle.start_process(
+                _Events(self), command.argv, **command.options(given)
+            )
         except OSError as error:
             if error.filename is None:  # on uvloop
                 where = "" if command.cwd is None else f" with cwd={command.cwd!r}"
@@ -160,8 +163,8 @@ class ChildProcess(SubprocessProtocol):
     def kill(self) -> None:
         self._signal(signal.SIGKILL)
 
-    def abandon(self) -> None:
-        """The loop is closed, so that nothing can be awaited."""
+    def __del__(self) -> None:
+        # Collected while it runs: its loop was closed, so that nothing could be awaited.
         self.kill()
         if self._output is not None:
             os.close(self._output)
@@ -228,35 +231,72 @@ class ChildProcess(SubprocessProtocol):
         return self._running.get_pipe_transport(fd)
 
     # -- events -----------------------------------------------------------------------------------
-    def connection_made(self, transport: Any) -> None:
+    def on_started(self, transport: Any) -> None:
         self._transport = transport
         if self._has_input:
             self._pipe(STDIN).set_write_buffer_limits(high=0)
 
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
+    def on_stderr(self, data: bytes) -> None:
         self.stderr += data
         del self.stderr[:-STDERR_TAIL]
 
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+    def on_pipe_lost(self, fd: int) -> None:
         if fd == STDIN:
             self._has_input = False
             self._on_input_lost()
         elif not self._stderr_ended.done():
             self._stderr_ended.set_result(None)
 
-    def pause_writing(self) -> None:
-        self._has_room = False
+    def on_room(self, has_room: bool) -> None:
+        self._has_room = has_room
+        if has_room:
+            self._on_input_room()
 
-    def resume_writing(self) -> None:
-        self._has_room = True
-        self._on_input_room()
-
-    def process_exited(self) -> None:
+    def on_exited(self) -> None:
         if self._kill_timer is not None:
             self._kill_timer.cancel()
         if not self._exited.done():
             self._exited.set_result(None)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def on_released(self) -> None:
         if not self._released.done():
             self._released.set_result(None)
+
+
+class _Events(SubprocessProtocol):
+    """Forwards the events of the transport.
+
+    Weak, so that a process is collected, and killed, after its loop was closed: what waits for its
+    exit keeps the transport, and the transport keeps this.
+    """
+
+    def __init__(self, process: ChildProcess) -> None:
+        self._process = ref(process)
+
+    def connection_made(self, transport: Any) -> None:
+        if (process := self._process()) is not None:
+            process.on_started(transport)
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        if (process := self._process()) is not None:
+            process.on_stderr(data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        if (process := self._process()) is not None:
+            process.on_pipe_lost(fd)
+
+    def pause_writing(self) -> None:
+        if (process := self._process()) is not None:
+            process.on_room(False)
+
+    def resume_writing(self) -> None:
+        if (process := self._process()) is not None:
+            process.on_room(True)
+
+    def process_exited(self) -> None:
+        if (process := self._process()) is not None:
+            process.on_exited()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if (process := self._process()) is not None:
+            process.on_released()

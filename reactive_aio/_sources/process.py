@@ -142,8 +142,7 @@ class _Running(Coordinator[bytes]):
             returncode = await self._process.wait()
             await self._process.release()
         except GeneratorExit:
-            self._process.abandon()
-            raise
+            raise  # the loop is closed, so that nothing can be awaited
         except BaseException as error:
             was_cancelled = is_cancelled(self._task, error)
             self._failed(

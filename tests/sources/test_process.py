@@ -1,6 +1,8 @@
 """from_process: output by demand, input, errors, and a program that never outlives its flow."""
 
 import asyncio
+import gc
+import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -18,6 +20,8 @@ from reactive_aio._core.loop import LoopHandle
 from reactive_aio.errors import ProcessFailed
 from reactive_aio.spec import Publisher
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.harness.leftover_checks import Context
+from tests.harness.loops import REAL_LOOPS
 from tests.operators.streams import MANY
 from tests.operators.ways import Failed
 
@@ -392,6 +396,33 @@ class TestEnding:
         asyncio.run(main())
         assert not is_running(pid_of(started[0]))
         assert "Interrupted" in repr(probe.signals)
+
+    # asyncio warns that its transports were not closed, and reports the task.
+    @pytest.mark.filterwarnings("ignore::ResourceWarning")
+    @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+    @pytest.mark.parametrize("make_loop", REAL_LOOPS.values(), ids=REAL_LOOPS)
+    def test_a_loop_that_is_closed_ends_the_program(
+        self,
+        make_loop: Callable[[], asyncio.AbstractEventLoop],
+        expects_loop_errors: list[Context],
+        expects_error_logs: list[logging.LogRecord],
+    ) -> None:
+        async def main() -> int:
+            probe = SubscriberProbe[bytes](2)
+            from_process(shell("echo $$; exec sleep 1000")).subscribe(probe)
+            await probe.wait_for_signals(1)
+            return int(probe.elements[0])
+
+        loop = make_loop()
+        pid = loop.run_until_complete(main())
+        loop.close()
+        del loop
+
+        async def other() -> None:
+            assert await from_process(["true"]).to_list() == []  # frees the tasks of closed loops
+            await until(lambda: gc.collect() >= 0 and not is_running(pid))
+
+        asyncio.run(other())
 
     def test_a_second_cancellation_kills_the_program(self, started: list[ChildProcess]) -> None:
         script = "trap '' TERM; echo ready; while :; do sleep 0.01; done"
