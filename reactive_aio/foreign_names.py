@@ -105,7 +105,10 @@ _ELSEWHERE: Final = {
         "first_element first_or_default first_or_error first_or_null first_value_from head "
         "head_option next to_promise"
     ),
-    "last": "to_future last_element last_option last_or_default last_or_error last_or_null last_value_from",
+    "last": (
+        "last_element last_option last_or_default last_or_error last_or_null last_value_from "
+        "to_future"
+    ),
     "single": "single_element single_or_default single_or_null",
     "element_at": "getitem nth",
     "reduce": "aggregate fold reduce_with",
