@@ -171,6 +171,7 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     do_on_complete: Final = _side_effects.do_on_complete
     do_on_cancel: Final = _side_effects.do_on_cancel
     do_on_request: Final = _side_effects.do_on_request
+    do_on_discard: Final = _side_effects.do_on_discard
     do_finally: Final = _side_effects.do_finally
     log: Final = _side_effects.log
     name: Final = _side_effects.name

@@ -95,6 +95,7 @@ _ELSEWHERE: Final = {
     "replay": "share_replay state_in",
     # side_effects
     "do_on_next": "action do do_action do_on_each inspect on_each peek spy tap wire_tap",
+    "do_on_discard": "on_undelivered_element",
     "do_finally": (
         "do_after_terminate do_on_terminate finalize finally_action on_completion watch_termination"
     ),

@@ -44,9 +44,11 @@ from ._core.compiler.chain import (
     PushSource,
     is_spent,
 )
+from ._core.compiler.discards import OnDiscard
 from ._core.compiler.error_notes import add_bounded_note, note_element, short_text
 from ._core.compiler.inline import AppliedStage, InlineStage, describe
 from ._core.demand import UNBOUNDED, Demand, require_demand
+from ._core.discard_handler import discard_handler
 from ._core.flow_subscription import FlowSubscription
 from ._core.loop import LoopHandle, report, running_handle
 from ._core.losses import DropCounter, count_dropped
@@ -96,6 +98,7 @@ __all__ = (
     "InnerSubscriber",
     "LoopHandle",
     "MergingCoordinator",
+    "OnDiscard",
     "OutputBuffer",
     "OverflowPolicy",
     "RecentCosts",
@@ -111,6 +114,7 @@ __all__ = (
     "combine_errors",
     "count_dropped",
     "describe",
+    "discard_handler",
     "drop_handler",
     "explain_await",
     "from_async",
@@ -195,7 +199,8 @@ class Fluent(Generic[T_co]):
 def _continued(flow: Fluent[Any]) -> Chain:
     """A chain that iterates *flow*, for more stages than one loop can have."""
     open = partial(flow.chain.iterate, report)
-    return Chain(PullSource("(continued)", open, checked=True, upstreams=(flow,)))
+    source = PullSource("(continued)", open, checked=True, upstreams=(flow,), gives_back=True)
+    return Chain(source)
 
 
 def is_awaitable(value: object) -> bool:
@@ -218,7 +223,7 @@ def _declared(kind: type[Any] | None) -> type[Any]:
 
 
 def from_pull(
-    open: Callable[[], Iterator[T]],
+    open: Callable[..., Iterator[T]],
     *,
     name: Name,
     checked: bool = False,
@@ -226,23 +231,30 @@ def from_pull(
     upstreams: tuple[Fluent[Any], ...] = (),
     one_by_one: bool = False,
     contents: int | None = None,
+    gives_back: bool = False,
 ) -> "Flow[T]":
     """Make a flow of a synchronous iterator, opened once per subscription and pulled by demand.
 
     The iterator must not block. *name* may be a function that makes it, for a source that is made
     for each element of another flow. *checked* promises that the iterator never yields None.
     *upstreams* are the flows that it reads from. *one_by_one* is that of `from_async`,
-    *contents* that of `from_push`.
+    *contents* that of `from_push`. *gives_back* says that *open* accepts one argument, a function
+    that receives discarded elements: it passes this function to `pull`, and calls it with each
+    element that the iterator has taken and will not yield.
     """
-    return flow_of(Chain(PullSource(name, open, checked, holds, upstreams, one_by_one, contents)))
+    source = PullSource(
+        name, open, checked, holds, upstreams, one_by_one, contents, gives_back=gives_back
+    )
+    return flow_of(Chain(source))
 
 
-def pull(flow: Fluent[T]) -> Iterator[T]:
+def pull(flow: Fluent[T], on_discard: OnDiscard | None = None) -> Iterator[T]:
     """Iterate a flow whose ``chain.is_pullable`` is true, in the caller's frame.
 
     What an end hook raises when the iterator is closed goes to the loop's exception handler.
+    *on_discard* receives each element that the flow discards.
     """
-    return flow.chain.iterate(report)
+    return flow.chain.iterate(report, on_discard)
 
 
 def from_async(
@@ -274,6 +286,7 @@ def from_push(
     one_by_one: bool | None = None,
     contents: int | None = None,
     flattening: Flattening | None = None,
+    is_shared: bool = False,
 ) -> "Flow[T]":
     """Make a flow of a source that pushes elements as it receives demand.
 
@@ -290,12 +303,23 @@ def from_push(
     By default it is true if it is for an upstream; say False for an operator that reads ahead
     itself. *contents* is how many elements one of its elements contains, if these are lists; by
     default as many as an element of an upstream does. A *flattening* is a faster way to read it,
-    for a source that makes an iterable of each of its elements.
+    for a source that makes an iterable of each of its elements. With *is_shared*, other subscribers
+    receive the same elements: those that wait for one subscriber are not discarded with it.
     """
     if one_by_one is None:
         one_by_one = any(upstream.chain.is_one_by_one for upstream in upstreams)
     source = PushSource(
-        name, open, holds, checked, upstreams, window, None, one_by_one, contents, flattening
+        name,
+        open,
+        holds,
+        checked,
+        upstreams,
+        window,
+        None,
+        one_by_one,
+        contents,
+        flattening,
+        is_shared=is_shared,
     )
     return flow_of(Chain(source))
 

@@ -61,6 +61,7 @@ PLAIN: dict[str, Callable[[Any], object]] = {
     "do_on_complete": lambda f: FLOW.do_on_complete(f),
     "do_on_cancel": lambda f: FLOW.do_on_cancel(f),
     "do_on_request": lambda f: FLOW.do_on_request(f),
+    "do_on_discard": lambda f: FLOW.do_on_discard(f),
     "do_finally": lambda f: FLOW.do_finally(f),
     "from_callable": r.from_callable,
     "generate": lambda f: r.generate(f, 1),

@@ -9,6 +9,7 @@ from ..coerce import WINDOW, Moment, Source, to_flow, to_flows, to_moment
 from ..stage import (
     ForwardingCoordinator,
     InnerSubscriber,
+    OnDiscard,
     SequentialCoordinator,
     from_pull,
     from_push,
@@ -102,9 +103,8 @@ def switch_if_empty(source: "Flow[T]", other: Source[U]) -> "Flow[T | U]":
     following = to_flow(other, name="switch_if_empty")
     name, upstreams = f"switch_if_empty({following.chain.trail()})", (source, following)
     if all(flow.chain.is_pullable for flow in upstreams):
-        return from_pull(
-            partial(_or_else, *upstreams), name=name, checked=True, upstreams=upstreams
-        )
+        opened = partial(_or_else, *upstreams)
+        return from_pull(opened, name=name, checked=True, upstreams=upstreams, gives_back=True)
     return from_push(
         lambda downstream: _SwitchIfEmpty(downstream, source, following),
         name=name,
@@ -115,13 +115,15 @@ def switch_if_empty(source: "Flow[T]", other: Source[U]) -> "Flow[T | U]":
     )
 
 
-def _or_else(source: "Flow[Any]", other: "Flow[Any]") -> Iterator[Any]:
+def _or_else(
+    source: "Flow[Any]", other: "Flow[Any]", on_discard: OnDiscard | None = None
+) -> Iterator[Any]:
     is_empty = True
-    for element in (elements := pull(source)):
+    for element in (elements := pull(source, on_discard)):
         is_empty = False
         yield element
         break
-    yield from pull(other) if is_empty else elements
+    yield from pull(other, on_discard) if is_empty else elements
 
 
 @dataclass(eq=False, repr=False)

@@ -26,8 +26,10 @@ _BUFFER = InlineStage(
     """,
     after="""
     if $kept:
-        emit $kept
+        $last, $kept = $kept, []
+        emit $last
     """,
+    held="$kept",
     demand="need = need * $size - len($kept)",
 )
 
@@ -45,7 +47,11 @@ def _windows(name: str) -> InlineStage:
         params=("size", "step", "partial", "make"),
         uses=(partial_windows,),
         # `gap`: the number of elements to skip before the next window
-        setup="$kept, $gap = [], 0",
+        # `delivered`: how many of those kept are part of a window that was delivered
+        setup="""
+        $kept, $gap = [], 0
+        track $delivered = 0
+        """,
         each="""
         if $gap:
             $gap -= 1
@@ -55,13 +61,16 @@ def _windows(name: str) -> InlineStage:
             drop
         x = $make($kept)
         del $kept[:$step]
+        track $delivered = len($kept)
         if $step > $size:
             $gap = $step - $size
         """,
         after="""
         if $partial:
-            emit each partial_windows($kept, $step, $make)
+            $last, $kept = $kept, []
+            emit each partial_windows($last, $step, $make)
         """,
+        held="$kept[$delivered:]",
         demand="need = (need - 1) * $step + $gap + $size - len($kept)",
     )
 
@@ -109,17 +118,19 @@ _BUFFER_UNTIL = InlineStage(
     each="""
     if len($kept) == $limit:
         raise too_long($limit)
-    $kept.append(x)
     $ends = $predicate(x)
     sync $ends of $predicate
+    $kept.append(x)
     if not $ends:
         drop
     x, $kept = $kept, []
     """,
     after="""
     if $kept:
-        emit $kept
+        $last, $kept = $kept, []
+        emit $last
     """,
+    held="$kept",
 )
 
 

@@ -17,6 +17,7 @@ from ..stage import (
     InlineStage,
     InnerSubscriber,
     MergingCoordinator,
+    OnDiscard,
     SequentialCoordinator,
     combine_errors,
     describe,
@@ -39,14 +40,15 @@ C = TypeVar("C")
 D = TypeVar("D")
 E = TypeVar("E")
 
+_Flows = tuple["Flow[Any]", ...]
 _IGNORE = InlineStage("ignore", each="drop")
 
 
 def _combined(
     sources: Iterable[Source[Any]],
     name: str,
-    iterate: "Callable[[tuple[Flow[Any], ...]], Iterator[Any]]",
-    open: "Callable[[Downstream[Any], tuple[Flow[Any], ...]], FlowSubscription]",
+    iterate: "Callable[..., Iterator[Any]]",
+    open: "Callable[[Downstream[Any], _Flows], FlowSubscription]",
     *,
     prefetch: int = 0,
     window: int = 0,
@@ -59,7 +61,12 @@ def _combined(
     contents = sum(flow.chain.weight for flow in flows) if makes_tuples else None
     if all(flow.chain.is_pullable for flow in flows):
         return from_pull(
-            partial(iterate, flows), name=name, checked=True, upstreams=flows, contents=contents
+            partial(iterate, flows),
+            name=name,
+            checked=True,
+            upstreams=flows,
+            contents=contents,
+            gives_back=True,
         )
     return from_push(
         lambda downstream: open(downstream, flows),
@@ -130,14 +137,14 @@ def _concat(sources: Iterable[Source[Any]], name: str) -> "Flow[Any]":
     return _combined(sources, name, _chained, _Concat, window=WINDOW)
 
 
-def _chained(flows: "tuple[Flow[Any], ...]") -> Iterator[Any]:
+def _chained(flows: _Flows, on_discard: OnDiscard | None = None) -> Iterator[Any]:
     for flow in flows:
-        yield from pull(flow)
+        yield from pull(flow, on_discard)
 
 
 @dataclass(eq=False, repr=False)
 class _Concat(SequentialCoordinator[Any]):
-    _flows: "tuple[Flow[Any], ...]"
+    _flows: _Flows
 
     def begin(self) -> None:
         self._remaining = iter(self._flows)
@@ -220,7 +227,7 @@ def _merge(sources: Iterable[Source[Any]], prefetch: int, name: str) -> "Flow[An
     return _combined(
         sources,
         name,
-        partial(_interleaved, size=prefetch),
+        partial(_interleave, size=prefetch),
         lambda downstream, flows: _Merge(downstream, prefetch, flows),
         prefetch=require_int(name, "prefetch", prefetch, least=1),
         one_by_one=False,
@@ -252,7 +259,7 @@ def _prioritized(
 class _PrioritizedMerge(Coordinator[Any]):
     """Takes what waits in the order of its sources, which is that of their priority."""
 
-    _flows: "tuple[Flow[Any], ...]"
+    _flows: _Flows
     _prefetch: int
     _errors: list[BaseException] = field(default_factory=list[BaseException], init=False)
 
@@ -302,8 +309,8 @@ class _PrioritizedMerge(Coordinator[Any]):
             self.complete()
 
 
-def _interleaved(flows: "tuple[Flow[Any], ...]", size: int) -> Iterator[Any]:
-    iterators = [pull(flow) for flow in flows]
+def _interleave(flows: _Flows, on_discard: OnDiscard | None = None, *, size: int) -> Iterator[Any]:
+    iterators = [pull(flow, on_discard) for flow in flows]
     following: list[Iterator[Any]] = []
     try:
         while iterators:
@@ -322,7 +329,7 @@ def _interleaved(flows: "tuple[Flow[Any], ...]", size: int) -> Iterator[Any]:
 
 @dataclass(eq=False, repr=False)
 class _Merge(MergingCoordinator[Any]):
-    _flows: "tuple[Flow[Any], ...]"
+    _flows: _Flows
 
     def on_start(self) -> None:
         for flow in self._flows:
@@ -436,18 +443,37 @@ def _zip(sources: Iterable[Source[Any]], strict: bool, prefetch: int, name: str)
     return _combined(
         sources,
         name,
-        partial(_zip_iterators, strict=strict),
+        partial(_zipped, strict=strict),
         lambda downstream, flows: _Zip(downstream, flows, strict, prefetch),
         prefetch=require_int(name, "prefetch", prefetch, least=1),
         makes_tuples=True,
     )
 
 
-def _zip_iterators(flows: "tuple[Flow[Any], ...]", strict: bool) -> Iterator[Any]:
-    iterators = [pull(flow) for flow in flows]
+def _zipped(flows: _Flows, on_discard: OnDiscard | None = None, *, strict: bool) -> Iterator[Any]:
+    iterators = [pull(flow, on_discard) for flow in flows]
+    if on_discard is not None:
+        return _closing_after(_zip_all(iterators, strict, on_discard), iterators)
     zipped = zip_iterators(*iterators, strict=strict)
     has_generators = any(hasattr(each, "close") for each in iterators)
     return _closing_after(zipped, iterators) if has_generators else zipped
+
+
+def _zip_all(iterators: list[Any], strict: bool, on_discard: OnDiscard) -> Iterator[Any]:
+    """The same; the elements taken for a tuple that could not be completed are discarded."""
+    taken: list[Any] = []
+
+    def note(element: T) -> T:
+        taken.append(element)
+        return element
+
+    try:
+        for each in zip_iterators(*(map(note, each) for each in iterators), strict=strict):
+            taken.clear()
+            yield each
+    finally:
+        for element in taken:
+            on_discard(element)
 
 
 def _closing_after(zipped: Iterator[Any], iterators: list[Iterator[Any]]) -> Iterator[Any]:
@@ -459,7 +485,7 @@ def _closing_after(zipped: Iterator[Any], iterators: list[Iterator[Any]]) -> Ite
 
 @dataclass(eq=False, repr=False)
 class _Zip(Coordinator[tuple[Any, ...]]):
-    _flows: "tuple[Flow[Any], ...]"
+    _flows: _Flows
     _strict: bool
     _prefetch: int
 

@@ -13,6 +13,7 @@ from ..retry import Attempts, RetryPolicy
 from ..spec import Publisher
 from ..stage import (
     InlineStage,
+    OnDiscard,
     SequentialCoordinator,
     Timer,
     describe,
@@ -80,9 +81,8 @@ def on_error_resume(
         upstreams, shown = (source, following), following.chain.trail()
     name = f"on_error_resume({shown})"
     if all(flow.chain.is_pullable for flow in upstreams) and len(upstreams) == 2:
-        return from_pull(
-            partial(_resume, *upstreams, only), name=name, checked=True, upstreams=upstreams
-        )
+        opened = partial(_resume, *upstreams, only)
+        return from_pull(opened, name=name, checked=True, upstreams=upstreams, gives_back=True)
     return from_push(
         lambda downstream: _Resume(downstream, source, following, only),
         name=name,
@@ -196,9 +196,11 @@ def _check_only(only: object) -> None:
         raise TypeError(f"only must be an exception type or a tuple of them, not {only!r}")
 
 
-def _resume(source: "Flow[Any]", other: "Flow[Any]", only: Errors) -> Iterator[Any]:
+def _resume(
+    source: "Flow[Any]", other: "Flow[Any]", only: Errors, on_discard: OnDiscard | None = None
+) -> Iterator[Any]:
     try:
-        yield from pull(source)
+        yield from pull(source, on_discard)
     except GeneratorExit:
         raise
     except only as error:
@@ -206,7 +208,7 @@ def _resume(source: "Flow[Any]", other: "Flow[Any]", only: Errors) -> Iterator[A
     else:
         return
     try:
-        yield from pull(other)
+        yield from pull(other, on_discard)
     except GeneratorExit:
         raise
     except BaseException as error:

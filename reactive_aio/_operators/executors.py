@@ -1,7 +1,8 @@
 """Operators that call a plain function for each element in threads, or in processes."""
 
 import pickle
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Lock
@@ -12,6 +13,7 @@ from ..errors import NotAnElement
 from ..stage import (
     FlowSubscription,
     InlineStage,
+    OnDiscard,
     ReorderBuffer,
     WorkerPool,
     describe,
@@ -23,7 +25,8 @@ from ..stage import (
 )
 
 if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
+    from asyncio import Future
+    from concurrent.futures import Future as CallFuture, ProcessPoolExecutor
 
     from ..flow import Flow
 
@@ -126,7 +129,9 @@ def _mapped(
 ) -> "Flow[Any]":
     require_int(name, "chunk", chunk, least=1)
     one, many = work
-    chunks: Flow[Any] = source.buffer(chunk) if chunk > 1 else source
+    chunks: Flow[Any] = source
+    if chunk > 1:
+        chunks = source.via(_PACK, chunk, holds=chunk, contents=chunk)
     pooled: Flow[Any] = from_push(
         lambda downstream: _ExecutorWorkers(
             downstream,
@@ -167,7 +172,44 @@ class _ExecutorWorkers(WorkerPool):
         self._call = work if processes is None else partial(processes.call, work)
 
     def _submit(self, element: Any) -> Awaitable[Any]:
-        return self.loop_handle.run_in_executor(self._threads, self._call, element)
+        if self.downstream.on_discard is None:
+            return self.loop_handle.run_in_executor(self._threads, self._call, element)
+        outcome = self.loop_handle.create_future()
+        run = self.loop_handle.context.copy().run  # only one thread at a time may enter a context
+        self._threads.submit(run, self._call, element).add_done_callback(
+            lambda call: self.loop_handle.call_soon_threadsafe(
+                self._on_returned, call, element, outcome
+            )
+        )
+        return outcome
+
+    def _on_returned(self, call: "CallFuture[Any]", element: Any, outcome: "Future[Any]") -> None:
+        """A call has returned or raised; nothing waits for it if the flow has ended meanwhile."""
+        error = call.exception()
+        result = element if error is not None else call.result()
+        if isinstance(result, _Chunk):
+            result.rest = element[len(result.results) :]
+        if outcome.cancelled():
+            self.discard((result,))
+        elif error is None:
+            outcome.set_result(result)
+        else:
+            outcome.set_exception(error)
+            outcome.add_done_callback(lambda _: self.discard((element,)))
+
+    # -- elements in chunks: each is discarded by itself ------------------------------------------
+    @property
+    def on_discard(self) -> OnDiscard | None:
+        on_discard = self.downstream.on_discard
+        return None if on_discard is None else partial(_discard_each, on_discard)
+
+    def discard(self, elements: Iterable[object]) -> None:
+        if (on_discard := self.on_discard) is not None:
+            for element in elements:
+                on_discard(element)
+
+    def discard_element(self, element: Any) -> None:
+        """Not yet, since a call on a thread may still use it: see `_on_returned`."""
 
     def on_stop(self) -> None:
         super().on_stop()
@@ -210,14 +252,35 @@ class _Processes:
 
 
 # -- in a thread, or in a process ------------------------------------------------------------------
+class _Elements(list[Any]):
+    """The elements of one call."""
+
+
 class _Chunk:
     """The results for some elements, up to the first that failed."""
 
-    __slots__ = ("error", "results")
+    __slots__ = ("error", "rest", "results")
 
     def __init__(self) -> None:
-        self.results: list[Any] = []
+        self.results: deque[Any] = deque()
         self.error: Exception | None = None
+        self.rest: list[Any] = []
+        """The elements from the one that failed on, once the loop has received the chunk."""
+
+    def held(self) -> list[Any]:
+        """What is not delivered."""
+        return [*self.results, *self.rest]
+
+
+def _discard_each(on_discard: OnDiscard, element: object) -> None:
+    """Give *element* to *on_discard*: if it is a chunk of some, each of these."""
+    held: list[object] = [element]
+    if isinstance(element, _Chunk):
+        held = element.held()
+    elif isinstance(element, _Elements):
+        held = element
+    for each in held:
+        on_discard(each)
 
 
 def _call(name: str, mapper: Callable[[Any], Any], element: Any) -> Any:
@@ -266,9 +329,41 @@ def _call_received_each(elements: list[Any]) -> _Chunk:
 
 def unpacked(chunk: _Chunk) -> Iterator[Any]:
     """The results, and then the error."""
-    yield from chunk.results
+    results = chunk.results
+    while results:
+        yield results.popleft()
     if chunk.error is not None:
         raise chunk.error
 
 
-_UNPACK = InlineStage("unpack", uses=(unpacked,), each="emit each unpacked(x)")
+_PACK = InlineStage(
+    "buffer",
+    params=("size",),
+    uses=(_Elements,),
+    setup="$kept = _Elements()",
+    each="""
+    $kept.append(x)
+    if len($kept) < $size:
+        drop
+    x, $kept = $kept, _Elements()
+    """,
+    after="""
+    if $kept:
+        $last, $kept = $kept, _Elements()
+        emit $last
+    """,
+    held="$kept",
+    demand="need = need * $size - len($kept)",
+)
+
+_UNPACK = InlineStage(
+    "unpack",
+    uses=(_Chunk, unpacked),
+    setup="$chunk = _Chunk()",
+    each="""
+    $chunk = x
+    track x = None
+    emit each unpacked($chunk)
+    """,
+    held="$chunk.held()",
+)

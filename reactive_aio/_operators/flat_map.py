@@ -178,6 +178,7 @@ class _FlatMap(MergingCoordinator[Any]):
             partial(self.submit, self._on_result),
             partial(self.submit, self._on_await_failed),
             self.report_cleanup,
+            self._on_late_result,
         )
 
     # -- decisions --------------------------------------------------------------------------------
@@ -219,8 +220,14 @@ class _FlatMap(MergingCoordinator[Any]):
         self.stop_all(error)
         self.emit_waiting()
 
+    def _on_late_result(self, result: Any) -> None:
+        """An awaitable has a result, and the flow has ended."""
+        if result is not None:
+            self.discard((result,))
+
     def on_stop(self) -> None:
         self._pool.cancel()
+        self._awaited.discard_held()
         self._close_inner()
 
     async def settle(self) -> Sequence[FlowSubscription]:
@@ -250,7 +257,7 @@ class _FlatMap(MergingCoordinator[Any]):
         self.finish()
 
     def stop_all(self, error: BaseException) -> None:
-        self._outer.elements.clear()
+        self._outer.discard_held()
         self._pool.cancel()
         self.live_count -= self._pool.running
         super().stop_all(error)
@@ -285,13 +292,13 @@ class _FlatMap(MergingCoordinator[Any]):
             if free <= 0 or not outer.elements or self._check_slice():
                 break
             try:
-                inner: Any = self._mapper(outer.take(1)[0])
+                inner: Any = self.apply(self._mapper, outer.take(1)[0])
                 if inner.__class__ in _BUILTIN_ITERABLES:
                     self._inner = cast("Iterator[Any]", iter(inner))
                     return self._inner
                 flow: Flow[Any] = to_flow(inner, name=self._name)
                 if flow.chain.is_pullable:
-                    self._inner = pull(flow)
+                    self._inner = pull(flow, self.on_discard)
                     return self._inner
                 if (awaitable := flow.chain.awaitable) is not None:
                     free -= 1

@@ -143,6 +143,7 @@ class _CombineLatest(Coordinator[Any]):
     def on_start(self) -> None:
         self._latest: list[Any] = [_NOTHING] * len(self._flows)
         self._missing = self._live = len(self._flows)
+        self._is_combined = False  # every element in `_latest` is part of a combination
         for index, flow in enumerate(self._flows):
             self.subscribe_to(flow, request=self._prefetch, tag=index)
 
@@ -164,6 +165,9 @@ class _CombineLatest(Coordinator[Any]):
 
     def on_stop(self) -> None:
         self._arrived.clear()
+        if self._started and not self._is_combined:
+            latest, self._latest = self._latest, []
+            self.discard([each for each in latest if each is not _NOTHING])
 
     # -- acts -------------------------------------------------------------------------------------
     def _record(self, inner: InnerSubscriber[Any]) -> None:
@@ -188,14 +192,24 @@ class _CombineLatest(Coordinator[Any]):
         index = inner.tag
         if self._latest[index] is _NOTHING:
             self._missing -= 1
-        self._latest[index] = inner.take(1)[0]
+        element = self._latest[index] = inner.take(1)[0]
         if self._prefetch - inner.outstanding >= max(1, self._prefetch * 3 // 4):
             inner.request(self._prefetch - inner.outstanding)
         if self._missing:
             return _NOTHING
+        combination = self._combined_with(element)
+        self._is_combined = True
+        return combination
+
+    def _combined_with(self, element: Any) -> Any:
         if self._combine is None:
             return tuple(self._latest)
-        combination = self._combine(*self._latest)
+        try:
+            combination = self._combine(*self._latest)
+        except BaseException:
+            if self._is_combined:  # otherwise the others are discarded as well
+                self.discard((element,))
+            raise
         refuse_awaitable("combine_latest", self._combine, combination)
         if combination is None:
             raise NotAnElement("combine_latest produced None, which is not an element.")
@@ -271,6 +285,7 @@ class _WithLatestFrom(ForwardingCoordinator[Any]):
     _other: "Flow[Any]"
     _combine: Callable[[Any, Any], Any] | None
     _latest: Any = _NOTHING
+    _is_combined: bool = field(default=False, init=False)  # `_latest` was part of an element
     _sampled: InnerSubscriber[Any] | None = field(default=None, init=False)
 
     def on_start(self) -> None:
@@ -298,6 +313,11 @@ class _WithLatestFrom(ForwardingCoordinator[Any]):
         else:
             super().on_inner_error(inner, error)
 
+    def on_stop(self) -> None:
+        latest, self._latest = self._latest, _NOTHING
+        if latest is not _NOTHING and not self._is_combined:
+            self.discard((latest,))
+
     def emit(self, elements: list[Any]) -> None:
         if self._latest is _NOTHING:
             self.on_demand()  # as many again as were left out
@@ -305,12 +325,16 @@ class _WithLatestFrom(ForwardingCoordinator[Any]):
         made: list[Any] = []
         try:
             made.extend(self._combined(elements))  # it keeps those before an error
+        except BaseException:
+            self.discard(elements[len(made) :])
+            raise
         finally:
+            self._is_combined = self._is_combined or bool(made)
             super().emit(made)
 
     def _keep_latest(self, inner: InnerSubscriber[Any]) -> None:
         if inner.elements:
-            self._latest = inner.take(len(inner.elements))[-1]
+            self._latest, self._is_combined = inner.take(len(inner.elements))[-1], False
             inner.request(1)
 
     def _combined(self, elements: Iterable[Any]) -> Iterator[Any]:

@@ -1,9 +1,9 @@
 """Operators that pass on some of the elements, by position or because they are new."""
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import Overflow
 from ..stage import InlineStage, describe, from_pull, require_int, require_sync_callable
@@ -60,16 +60,24 @@ _TAKE_WHILE_INCLUSIVE = InlineStage(
     """,
 )
 
+
+def drained(kept: deque[Any]) -> Iterator[Any]:
+    """The elements, each taken out when it is emitted."""
+    while kept:
+        yield kept.popleft()
+
+
 _TAKE_LAST = InlineStage(
     "take_last",
     params=("count",),
-    uses=(deque,),
+    uses=(deque, drained),
     setup="$kept = deque(maxlen=$count)",
     each="""
     $kept.append(x)
     drop
     """,
-    after="emit each $kept",
+    after="emit each drained($kept)",
+    held="$kept",
 )
 
 _SKIP = InlineStage(
@@ -108,6 +116,7 @@ _SKIP_LAST = InlineStage(
         drop
     x = $kept.popleft()
     """,
+    held="$kept",
 )
 
 

@@ -1,5 +1,6 @@
 """Operators that make a flow hot: its subscribers share one subscription to the source."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import Overflow
@@ -129,6 +130,7 @@ def _hot(shared: "_Shared[T]", source: "Flow[T]", name: str) -> "Flow[T]":
         upstreams=(source,),
         window=int(shared.policy == "latest"),
         one_by_one=True,
+        is_shared=True,
     )
 
 
@@ -154,6 +156,7 @@ class _Shared(Generic[T]):
         self._grace = grace  # None: the source is kept
         self.submit: Callable[..., object] = run_now
         self.cleanup = None  # no single consumer awaits the cleanup of the source
+        self.on_discard = None  # nor discards an element that others receive
         self.loop_handle: Any = None
         self._drops: DropCounter = DropCounter(name)
         self._timer: TimerHandle | None = None
@@ -185,7 +188,12 @@ class _Shared(Generic[T]):
         extra = 0 if self.policy == "latest" else self.replay
         queue: BoundedQueue[T] = BoundedQueue(self.capacity + extra, self.policy, self._drops)
         output = OutputBuffer(
-            downstream, queue, self._name, on_room=self._on_room, on_cancel=self._on_cancel
+            downstream,
+            queue,
+            self._name,
+            on_room=self._on_room,
+            on_cancel=self._on_cancel,
+            is_shared=True,
         )
         if repeated := self._repeated():
             output.offer_all(repeated)
@@ -218,6 +226,9 @@ class _Shared(Generic[T]):
             inner.cancel()
 
     # -- the source -------------------------------------------------------------------------------
+    def discard(self, elements: Iterable[object], /) -> None:
+        """No single subscriber could receive them."""
+
     def _on_room(self) -> None:
         """A subscriber has processed elements, or has requested more."""
         if self._inner is not None:
@@ -313,6 +324,7 @@ def cache(source: "Flow[T]", *, limit: int = 10_000) -> "Flow[T]":
         checked=True,
         upstreams=(source,),
         one_by_one=False,
+        is_shared=True,
     )
 
 
@@ -324,6 +336,7 @@ class _Cached(Generic[T]):
         self._limit = limit
         self.submit: Callable[..., object] = run_now
         self.cleanup = None
+        self.on_discard = None
         self.loop_handle: Any = None
         self._reset()
 
@@ -361,6 +374,9 @@ class _Cached(Generic[T]):
             inner.subscribe(self._source)
         elif missing > inner.outstanding:
             inner.request(missing - inner.outstanding)
+
+    def discard(self, elements: Iterable[object], /) -> None:
+        """No single subscriber could receive them."""
 
     def on_arrival(self, inner: InnerSubscriber[Any]) -> None:
         if inner is not self._inner:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from ..stage import InlineStage, require_int, require_sync_callable
+from ..stage import InlineStage, discard_handler, require_int, require_sync_callable
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -17,6 +17,7 @@ __all__ = (
     "do_finally",
     "do_on_cancel",
     "do_on_complete",
+    "do_on_discard",
     "do_on_error",
     "do_on_next",
     "do_on_request",
@@ -58,6 +59,8 @@ _FINALLY = InlineStage(
 )
 
 _ON_REQUEST = InlineStage("do_on_request", params=("callback",), on_request="callback")
+
+_ON_DISCARD = InlineStage("do_on_discard", params=("callback",), on_discard="callback")
 
 _LOG = InlineStage(
     "log",
@@ -183,6 +186,49 @@ def do_on_request(source: "Flow[T]", callback: Callable[[int], object]) -> "Flow
     """
     require_sync_callable("do_on_request", "callback", callback, _NOT_AWAITED, takes=1)
     return source.via(_ON_REQUEST, callback)
+
+
+def do_on_discard(
+    source: "Flow[T]",
+    callback: Callable[[Any], object],
+    *,
+    only: type[Any] | tuple[type[Any], ...] = object,
+) -> "Flow[T]":
+    """Call *callback* with each element that the flow upstream holds when it ends.
+
+    ::
+
+        a--b--|
+        .do_on_discard(print)
+        a--b--|
+
+    For elements that have to be closed: connections, files, buffers. Operators and queues upstream
+    hold elements that they have received and not delivered; when the flow is cancelled, fails or
+    completes without them, each is passed to *callback* once. So is an element for which a function
+    of the flow raised or was cancelled, and a result that arrives too late. Where this is the last
+    operator, so is what ``async for`` and the terminal operators have requested and not processed.
+
+    *callback* receives what is held: upstream of a ``map`` the elements before it, downstream of a
+    ``buffer`` complete lists, and of ``zip`` tuples. With *only*, it is called for instances of a
+    type, or of several.
+
+    Not passed: what was delivered, or made into something else; what operators leave out while they
+    run (``filter``, ``distinct``, ``take_last``); what an overflow policy drops (see *on_drop*
+    there); what ``share``, ``replay``, ``cache`` and the processors with several subscribers hold,
+    since another one may receive it. Elements that a source has not emitted are not held.
+
+    An error of *callback* goes to the loop's exception handler; the elements after it are passed
+    all the same.
+
+    Demand: passed through.
+    Completes: when the source completes.
+    Fails: when the source fails.
+    Cancels: when the subscriber cancels.
+    Holds: nothing.
+    Rules: 3.12
+    """
+    handler = discard_handler("do_on_discard", callback, only)
+    return source.via(_ON_DISCARD, handler)
 
 
 def do_finally(

@@ -73,9 +73,13 @@ class _SwitchMap(SequentialCoordinator[Any]):
         if inner is not self._outer:
             super().on_elements(inner)
             return
-        for element in inner.take(len(inner.elements)):
-            if not self.is_closed:
-                self.switch(to_flow(self._mapper(element), name="switch_map"))
+        elements = iter(inner.take(len(inner.elements)))
+        try:
+            while not self.is_closed and (element := next(elements, None)) is not None:
+                made = self.apply(self._mapper, element)
+                self.switch(to_flow(made, name="switch_map"))
+        finally:
+            self.discard(elements)
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
         if inner is not self._outer:

@@ -223,6 +223,9 @@ class _Thinning(Coordinator[Any]):
 
     def on_stop(self) -> None:
         self.timer.stop()
+        if self._latest is not _NOTHING:
+            element, self._latest = self._latest, _NOTHING
+            self.discard((element,))
 
     # -- acts -------------------------------------------------------------------------------------
     def _receive(self, inner: InnerSubscriber[Any], element: Any) -> None:

@@ -111,13 +111,19 @@ _ENUMERATE = InlineStage(
 
 _PAIRWISE = InlineStage(
     "pairwise",
-    setup="$last = END",
+    setup="""
+    $last = END
+    track $first = ()
+    """,
     each="""
     if $last is END:
         $last = x
+        track $first = (x,)
         drop
+    track $first = ()
     x, $last = ($last, x), x
     """,
+    held="$first",
 )
 
 _START_WITH = InlineStage("start_with", params=("elements",), before="emit each $elements")

@@ -103,6 +103,8 @@ class _Windows(SplittingCoordinator[Any]):
     _is_aligned: bool
     _window: Branch[Any] | None = field(default=None, init=False)
     """The open window. It is None as well when its subscriber has cancelled."""
+    _left_window: Branch[Any] | None = field(default=None, init=False)
+    """The window that has begun last, if its subscriber has cancelled."""
     _missing: int = field(default=0, init=False)
     """How many more elements belong to the window that has begun last."""
 
@@ -121,8 +123,8 @@ class _Windows(SplittingCoordinator[Any]):
         while inner.elements and (self._missing or self._begin()):
             chunk = inner.take(self._missing)
             self._missing -= len(chunk)
-            if self._window is not None:
-                self._window.put(chunk)
+            if (window := self._window or self._left_window) is not None:
+                window.put(chunk)
             if not self._missing:
                 self._close()
         self.end_with(inner)
@@ -136,7 +138,7 @@ class _Windows(SplittingCoordinator[Any]):
 
     def on_branch_cancel(self, branch: Branch[Any]) -> None:
         if branch is self._window:  # the elements that belong to it are discarded
-            self._window = None
+            self._window, self._left_window = None, branch
         super().on_branch_cancel(branch)
 
     def on_stop(self) -> None:
@@ -164,7 +166,7 @@ class _Windows(SplittingCoordinator[Any]):
         """The window that has begun last is complete."""
         self._timer.stop()
         self._missing = 0
-        window, self._window = self._window, None
+        window, self._window, self._left_window = self._window, None, None
         if window is not None:
             self.close_branch(window)
 

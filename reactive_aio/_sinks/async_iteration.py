@@ -5,7 +5,7 @@ subscription. Any other flow gets a subscriber that requests elements for the co
 """
 
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import InitVar, dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
@@ -14,6 +14,7 @@ from weakref import ref
 from .._core.cleanup import CleanupErrors
 from .._core.compiler.bound import Bound, held
 from .._core.compiler.chain import Chain
+from .._core.compiler.discards import OnDiscard, discard
 from .._core.compiler.loop_compiler import SLICE_OVER
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from .._core.loop import CancelledError, Future, report, yield_to_loop
@@ -198,7 +199,10 @@ class Stream(Generic[T]):
         def __anext__(self) -> Awaitable[T]: ...
 
     def __init__(self, source: "Fluent[T]", prefetch: int | None) -> None:
-        self._subscriber: _StreamSubscriber[T] = _StreamSubscriber(source, prefetch, ref(self))
+        kind: type[_StreamSubscriber[T]] = _StreamSubscriber
+        if source.chain.on_discard_at_end is not None:
+            kind = _DiscardingSubscriber
+        self._subscriber: _StreamSubscriber[T] = kind(source, prefetch, ref(self))
         self._subscriber.set_next(partial(_begin, ref(self)))
 
     def __aiter__(self) -> "Stream[T]":
@@ -449,6 +453,7 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     def _keep_one(self) -> None:
         """Cancel, and keep the element that an ``anext`` has waited for."""
         first = self._elements[:1]
+        del self._elements[:1]
         self.drop()
         self._elements += first
 
@@ -488,3 +493,45 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     def on_complete(self) -> None:
         self._is_done = self.cleanup.is_awaited = True
         self.flush()
+
+
+class _Chunk(list[T]):
+    """A list that knows how far it was iterated over."""
+
+    __slots__ = ("rest",)
+
+    def __init__(self, elements: list[T]) -> None:
+        super().__init__(elements)
+        self.rest: Iterator[T] = iter(())
+
+    def __iter__(self) -> Iterator[T]:
+        self.rest = super().__iter__()
+        return self.rest
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class _DiscardingSubscriber(_StreamSubscriber[T]):
+    """The subscriber of a stream that ends with `do_on_discard`."""
+
+    _on_discard: OnDiscard | None = field(init=False)
+
+    def __post_init__(self, prefetch: int | None) -> None:
+        super(_DiscardingSubscriber, self).__post_init__(prefetch)
+        self._on_discard = self._chain.on_discard_at_end
+
+    def _next_chunk(self) -> list[T]:
+        self._chunk = _Chunk(super(_DiscardingSubscriber, self)._next_chunk())
+        return self._chunk
+
+    def cancel(self) -> None:
+        held = [*self._chunk.rest] if isinstance(self._chunk, _Chunk) else []
+        held += self._elements
+        super(_DiscardingSubscriber, self).cancel()
+        discard(self._on_discard, held)
+
+    def flush(self) -> None:
+        if self._is_done and self._subscription is None and self._elements:
+            held = self._elements.copy()  # the subscription was cancelled meanwhile
+            self._elements.clear()
+            discard(self._on_discard, held)
+        super(_DiscardingSubscriber, self).flush()

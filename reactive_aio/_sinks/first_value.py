@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .._core.cleanup import CleanupErrors
 from .._core.compiler.chain import Chain
+from .._core.compiler.discards import OnDiscard, discard
 from .._core.compiler.error_notes import note_result
 from .._core.compiler.loop_compiler import SLICE_OVER
 from .._core.loop import CancelledError, Future, report
@@ -39,11 +40,13 @@ async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
     except BaseException:
         await subscriber.aclose()
         subscriber.cleanup.report()
+        subscriber.discard(flow.chain.on_discard_at_end)
         raise
     await subscriber.aclose()
     if (error := subscriber.cleanup.take()) is not None:
         if element is not NOTHING:
             note_result(error, element)
+        subscriber.discard(flow.chain.on_discard_at_end)
         raise error
     return element
 
@@ -70,6 +73,7 @@ async def _first_pulled(chain: Chain) -> Any:
     except BaseException as error:
         failure = time_slice.failure_of(error)
         note_result(failure, element)
+        discard(chain.on_discard_at_end, (element,))
         raise failure  # noqa: B904 - usually it is the same error
     return element
 
@@ -99,6 +103,10 @@ class _FirstValueSubscriber(BulkSubscriber):
         if self._error is not None:
             raise self._error
         return NOTHING
+
+    def discard(self, on_discard: OnDiscard | None) -> None:
+        """The value will not be returned."""
+        discard(on_discard, self._elements)
 
     async def aclose(self) -> None:
         subscription, self._subscription = self._subscription, None

@@ -1,6 +1,6 @@
 """for_each: call a function with each element, one call after another or several at a time."""
 
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from functools import partial
 from inspect import isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -134,6 +134,22 @@ async def _call(function: Callable[[Any], Any], element: Any) -> bool:
     return True
 
 
+class _Calls(WorkerPool):
+    """Each element that is handed to the function is delivered."""
+
+    def discard(self, elements: Iterable[object]) -> None:
+        """*elements* were requested, and not handed to the function."""
+        if (on_discard := self._source.chain.on_discard_at_end) is not None:
+            for element in elements:
+                on_discard(element)
+
+    def discard_element(self, element: Any) -> None:
+        """The function has had it."""
+
+    def discard_results(self, results: list[Any]) -> None:
+        """The function has had them."""
+
+
 def _in_workers(
     source: "Fluent[Any]",
     function: Callable[[Any], Any],
@@ -145,7 +161,7 @@ def _in_workers(
     """A flow of the elements for which the call of what *make* returns was true."""
     shown = f", concurrency={concurrency}" if concurrency > 1 else ""
     return from_push(
-        lambda downstream: WorkerPool(
+        lambda downstream: _Calls(
             downstream, source, make(), True, ReorderBuffer[Any](concurrency, ordered=ordered)
         ),
         name=f"for_each({describe(function)}{shown})",

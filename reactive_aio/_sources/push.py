@@ -251,11 +251,12 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
     def _on_cancel(self, _: OutputBuffer[T]) -> None:
         self._is_cancelled = True
         self._emitter = None
-        self.producer.shut_down()
+        discarded = self.producer.shut_down()
         self._stop()
         callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
             self._call(callback)
+        self.output.discard(discarded)
 
     def on_cancel(self, callback: Callable[[], object]) -> None:
         if self._is_cancelled:

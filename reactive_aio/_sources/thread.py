@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeGuard, TypeVar, cast
 from weakref import ref
 
 from .._core.cleanup import CleanupErrors, add_cleanup_error
+from .._core.compiler.discards import OnDiscard, discard
 from .._core.failures import as_failure
 from .._core.loop import yield_to_loop
 from ..stage import UNBOUNDED, Downstream, FlowSubscription, LoopHandle, from_push
@@ -104,7 +105,7 @@ def from_interruptible(
 
     def subscription(downstream: Downstream[T]) -> _ThreadSubscription[T]:
         return _ThreadSubscription(
-            downstream, _PullThread(open, LoopHandle(name), name, closes, downstream.cleanup)
+            downstream, _PullThread(open, LoopHandle(name), name, closes, downstream)
         )
 
     held = None if holds is None else holds + chunk
@@ -215,6 +216,7 @@ class _PullThread(Generic[T]):
     __slots__ = (
         "_cleanup",
         "_closes",
+        "_on_discard",
         "_open",
         "event",
         "interrupt",
@@ -231,11 +233,12 @@ class _PullThread(Generic[T]):
         loop_handle: LoopHandle,
         name: str,
         closes: bool,
-        cleanup: CleanupErrors | None,
+        downstream: Downstream[T],
     ) -> None:
         self._open = open
         self._closes = closes
-        self._cleanup = cleanup
+        self._cleanup: CleanupErrors | None = downstream.cleanup
+        self._on_discard: OnDiscard | None = downstream.on_discard
         self.loop_handle = loop_handle
         self.state: _PullState[T] = _PullState()
         self.event = ReentrantEvent()
@@ -325,6 +328,8 @@ class _PullThread(Generic[T]):
         """Schedule, on the loop, the delivery of the ready elements."""
         owner = self.owner()
         if owner is None:
+            if self.state.is_cancelled and self._on_discard is not None:
+                self.loop_handle.call_soon_threadsafe(self.discard_ready)
             return
         self.state.is_posted = True
         if not self.loop_handle.call_soon_threadsafe(owner.deliver):
@@ -333,6 +338,14 @@ class _PullThread(Generic[T]):
     def _report(self, what: str, error: BaseException) -> None:
         report = partial(self.loop_handle.report, f"{self.thread.name}: {what}", error)
         self.loop_handle.call_soon_threadsafe(add_cleanup_error, self._cleanup, error, report)
+
+    def discard_ready(self) -> None:
+        """On the loop: discard the elements that were pulled and not delivered."""
+        elements, _ = self.state.take()
+        self.discard(elements)
+
+    def discard(self, elements: list[T]) -> None:
+        discard(self._on_discard, elements)
 
     # -- called by the loop -----------------------------------------------------------------------
     def stop(self) -> None:
@@ -393,6 +406,8 @@ class _ThreadSubscription(FlowSubscription, Generic[T]):
         """Deliver the ready elements."""
         state, downstream = self._worker.state, self._downstream
         elements, is_finished = state.take()
+        if downstream is None:
+            self._worker.discard(elements)
         if is_finished and self._closing is not None and not self._closing.done():
             self._closing.set_result(None)
         if downstream is None:
@@ -416,7 +431,7 @@ class _ThreadSubscription(FlowSubscription, Generic[T]):
         worker, self._downstream = self._worker, None
         is_sleeping = worker.event.is_waiting
         worker.stop()
-        worker.state.ready.clear()
+        worker.discard_ready()
         if self._is_started and not is_sleeping and not worker.state.is_finished:
             worker.start_interrupting()
 

@@ -1,10 +1,10 @@
 """HotProcessor: the base of all processors: the producers' side, and a publisher upstream."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from .._core.compiler.chain import Chain, PushSource
 from .._core.losses import DISCARDED, OVERTAKEN, DropCounter
@@ -85,6 +85,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
             checked=True,
             window=int(latest),
             one_by_one=latest,
+            is_shared=self._is_shared,
         )
         super().__init__(Chain(head))
         self._emitter: HotEmitter[T] = HotEmitter(
@@ -107,6 +108,9 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         self._drops: DropCounter = DropCounter(self._name)
         """Counts for all of its queues."""
         self._subscriber_waiters: list[tuple[int, Future[None]]] = []
+
+    _is_shared: ClassVar[bool] = True
+    """Whether several subscribers receive the same elements."""
 
     def __repr__(self) -> str:
         state = "done" if self._emitter.is_ended else f"{len(self._outputs)} subscribers"
@@ -263,7 +267,12 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         loop_handle = self._emitter.loop_handle
         self._thread, self._is_loop_running = loop_handle.thread, loop_handle.event_loop.is_running
         output = OutputBuffer(
-            downstream, queue, self._name, on_room=self._on_room, on_cancel=self._on_cancel
+            downstream,
+            queue,
+            self._name,
+            on_room=self._on_room,
+            on_cancel=self._on_cancel,
+            is_shared=self._is_shared,
         )
         if repeated := self._repeated():
             output.offer_all(repeated)
@@ -301,6 +310,9 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         if feed is not None and not feed.is_passing_on:
             feed.pass_on()
 
+    def _discard(self, elements: Iterable[object]) -> None:
+        """The processor has ended, and *elements* will not be delivered."""
+
     # -- delivering -------------------------------------------------------------------------------
     @abstractmethod
     def _deliver(self, element: T) -> Emission:
@@ -334,20 +346,23 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
     def _fail_at_once(self, error: BaseException) -> None:
         """The publisher upstream has failed (rule 4.2): drop every element that waits."""
         inner = self._upstream_feed().inner
-        waiting = self._emitter.shut_down() + len(inner.elements)
-        self._drops.add(OVERTAKEN, waiting)
+        waiting = [*self._emitter.shut_down(), *inner.elements]
+        self._drops.add(OVERTAKEN, len(waiting))
         inner.elements.clear()
         self._is_done, self._error = True, error
         for queue in self._queues():
-            queue.discard(OVERTAKEN)
+            waiting += queue.discard(OVERTAKEN)
         for output in self._outputs:
             output.end(error)
         self._wake_waiters()
+        self._discard(waiting)
 
     def _shut_down(self) -> None:
         """No subscriber is left: accept nothing more, and cancel the publisher upstream."""
         self._is_done = True
-        self._drops.add(DISCARDED, self._emitter.shut_down())
+        discarded = self._emitter.shut_down()
+        self._drops.add(DISCARDED, len(discarded))
+        self._discard(discarded)
         self._cancel_upstream()
         self._wake_waiters()
 
@@ -362,6 +377,7 @@ class _UpstreamFeed(Generic[T]):
         "inner",
         "is_passing_on",
         "loop_handle",
+        "on_discard",
         "submit",
     )
 
@@ -372,7 +388,11 @@ class _UpstreamFeed(Generic[T]):
         self.loop_handle: LoopHandle = self._emitter.loop_handle
         self.submit: Callable[..., object] = run_now
         self.cleanup = None  # no single consumer awaits the cleanup of the publisher
+        self.on_discard = None  # nor receives all that is discarded
         self.inner: InnerSubscriber[T] = InnerSubscriber(self)
+
+    def discard(self, elements: Iterable[object], /) -> None:
+        self._processor._discard(elements)
 
     def pass_on(self, *_: object) -> None:
         """Deliver the elements for which there is room; then end as the publisher did."""

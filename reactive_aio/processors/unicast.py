@@ -1,5 +1,6 @@
 """UnicastProcessor: a hot flow for one subscriber."""
 
+from collections.abc import Iterable
 from typing import TypeVar
 
 from .._core.queues.bounded_queue import Emission
@@ -47,7 +48,8 @@ class UnicastProcessor(HotProcessor[T]):
     Rules: 1.1, 1.11, 2.5, 4.1, 4.2
     """
 
-    __slots__ = ("_has_served", "_queue")
+    __slots__ = ("_has_served", "_output", "_queue")
+    _is_shared = False
 
     def __init__(
         self, capacity: int = 256, *, overflow: OverflowPolicy = "wait", name: str = ""
@@ -55,6 +57,7 @@ class UnicastProcessor(HotProcessor[T]):
         super().__init__(capacity, overflow=overflow, name=name)
         self._queue: BoundedQueue[T] = BoundedQueue(capacity, overflow, self._drops)
         self._has_served = False
+        self._output: OutputBuffer[T] | None = None
 
     def _queues(self) -> list[BoundedQueue[T]]:
         return [self._queue]
@@ -67,6 +70,7 @@ class UnicastProcessor(HotProcessor[T]):
             )
         self._has_served = True
         output = self._output_buffer(downstream, self._queue)
+        self._output = output
         self._outputs = (output,)
         self._sole = output
         self._wake_waiters()
@@ -76,6 +80,11 @@ class UnicastProcessor(HotProcessor[T]):
         self._outputs = ()
         self._sole = None
         self._shut_down()
+        self._output = None
+
+    def _discard(self, elements: Iterable[object]) -> None:
+        if self._output is not None:
+            self._output.discard(elements)
 
     # -- delivering -------------------------------------------------------------------------------
     def _deliver(self, element: T) -> Emission:

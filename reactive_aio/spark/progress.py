@@ -223,6 +223,10 @@ class _MeteredDownstream:
     def cleanup(self) -> Any:
         return self._downstream.cleanup
 
+    @property
+    def on_discard(self) -> Any:
+        return self._downstream.on_discard
+
     def push(self, elements: list[Any], /) -> None:
         rows = sum(each.num_rows for each in elements) if self._has_batches else len(elements)
         self._meter.on_delivery(len(elements), rows)

@@ -222,8 +222,8 @@ class TestMailbox:
         assert box.put(1) == (Emission.ENDED, False)
         assert box.first() == 0
 
-    def test_discarding_returns_the_count(self) -> None:
+    def test_discarding_returns_the_elements(self) -> None:
         box: ThreadMailbox[int] = ThreadMailbox(2)
         box.put(0)
-        assert box.discard() == 1
+        assert box.discard() == [0]
         assert box.put(1) == (Emission.ENDED, False)

@@ -16,6 +16,9 @@ POLICIES: tuple[OverflowPolicy, ...] = get_args(OverflowPolicy)
 class Downstream:
     """An island that processes elements when the machine reports it."""
 
+    cleanup = None
+    on_discard = None
+
     def __init__(self) -> None:
         self.elements: list[int] = []
         self.signals: list[BaseException | str] = []

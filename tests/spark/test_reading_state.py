@@ -29,6 +29,7 @@ class Driver:
         self.received = list[int]()
 
     cleanup = None
+    on_discard = None
 
     def push(self, elements: list[int], /) -> None: ...
 

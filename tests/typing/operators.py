@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import AsyncIterable, AsyncIterator
+from io import IOBase
 from typing import Any, TypeGuard, assert_type
 
 from reactive_aio import Flow, Publisher, empty, from_iterable, just, range as flow_range
@@ -76,6 +77,8 @@ assert_type(numbers.do_on_error(lambda error: error.args), Flow[int])
 assert_type(numbers.do_on_complete(lambda: None), Flow[int])
 assert_type(numbers.do_on_cancel(lambda: None), Flow[int])
 assert_type(numbers.do_on_request(lambda n: n + 1), Flow[int])
+assert_type(numbers.do_on_discard(print), Flow[int])
+assert_type(numbers.do_on_discard(lambda file: file.close(), only=IOBase), Flow[int])
 assert_type(numbers.do_finally(lambda how: how.upper()), Flow[int])
 assert_type(numbers.log("numbers"), Flow[int])
 assert_type(numbers.name("numbers"), Flow[int])

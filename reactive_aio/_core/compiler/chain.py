@@ -9,6 +9,7 @@ from ..cleanup import CleanupErrors
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
 from . import error_notes
+from .discards import Discards, OnDiscard
 from .inline import AppliedStage, InlineStage, describe
 from .loop_compiler import CompiledLoop, LoopShape, compile_loop, length_hint_of
 
@@ -52,6 +53,12 @@ class Downstream(Protocol[T]):
         """Where the errors of the source's cleanup go, if a consumer awaits it."""
         ...
 
+    @property
+    def on_discard(self) -> OnDiscard | None:
+        """What receives each element that is held and will not be delivered; None if nothing
+        does. It may be called on the loop's thread only."""
+        ...
+
     def complete(self) -> None:
         """Complete after the elements pushed so far."""
         ...
@@ -71,7 +78,7 @@ class PullSource:
     """An iterator per subscription: pulled, and fused with the stages."""
 
     name: Name
-    open: Callable[[], Iterator[Any]]
+    open: Callable[..., Iterator[Any]]
     checked: bool = False
     """Whether its elements are known not to be None."""
     holds: int | None = 0
@@ -83,6 +90,8 @@ class PullSource:
     """How many elements one of its elements contains; None: as many as one of an upstream does."""
     awaitable: Callable[[], Awaitable[Any]] | None = None
     """Makes the awaitable whose result is the only element; the first stage awaits it."""
+    gives_back: bool = False
+    """Whether `open` accepts a function that receives the elements that the iterator discards."""
 
 
 @dataclass(slots=True, eq=False)
@@ -107,7 +116,8 @@ class Flattening:
     ``push(downstream, elements, element, result)`` pushes what is left, beginning with *result*.
     """
 
-    open: Callable[[], Iterator[Any]]
+    open: Callable[..., Iterator[Any]]
+    """Its argument, if there is one, is a function that receives discarded elements."""
     function: Callable[[Any], Any]
     plain: frozenset[type]
     push: Callable[[Downstream[Any], Iterator[Any], Any, Any], FlowSubscription]
@@ -133,6 +143,8 @@ class PushSource:
     """How many elements one of its elements contains; None: as many as one of an upstream does."""
     flattening: Flattening | None = None
     """The faster way to read it, for as long as that is possible."""
+    is_shared: bool = False
+    """Whether other subscribers receive the same elements, so that none may discard them."""
 
 
 @dataclass(slots=True, eq=False)
@@ -170,8 +182,8 @@ _FEEDS: Final[dict[type, Any]] = {PullSource: "pull", PushSource: "push", AsyncS
 class Chain:
     """Immutable. One chain serves any number of subscriptions and caches its loops."""
 
-    __slots__ = ("_kinds", "_loops", "_trail", "arguments", "awaits", "depth", "input_weight",
-                 "request_hooks", "source", "stages", "weight")  # fmt: skip
+    __slots__ = ("_kinds", "_loops", "_trail", "arguments", "awaits", "depth", "discard_hooks",
+                 "input_weight", "request_hooks", "source", "stages", "weight")  # fmt: skip
 
     def __init__(self, source: ChainSource) -> None:
         self.source: ChainSource = source
@@ -180,6 +192,8 @@ class Chain:
         self.awaits: bool = source.__class__ is AsyncSource
         self.request_hooks: tuple[tuple[int, Any], ...] = ()
         """Positions of stages with a request hook, and the hooks: last first, as demand travels."""
+        self.discard_hooks: tuple[tuple[int, OnDiscard], ...] = ()
+        """Positions of stages with a discard hook, and the hooks."""
         upstreams = source.upstreams
         self.depth: int = 1 + max([each.chain.depth for each in upstreams]) if upstreams else 1
         """How many chains deep the flow is nested at most."""
@@ -188,7 +202,7 @@ class Chain:
         self.weight: int = self.source_weight
         """The same for one element that the last stage delivers."""
         self._kinds: tuple[InlineStage, ...] = ()
-        self._loops: dict[tuple[str, str], CompiledLoop] = {}
+        self._loops: dict[tuple[str, str, bool], CompiledLoop] = {}
         self._trail: str = ""
 
     def then(self, stage: AppliedStage) -> "Chain":
@@ -204,6 +218,10 @@ class Chain:
         if kind.on_request:
             hook = stage.arguments[kind.params.index(kind.on_request)]
             chain.request_hooks = ((len(chain.stages), hook), *self.request_hooks)
+        chain.discard_hooks = self.discard_hooks
+        if kind.on_discard:
+            on_discard = cast("OnDiscard", stage.arguments[kind.params.index(kind.on_discard)])
+            chain.discard_hooks = (*self.discard_hooks, (len(chain.stages), on_discard))
         chain._kinds = (*self._kinds, kind)
         chain.weight = stage.weight_after(self.weight)
         return chain
@@ -265,44 +283,74 @@ class Chain:
         """Whether its elements need no processing, so that they can be taken in batches."""
         return self.source.checked and not self.stages and not self.awaits
 
-    def compiled_loop(self, mode: str, delivery: str) -> CompiledLoop:
+    def compiled_loop(self, mode: str, delivery: str, discards: bool = False) -> CompiledLoop:
         """The generated loop for one mode and one kind of delivery."""
-        found = self._loops.get((mode, delivery))
+        found = self._loops.get((mode, delivery, discards))
         if found is None:
             feed = _FEEDS[type(self.source)]
             if isinstance(self.source, PushSource) and self.source.flattening and mode == "sync":
                 feed = "flatten"
+            checked = self.source.checked
             shape = LoopShape(
-                feed, cast("Any", mode), cast("Any", delivery), self.source.checked, self._kinds
+                feed, cast("Any", mode), cast("Any", delivery), checked, self._kinds, discards
             )
-            found = self._loops[mode, delivery] = compile_loop(shape)
+            found = self._loops[mode, delivery, discards] = compile_loop(shape)
         return found
 
-    def iterate(self, report: Report) -> Iterator[Any]:
+    def discards(self, below: OnDiscard | None) -> Discards | None:
+        """The discard hooks of a subscription; *below* is for those downstream of this chain.
+
+        None if there are none, as for most subscriptions.
+        """
+        if below is None and not self.discard_hooks:
+            return None
+        last = len(self._kinds)
+        while last and self._kinds[last - 1].passes_all:
+            last -= 1
+        is_shared = isinstance(self.source, PushSource) and self.source.is_shared
+        return Discards(self.discard_hooks, last, below, is_source_shared=is_shared)
+
+    @property
+    def on_discard_at_end(self) -> OnDiscard | None:
+        """What receives the elements that a consumer of the chain has requested and discards."""
+        discards = self.discards(None)
+        return None if discards is None else discards.of_consumer
+
+    def iterate(self, report: Report, on_discard: OnDiscard | None = None) -> Iterator[Any]:
         """Iterate a pullable chain once. *report* receives errors raised during a cancellation."""
         source = cast("PullSource", self.source)
         if source.checked and not self.stages:
-            return source.open()
-        return cast("Iterator[Any]", self.run("generator", None, report))
+            return cast("Iterator[Any]", self._open(source, on_discard))
+        return cast("Iterator[Any]", self.run("generator", None, report, on_discard))
 
-    def run(self, mode: str, time_slice: object, report: Report) -> Any:
+    def run(
+        self, mode: str, time_slice: object, report: Report, on_discard: OnDiscard | None = None
+    ) -> Any:
         """Run the loop that makes a pullable chain an iterator of the given kind."""
-        loop = self.compiled_loop(mode, "yield")
+        discards = self.discards(on_discard)
+        loop = self.compiled_loop(mode, "yield", discards is not None)
         # End hooks also observe a source that fails to open.
-        src: Any = partial(self.open_source, loop)
-        return loop.run(time_slice, src if loop.end_hooks else src(), report, self.arguments)
+        src: Any = partial(self.open_source, loop, discards)
+        src = src if loop.end_hooks else src()
+        if discards is None:
+            return loop.run(time_slice, src, report, self.arguments)
+        return loop.run(time_slice, src, report, self.arguments, discards)
 
-    def open_source(self, loop: CompiledLoop) -> Any:
+    def open_source(self, loop: CompiledLoop, discards: Discards | None = None) -> Any:
         """Open the iterator; one that fails does so after the elements that stages emit first."""
-        source: Any = self.source
-        if isinstance(source, PushSource):
-            source = source.flattening
         try:
-            return source.open()
+            return self._open(self.source, None if discards is None else discards.of_source)
         except Exception as error:
             if not loop.emits_first:
                 raise
             return _NotOpened(error)
+
+    def _open(self, source: Any, on_discard: OnDiscard | None) -> Any:
+        if isinstance(source, PushSource):
+            flattening = cast("Flattening", source.flattening)
+            return flattening.open() if on_discard is None else flattening.open(on_discard)
+        gives_back = source.__class__ is PullSource and source.gives_back
+        return source.open() if on_discard is None or not gives_back else source.open(on_discard)
 
     def open_push(self, loop: CompiledLoop, downstream: Downstream[Any]) -> FlowSubscription | None:
         """Open the source; None if it fails after the elements that stages emit first."""

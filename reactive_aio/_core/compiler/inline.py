@@ -11,6 +11,7 @@ these directives:
 ``emit each EXPR``  deliver every element of the iterable EXPR, within demand
 ``sync EXPR of F``  refuse EXPR, the result of the user's function F, if it is an awaitable: only
                     until an element has passed all such lines of the chain, which then cost nothing
+``track LINE``      LINE, only in a loop that gives discarded elements back
 
 Without an ``emit`` line, the stage delivers ``x``. In ``before`` (ahead of the first element) and
 ``after`` (after the last one), ``x`` is undefined; both may ``emit``.
@@ -24,10 +25,10 @@ from textwrap import dedent
 from typing import Any
 
 DIRECTIVES = re.compile(
-    r"^(?P<pad> *)(?P<word>drop|last|done|emit each|emit|sync)\b ?(?P<rest>.*)$"
+    r"^(?P<pad> *)(?P<word>drop|last|done|emit each|emit|sync|track)\b ?(?P<rest>.*)$"
 )
 _NAME = re.compile(r"\$(\w+)")
-_TEXTS = ("setup", "before", "each", "after", "demand", "on_end")
+_TEXTS = ("setup", "before", "each", "after", "demand", "on_end", "held")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,6 +54,10 @@ class InlineStage:
     """Functions and classes that the lines refer to by name."""
     on_request: str = ""
     """The parameter that is called with each *n* requested from the island."""
+    on_discard: str = ""
+    """The parameter that is called with each element that the stages before it discard."""
+    held: str = ""
+    """An expression for the elements that the stage holds and has not delivered."""
     emits_many: bool = field(init=False)
     expands: bool = field(init=False)
     stops: bool = field(init=False)
@@ -70,6 +75,11 @@ class InlineStage:
         object.__setattr__(self, "stops", "last" in words or "done" in words)
         text = "\n".join((self.before, self.each, self.after))
         object.__setattr__(self, "awaits", bool(re.search(r"\bawait\b", text)))
+
+    @property
+    def passes_all(self) -> bool:
+        """Whether every element passes as it is."""
+        return not (self.before or self.each or self.after)
 
     def lines(self, part: str, index: int) -> list[str]:
         """The lines of *part*, with the stage's position appended to every ``$name``."""

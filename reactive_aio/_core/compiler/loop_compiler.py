@@ -32,6 +32,7 @@ from weakref import finalize
 
 from ...errors import NotAnElement
 from ..arguments import refuse_awaitable
+from .discards import END
 from .end_hooks import EndHooks, Hook
 from .inline import DIRECTIVES, InlineStage
 from .loop_templates import LOOP_TEMPLATES, MODE_LINES, PROVING_ITERATION
@@ -62,6 +63,8 @@ class LoopShape(NamedTuple):
     checked: bool
     """Whether the source guarantees that no element is None."""
     stages: tuple[InlineStage, ...]
+    discards: bool = False
+    """Whether it gives back the elements that it discards (`Discards`)."""
 
 
 class Done(Exception):
@@ -138,6 +141,8 @@ def close_source(
 
 _numbers = count(1)
 _POSITION = re.compile(r"  # (\d+)$", re.MULTILINE)
+_ELEMENT = re.compile(r"\bx\b")
+_ALIVE = "if S.is_stopped: return"
 
 
 @lru_cache(maxsize=1024)
@@ -161,7 +166,7 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
         "no_element": no_element,
         "close_source": close_source,
         "refuse_awaitable": refuse_awaitable,
-        "END": object(),
+        "END": END,
         "STAGE_OF_LINE": [0, *positions],
     }
     space |= {pause.name: pause for pause in Pause}
@@ -198,11 +203,13 @@ class _Writer:
         self.delivery = "append" if shape.delivery == "inspect" else shape.delivery
         self.iterated = shape.mode in ("async_generator", "fair_generator", "generator")
         self.has_task = shape.mode not in ("fair_generator", "generator")  # it can be cancelled
+        self.discards = shape.discards
 
     def text(self) -> str:
         args = ", ".join(self._all("arguments"))
         expands = any("emit each" in s.before + s.each + s.after for s in self.stages)
         head = ["S", "src", "report" if self.iterated else "on_next", "arguments"]
+        head += ["D"] * (self.discards and self.iterated)
         keyword = "async def" if self.shape.mode in ("task", "async_generator") else "def"
         return "\n".join(
             [
@@ -211,7 +218,7 @@ class _Writer:
                 *_indent(1, [f"{args}, = arguments"] if args else []),
                 *_indent(1, self.mode_lines["prologue"]),
                 *_indent(1, self.mode_lines.get(f"prologue {self.delivery}", [])),
-                *_indent(1, self._all("lines", "setup")),
+                *_indent(1, self._tracked(self._all("lines", "setup"))),
                 *_indent(1, ["stop = 0"] if self.stops or self.ends or self.hooked else []),
                 *_indent(1, ["spent = 0"] if expands else []),
                 *_indent(1, ["proven = False"] if self.last_proof else []),
@@ -237,8 +244,10 @@ class _Writer:
         skeleton = skeleton.replace(" IF_PROVEN", " and proven" if self.last_proof else "")
         lines = [raw for raw in skeleton.splitlines() if raw.strip()]
         body = [line for raw in lines for line in self._expand(raw)]
-        run = ["try:", *_indent(1, [*self._beginnings(), *body]), "except Done:", "    pass"]
+        run = ["try:", *_indent(1, [*self._beginnings(), *body]), *self._except_done()]
         run += self._endings()
+        if self.discards:
+            run = self._discarding(run)
         if self.shape.mode == "async_generator":
             # It runs in the consumer's task, which must not take an error for its cancellation.
             handler = ["except Exception as error:", "    S.annotate(error)", "    raise"]
@@ -259,6 +268,39 @@ class _Writer:
             "    raise",
             f"close_source(src, report, {failure_of})",
         ]
+
+    # -- discarded elements -----------------------------------------------------------------------
+    def _discarding(self, run: list[str]) -> list[str]:
+        """Give back what the loop has in its hands when it ends, and what its stages hold."""
+        numbered = enumerate(self.stages, 1)
+        held = [f"D.give({i}, {line})" for i, stage in numbered for line in stage.lines("held", i)]
+        # The `raise` leaves the traceback as it is, and so the position of what was raised.
+        return [
+            *([] if self.iterated else ["D = S.discards"]),
+            "x = due = rest = None",
+            "try:",
+            *_indent(1, run),
+            "except BaseException as error:",
+            "    D.lost(STAGE_OF_LINE[error.__traceback__.tb_lineno], x)",
+            "    raise",
+            "finally:",
+            "    D.lost(0, x)",  # unless it was above
+            *_indent(1, [f"D.lost({len(self.stages)}, due)", *held, "D.rest(rest)"]),
+        ]
+
+    def _except_done(self) -> list[str]:
+        if not self.discards:
+            return ["except Done:", "    pass"]
+        # A wait ends by it when the flow is cancelled.
+        position = "STAGE_OF_LINE[done.__traceback__.tb_lineno]"
+        lost = [f"    D.lost({position}, x)", f"    D.lost({len(self.stages)}, due)"]
+        return ["except Done as done:", *lost, "    x = due = None"]
+
+    def _tracked(self, lines: list[str]) -> list[str]:
+        """*lines*, with or without those that begin with ``track``."""
+        if self.discards:
+            return [line.replace("track ", "", 1) if _is_tracking(line) else line for line in lines]
+        return [line for line in lines if not _is_tracking(line)]
 
     # -- end hooks --------------------------------------------------------------------------------
     def _hooks(self, args: str) -> list[str]:
@@ -299,7 +341,9 @@ class _Writer:
     def _expand(self, raw: str) -> list[str]:
         """The lines for one line of a template."""
         pad, word = raw[: len(raw) - len(raw.lstrip())], raw.strip()
-        if word.startswith("DELIVER_"):
+        if word.startswith("TRACK "):
+            lines = [word.removeprefix("TRACK ")] * self.discards
+        elif word.startswith("DELIVER_"):
             counted = word in ("DELIVER_COUNTED", "DELIVER_CHECKED")
             check = word == "DELIVER_CHECKED"
             self.proves = word == "DELIVER_PROVING" or (counted and not self.iterated)
@@ -345,11 +389,14 @@ class _Writer:
         match found["word"]:
             case "drop":
                 bulk = not (counted or self.iterated)
-                lines = ["dropped += 1"] * bulk + self._stopped(within, index) + [self.leave]
+                lines = ["dropped += 1"] * bulk + self._let_go()
+                lines += [*self._stopped(within, index), self.leave]
             case "last":
                 lines = [f"stop = {number}"]
             case "done":
-                lines = [f"stop = {number}", "raise Done"]
+                lines = [f"stop = {number}", *self._let_go(), "raise Done"]
+            case "track":
+                lines = [found["rest"]] * self.discards
             case "sync":
                 lines = self._proof(found["rest"], number) if self.proves else []
             case _:
@@ -362,6 +409,10 @@ class _Writer:
                 lines = self._positioned([f"for x in {each}:"], number)
                 lines += _indent(1, [*turn, *rest])
         return [found["pad"] + line for line in lines]
+
+    def _let_go(self) -> list[str]:
+        """The loop has no undelivered element in its hands any more."""
+        return ["x = None"] * self.discards
 
     def _proof(self, rest: str, number: int) -> list[str]:
         result, _, function = rest.partition(" of ")
@@ -387,6 +438,8 @@ class _Writer:
 
     def _deliver(self, within: int, *, counted: bool, check: bool) -> list[str]:
         deliver = self.mode_lines[f"deliver {self.delivery}"]
+        if self.discards:
+            return self._deliver_tracked(deliver, within, counted=counted, check=check)
         if self.iterated:
             return deliver + self._stopped(within, len(self.stages))
         out = [*self.mode_lines["CHECK_DEMAND_MID_ELEMENT"], *deliver] if check else [*deliver]
@@ -394,6 +447,19 @@ class _Writer:
             out.append("emitted += 1")
         if self.shape.delivery != "append":
             out.append("if S.is_stopped: return")
+        return out + self._stopped(within, len(self.stages))
+
+    def _deliver_tracked(
+        self, deliver: list[str], within: int, *, counted: bool, check: bool
+    ) -> list[str]:
+        """The same; an element that waits for its delivery is ``due``."""
+        ahead = self.mode_lines["CHECK_DEMAND_MID_ELEMENT"] if check and not self.iterated else []
+        alive = [] if self.iterated else [_ALIVE]
+        if deliver[0] == _ALIVE or self.delivery == "append":
+            ahead, deliver = ahead + alive, [line for line in deliver if line != _ALIVE]
+        out = ["due, x = x, None", *ahead, "given, due = due, None"]
+        out += [_ELEMENT.sub("given", line) for line in deliver]
+        out += ["emitted += 1"] * (counted and not self.iterated) + alive
         return out + self._stopped(within, len(self.stages))
 
     # -- before and after the elements ------------------------------------------------------------
@@ -415,15 +481,19 @@ class _Writer:
         for number, stage in enumerate(self.stages, 1):
             if stage.after:
                 lines = _indent(1, self._part("after", number - 1))
-                tried = ["try:", *lines, "except Done:", "    pass"]
+                tried = ["try:", *lines, *self._except_done()]
                 out += [f"if stop < {number}:", *_indent(1, tried)]
                 if self.hooked and self.stops:
                     out.append("H.stop_at(stop)")
             if stage.on_end:
-                out += [] if self.iterated else ["if S.is_stopped: return"]
+                out += [] if self.iterated else [_ALIVE]
                 completed = [f"H.complete_at({number})"]
                 out += [f"if stop < {number}:", *_indent(1, self._positioned(completed, number))]
         return out
+
+
+def _is_tracking(line: str) -> bool:
+    return line.lstrip().startswith("track ")
 
 
 def _indent(depth: int, lines: Iterable[str]) -> list[str]:

@@ -14,6 +14,8 @@ A line in capitals is replaced by lines of the chain or of the mode (`MODE_LINES
 ``END_BATCH``            choose the size of the next batch; yield to the loop if the slice is over
 ``MEASURE_BATCH``        only choose the size (where elements are pushed)
 ``YIELD_IF_SLICE_OVER``  only yield, once there is more work
+``TRACK …``              a line of a loop that gives discarded elements back: there, ``x`` is None
+                         unless the loop has an undelivered element in its hands
 """
 
 from textwrap import indent
@@ -89,11 +91,12 @@ while True:
     chunk = src(batch)
     if chunk is None:
         break
+    size = len(chunk)
+    TRACK chunk = rest = iter(chunk)
     YIELD_IF_SLICE_OVER
 """
 
 _PUSH: Final = f"""{_NEXT_CHUNK}\
-    size = len(chunk)
     if S.limit - emitted >= size IF_PROVEN:
         dropped = 0
         for x in chunk:
@@ -111,7 +114,6 @@ _PUSH: Final = f"""{_NEXT_CHUNK}\
 
 # The same without stages into a container.
 _PUSH_EXTEND: Final = f"""{_NEXT_CHUNK}\
-    size = len(chunk)
     if S.limit - emitted >= size:
         kept.extend(chunk)
         emitted += size
@@ -127,7 +129,6 @@ _PUSH_EXTEND: Final = f"""{_NEXT_CHUNK}\
 """
 
 _PUSH_MANY: Final = f"""{_NEXT_CHUNK}\
-    size = len(chunk)
     for x in chunk:
         CHECK_DEMAND
         DELIVER_CHECKED
@@ -145,7 +146,9 @@ function, plain = flattening.function, flattening.plain
 left = batch
 CHECK_DEMAND
 for outer in src:
+    TRACK x = outer
     inner = function(outer)
+    TRACK x = None
     if inner.__class__ not in plain:
         src, left_in_source = S.push_rest(flattening, outer, inner), None
         break

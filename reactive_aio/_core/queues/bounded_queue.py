@@ -178,11 +178,13 @@ class BoundedQueue(Generic[T]):
         """Report that every element taken has been processed."""
         self.lent = 0
 
-    def discard(self, reason: str = DISCARDED) -> None:
-        """Drop every element held, for *reason*."""
+    def discard(self, reason: str = DISCARDED) -> list[T]:
+        """Drop every element held, for *reason*, and return them."""
         self.lent = 0
-        self.drops.add(reason, len(self.held))
+        held = list(self.held)
+        self.drops.add(reason, len(held))
         self.held.clear()
+        return held
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -220,13 +222,13 @@ class ThreadMailbox(Generic[T]):
         with self._lock:
             self._closed = True
 
-    def discard(self) -> int:
-        """Drop the elements held and accept no more; return how many were dropped."""
+    def discard(self) -> list[T]:
+        """Drop the elements held and accept no more; return those that were dropped."""
         with self._lock:
             self._closed = True
-            count = len(self.held)
+            held = list(self.held)
             self.held.clear()
-            return count
+            return held
 
 
 def require_policy(value: object, where: str) -> OverflowPolicy:

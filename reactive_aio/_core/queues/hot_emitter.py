@@ -152,19 +152,19 @@ class HotEmitter(Generic[T]):
             self.mailbox.close()
             self._collect()
 
-    def shut_down(self) -> int:
+    def shut_down(self) -> list[T]:
         """Accept nothing more, discard waiting elements and release producers.
 
-        Return how many elements of other threads were discarded; `finish` is not called.
+        Return the elements of other threads that were discarded; `finish` is not called.
         """
         self.is_ended = True
-        count = 0
+        discarded: list[T] = []
         if not self._is_finished:
             self._is_finished = True
             # The element that is being delivered is still in the mailbox, but not lost.
-            count = self.mailbox.discard() - self._is_collecting
+            discarded = self.mailbox.discard()[int(self._is_collecting) :]
         self._wake_all()
-        return count
+        return discarded
 
     def _wake_all(self) -> None:
         for waiter in self.waiters:

@@ -5,12 +5,13 @@ when it is full. The end follows the elements held. An asynchronous subscriber w
 does not turn its island into a second queue: elements that it has not processed count as held.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from ...errors import Overflow
 from ..compiler.chain import Downstream
+from ..compiler.discards import discard
 from ..demand import Demand
 from ..flow_subscription import FlowSubscription
 from ..losses import OVERTAKEN
@@ -38,6 +39,8 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     _: KW_ONLY
     on_room: Callable[[], object]
     on_cancel: Callable[["OutputBuffer[T]"], object]
+    is_shared: bool = False
+    """Whether other subscribers receive the same elements."""
     credit: int = field(default=0, init=False)
     """How many elements may be pushed before the demand and the queue are consulted again: 0 if the
     queue holds elements, or after the end."""
@@ -125,8 +128,14 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         """Drop the elements held, and fail (rule 4.2)."""
         if not self.is_ended:
             self.account()
-            self.queue.discard(OVERTAKEN)
+            overtaken = self.queue.discard(OVERTAKEN)
             self.end(error)
+            self.discard(overtaken)
+
+    def discard(self, elements: Iterable[object]) -> None:
+        """*elements* will not be delivered: give them back, unless others receive them as well."""
+        if not self.is_shared:
+            discard(self.downstream.on_discard, elements)
 
     def flush(self) -> None:
         """Push the elements held for which there is demand."""
@@ -216,8 +225,9 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         if not self.is_closed:
             self._stop_accepting(None)
             self.is_closed = True
-            self.queue.discard()
+            discarded = self.queue.discard()
             self._leave()
+            self.discard(discarded)
 
     def _leave(self) -> None:
         if not self._has_left:

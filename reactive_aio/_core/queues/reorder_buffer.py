@@ -103,13 +103,25 @@ class ReorderBuffer(Generic[R]):
         self._most_ready += 1
         self._tickets = ticket
 
-    def abandon(self, ticket: int) -> None:
-        """The work of *ticket* failed or was cancelled; no later result will be ready."""
+    def abandon(self, ticket: int) -> list[R]:
+        """The work of *ticket* failed or was cancelled; no later result will be ready.
+
+        Return the later results, which are removed.
+        """
         self.running -= 1
-        if self.is_ordered:
-            for later in [each for each in self._early if each > ticket]:
-                del self._early[later]
+        early = self._early
+        later = [each for each in early if each > ticket] if self.is_ordered else []
+        removed = [early.pop(each) for each in later]
         self._count()
+        return [each for each in removed if each is not None]
+
+    def clear(self) -> list[R]:
+        """Remove and return every result."""
+        results = [*self.ready, *(each for each in self._early.values() if each is not None)]
+        self.ready.clear()
+        self._early.clear()
+        self._count()
+        return results
 
     def take(self, at_most: int) -> list[R]:
         """Take up to *at_most* results."""

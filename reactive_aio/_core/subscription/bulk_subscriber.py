@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..cleanup import CleanupErrors
+from ..compiler.discards import OnDiscard
 
 
 class BulkSubscriber:
@@ -33,6 +34,11 @@ class BulkSubscriber:
     @property
     def cleanup(self) -> CleanupErrors | None:
         """Where the errors of the flow's cleanup go, if a consumer awaits it."""
+        return None
+
+    @property
+    def on_discard(self) -> OnDiscard | None:
+        """What receives each element that is discarded upstream; None if nothing does."""
         return None
 
     def flush(self) -> None:

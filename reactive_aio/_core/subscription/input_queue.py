@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 from ...errors import RuleViolation
 from ..cleanup import CleanupErrors
+from ..compiler.discards import OnDiscard, discard
 from ..compiler.loop_compiler import UpstreamFailed
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
@@ -58,6 +59,7 @@ class InputQueue(Generic[T]):
     is_ended: bool = False
     upstream: FlowSubscription | None = None
     cleanup: CleanupErrors | None = None
+    on_discard: OnDiscard | None = None
     puller: BulkSubscriber | None = None
     """The subscriber, if it pulls."""
 
@@ -66,10 +68,12 @@ class InputQueue(Generic[T]):
         """Take *elements*; more than were requested fail the flow (rule 1.1)."""
         count = len(elements)
         if not count or self.is_ended:
+            discard(self.on_discard, elements)
             return
         if count <= self.outstanding:
             self.outstanding -= count
         elif not self._accepts(count):
+            discard(self.on_discard, elements)
             return
         waiting = self.waiting
         if waiting and isinstance(last := waiting[-1], list):
@@ -83,6 +87,7 @@ class InputQueue(Generic[T]):
         if self.outstanding > 0 and not self.is_ended:
             self.outstanding -= 1
         elif not self._accepts(1):
+            discard(self.on_discard, (element,))
             return
         waiting = self.waiting
         if waiting and isinstance(last := waiting[-1], list):
@@ -178,15 +183,19 @@ class InputQueue(Generic[T]):
         self.fail(error)
 
     def close(self) -> FlowSubscription | None:
-        """Cancel upstream and return it; anything it still pushes is ignored."""
+        """Cancel upstream and return it; anything it still pushes is discarded."""
         is_live = not self.is_ended or self._is_upstream_faulty
         self.is_ended = True
         self._wake = _ignore
         self.puller = None
-        self.waiting.clear()
+        waiting = self.waiting.copy()
+        self.waiting.clear()  # the loop refers to it
         upstream, self.upstream = self.upstream, None
         if upstream is not None and is_live:
             upstream.cancel()
+        for chunk in waiting:
+            if isinstance(chunk, list):  # any other one has not created its elements
+                discard(self.on_discard, chunk)
         return upstream
 
 

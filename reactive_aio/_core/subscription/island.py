@@ -18,6 +18,7 @@ from ...errors import Interrupted
 from ...spec import Subscriber
 from ..cleanup import CleanupErrors, add_cleanup_error
 from ..compiler.chain import Chain, PullSource, PushSource, is_spent
+from ..compiler.discards import Discards
 from ..compiler.end_hooks import EndHooks
 from ..compiler.loop_compiler import (
     NO_DEMAND,
@@ -77,14 +78,20 @@ class Island(TimeSlice, FlowSubscription):
     pending_signal: Awaitable[None] | None = None
     task: Task[Any] | None = None
     closing_upstream: FlowSubscription | None = None
+    discards: Discards | None = None
 
     def __post_init__(self, delivery: str) -> None:
-        self.compiled_loop = self.chain.compiled_loop(self.mode, delivery)
-        if (hooks := self.compiled_loop.end_hooks) is not None:
-            self.end_hooks = EndHooks(hooks(*self.chain.arguments), report)
         subscriber: object = self.subscriber
         if isinstance(subscriber, BulkSubscriber):
             self.flush_batch, self.cleanup = subscriber.flush, subscriber.cleanup
+            self.discards = discards = self.chain.discards(subscriber.on_discard)
+        else:
+            self.discards = discards = self.chain.discards(None)
+        if discards is not None and delivery == "extend":
+            delivery = "append"  # which shows what was not delivered
+        self.compiled_loop = self.chain.compiled_loop(self.mode, delivery, discards is not None)
+        if (hooks := self.compiled_loop.end_hooks) is not None:
+            self.end_hooks = EndHooks(hooks(*self.chain.arguments), report)
 
     def __repr__(self) -> str:
         return f"<subscription {self.phase.name.lower()} {self.chain.trail()}>"
@@ -233,10 +240,10 @@ class Island(TimeSlice, FlowSubscription):
     def _open(self) -> None:
         source = self.chain.source
         if isinstance(source, PullSource):
-            self.source = self.chain.open_source(self.compiled_loop)
+            self.source = self.chain.open_source(self.compiled_loop, self.discards)
         elif isinstance(source, PushSource):
             if source.flattening is not None and self.mode == "sync":
-                self.source = self.chain.open_source(self.compiled_loop)
+                self.source = self.chain.open_source(self.compiled_loop, self.discards)
                 return
             queue = self.make_queue()
             self.pause = NO_ELEMENTS
@@ -246,6 +253,8 @@ class Island(TimeSlice, FlowSubscription):
         """From now on, the source is a queue that elements are pushed to."""
         queue: InputQueue[Any] = InputQueue(self.wake, self.chain.window(self.mode))
         self.input_queue, queue.cleanup, self.source = queue, self.cleanup, queue.take
+        if self.discards is not None:
+            queue.on_discard = self.discards.of_source
         subscriber: object = self.subscriber
         if isinstance(subscriber, BulkSubscriber) and subscriber.pulls:
             queue.puller = subscriber

@@ -82,7 +82,7 @@ class TaskIsland(Island):
         source, src = self.chain.source, self.source
         if isinstance(source, AsyncSource):
             try:
-                src = self.chain.open_source(self.compiled_loop)
+                src = self.chain.open_source(self.compiled_loop, self.discards)
             except STOPS_PROGRAM:
                 raise
             except BaseException as error:

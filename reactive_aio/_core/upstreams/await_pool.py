@@ -17,11 +17,13 @@ class AwaitPool(Generic[K]):
 
     An error is reported with the *key* that was given with the awaitable. The owner decides how
     many run at the same time. A task that has reported a result continues with the next awaitable,
-    if *on_result* has started one, and ends otherwise.
+    if *on_result* has started one, and ends otherwise. A result that comes after `cancel` goes to
+    *on_late_result*.
     """
 
     __slots__ = ("_is_closed", "_is_reporting", "_loop_handle", "_name", "_next", "_on_error",
-                 "_on_result", "_report_cleanup", "_tasks", "running")  # fmt: skip
+                 "_on_late_result", "_on_result", "_report_cleanup", "_tasks",
+                 "running")  # fmt: skip
 
     def __init__(
         self,
@@ -30,12 +32,14 @@ class AwaitPool(Generic[K]):
         on_result: Callable[[Any], object],
         on_error: Callable[[BaseException, K], object],
         report_cleanup: Callable[[str, BaseException], object],
+        on_late_result: Callable[[Any], object] = lambda _: None,
     ) -> None:
         self._loop_handle = loop_handle
         self._name = name
         self._on_result = on_result
         self._on_error = on_error
         self._report_cleanup = report_cleanup
+        self._on_late_result = on_late_result
         self._next: Job[K] | None = None  # for the task that reports a result
         self._is_reporting = False
         self._is_closed = False
@@ -89,6 +93,7 @@ class AwaitPool(Generic[K]):
         """Report *result*; return what to await next."""
         self.running -= 1
         if self._is_closed:
+            self._on_late_result(result)
             return None
         self._is_reporting = True
         try:

@@ -6,23 +6,21 @@ the guards of a subscriber and the elements not yet passed on. An operator overr
 under "decisions"; they run one at a time, on the loop, in the subscriber's context.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from ...spec import Publisher
 from ..cleanup import CleanupErrors, add_cleanup_error
 from ..compiler.chain import Downstream
+from ..compiler.discards import OnDiscard, discard
 from ..demand import Demand
 from ..failures import STOPS_PROGRAM
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
 from .decisions import Decisions, run_now
 from .inner_subscriber import InnerSubscriber
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -58,6 +56,11 @@ class Coordinator(FlowSubscription, Generic[R]):
     def cleanup(self) -> CleanupErrors | None:
         """Where the errors of the upstreams' cleanup go, if a consumer awaits it."""
         return self.downstream.cleanup
+
+    @property
+    def on_discard(self) -> OnDiscard | None:
+        """What receives each element that is discarded upstream; None if nothing does."""
+        return self.downstream.on_discard
 
     # -- decisions: overridden by a subclass ------------------------------------------------------
     def on_start(self) -> None:
@@ -129,10 +132,25 @@ class Coordinator(FlowSubscription, Generic[R]):
 
     def emit(self, elements: list[R]) -> None:
         """Push *elements* downstream; no more than `demand` allows."""
-        if elements and not self.is_closed:
+        if elements:
+            if self.is_closed:
+                self.discard(elements)
+                return
             self.demand.take(len(elements))
             self.emitted += len(elements)
             self.downstream.push(elements)
+
+    def discard(self, elements: Iterable[object]) -> None:
+        """*elements* were received, and will not be delivered: give them back."""
+        discard(self.downstream.on_discard, elements)
+
+    def apply(self, function: Callable[[Any], Any], element: Any) -> Any:
+        """Return ``function(element)``; if that raises, the element is discarded."""
+        try:
+            return function(element)
+        except BaseException:
+            self.discard((element,))
+            raise
 
     def complete(self) -> None:
         """Complete downstream, and cancel every upstream."""

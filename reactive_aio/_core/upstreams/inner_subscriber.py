@@ -4,13 +4,14 @@ The publisher may be foreign, and is not trusted: a broken rule cancels the publ
 upstream with an error that names the rule.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from inspect import iscoroutine
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from ...errors import NotAnElement, ReactiveError, RuleViolation
 from ...spec import Publisher, Subscription
 from ..cleanup import CleanupErrors
+from ..compiler.discards import OnDiscard
 from ..demand import UNBOUNDED
 from ..failures import STOPS_PROGRAM, as_failure
 from ..flow_subscription import FlowSubscription
@@ -28,6 +29,15 @@ class Owner(Protocol):
     @property
     def cleanup(self) -> CleanupErrors | None:
         """Where the errors of the cleanup of an upstream go, if a consumer awaits it."""
+        ...
+
+    @property
+    def on_discard(self) -> OnDiscard | None:
+        """What receives each element that is discarded upstream; None if nothing does."""
+        ...
+
+    def discard(self, elements: Iterable[object], /) -> None:
+        """*elements* of an upstream were received, and will not be delivered."""
         ...
 
     submit: Callable[..., object]
@@ -54,7 +64,8 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
     """
 
     __slots__ = ("_owner", "_subscribed", "_subscription", "append", "elements", "error",
-                 "is_cancelled", "is_done", "is_notified", "outstanding", "tag")  # fmt: skip
+                 "is_cancelled", "is_done", "is_notified", "is_released", "outstanding",
+                 "tag")  # fmt: skip
 
     def __init__(self, owner: Owner, tag: Any = None) -> None:
         self._owner = owner
@@ -72,6 +83,8 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         """No more signals follow: it completed, failed or was cancelled."""
         self.is_cancelled: bool = False
         """It was cancelled; its cleanup may still be running."""
+        self.is_released: bool = False
+        """It was cancelled by `cancel`, so that its owner reads no more elements."""
         self.error: BaseException | None = None
         """The error that it failed with."""
 
@@ -82,6 +95,10 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
     @property
     def cleanup(self) -> CleanupErrors | None:
         return self._owner.cleanup
+
+    @property
+    def on_discard(self) -> OnDiscard | None:
+        return self._owner.on_discard
 
     # -- called by the owner ----------------------------------------------------------------------
     def subscribe(self, publisher: Publisher[T]) -> "InnerSubscriber[T]":
@@ -117,8 +134,20 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
 
     def cancel(self) -> None:
         """Cancel, and discard the elements held."""
-        self.elements.clear()
+        self.is_released = True
+        held = self._take_all() if self.elements else ()
         self.stop()
+        if held:
+            self._owner.discard(held)
+
+    def discard_held(self) -> None:
+        """Discard the elements held."""
+        self._owner.discard(self._take_all())
+
+    def _take_all(self) -> list[T]:
+        held = self.elements.copy()
+        self.elements.clear()  # `append` belongs to it
+        return held
 
     def stop(self) -> None:
         """Cancel, and keep the elements held."""
@@ -226,7 +255,8 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         if not self._owner.loop_handle.is_current_thread:
             self._owner.loop_handle.call_soon_threadsafe(self.on_next, element)
         elif self.is_done:
-            pass
+            if self.is_released:
+                self._owner.discard((element,))
         elif len(self.elements) < self.outstanding and self._subscription is not None:
             self.elements.append(element)
             self.flush()
@@ -240,8 +270,11 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         return self.elements
 
     def flush(self) -> None:
-        if self.elements and not self.is_done and not self.is_notified:
-            self._owner.on_arrival(self)
+        if self.elements and not self.is_done:
+            if not self.is_notified:
+                self._owner.on_arrival(self)
+        elif self.is_released:
+            self.discard_held()
 
     def on_error(self, error: BaseException) -> None:
         if cast("object", error) is None:

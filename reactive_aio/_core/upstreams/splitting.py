@@ -1,12 +1,13 @@
 """SplittingCoordinator: one upstream, split into branches, each of which is a flow of its own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from ...errors import AlreadySubscribed, WrongLoop
 from ..compiler.chain import Downstream
+from ..compiler.discards import discard
 from ..demand import Demand
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
@@ -27,6 +28,10 @@ class BranchOwner(Protocol):
 
     def on_branch_cancel(self, branch: "Branch[Any]", /) -> None:
         """The subscriber of *branch* has cancelled, or there will never be one."""
+        ...
+
+    def discard(self, elements: Iterable[object], /) -> None:
+        """*elements* of a branch will not be delivered, and it has no subscriber for them."""
         ...
 
     def close_upstreams(self) -> Sequence[FlowSubscription]:
@@ -72,9 +77,18 @@ class Branch(FlowSubscription, Generic[T]):
     # -- called by the owner ----------------------------------------------------------------------
     def put(self, elements: list[T]) -> None:
         """Deliver *elements*, as far as they are requested; the others wait."""
-        if not self.is_closed:
+        if self.is_closed:
+            self._discard(elements)
+        else:
             self.elements += elements
             self._deliver()
+
+    def _discard(self, elements: list[T]) -> None:
+        on_discard = None if self._downstream is None else self._downstream.on_discard
+        if on_discard is None:
+            self._owner.discard(elements)
+        else:
+            discard(on_discard, elements)
 
     def end(self, error: BaseException | None = None) -> None:
         """Complete, or fail, after the elements that wait."""
@@ -133,8 +147,9 @@ class Branch(FlowSubscription, Generic[T]):
         if not self.is_closed:
             self.is_closed = True
             self.lent = 0
-            self.elements.clear()
+            discarded, self.elements = self.elements, []
             self._owner.submit(self._owner.on_branch_cancel, self)
+            self._discard(discarded)
 
     async def settle(self) -> Sequence[FlowSubscription]:
         self.cancel()

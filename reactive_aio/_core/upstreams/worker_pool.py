@@ -85,7 +85,7 @@ class WorkerPool(Coordinator[Any]):
     def on_start(self) -> None:
         if self._source.chain.is_pullable:
             try:
-                self._elements = self._source.chain.iterate(report)
+                self._elements = self._source.chain.iterate(report, self.on_discard)
             except STOPS_PROGRAM:
                 raise
             except BaseException as error:
@@ -125,6 +125,19 @@ class WorkerPool(Coordinator[Any]):
         # One that is running has cancelled the flow itself; the last reference closes it.
         if isinstance(elements, GeneratorType) and not elements.gi_running:
             elements.close()
+        self._discard_results()
+
+    def discard_element(self, element: Any) -> None:
+        """The work on *element* has failed or was cancelled."""
+        self.discard((element,))
+
+    def discard_results(self, results: list[Any]) -> None:
+        """The work on some elements has ended, and their results are not needed."""
+        self.discard(results)
+
+    def _discard_results(self) -> None:
+        if results := self._buffer.clear():
+            self.discard_results(results)
 
     async def settle(self) -> Sequence[FlowSubscription]:
         tasks = [task for task in self._workers if not self.loop_handle.is_current_task(task)]
@@ -228,23 +241,34 @@ class WorkerPool(Coordinator[Any]):
                     self._is_emission_scheduled = True
                     self.loop_handle.call_soon(self._on_turn)
             self._give_back(ticket)
+            if self.is_closed:
+                self._discard_results()  # that of a call which the end did not interrupt
         except (CancelledError, GeneratorExit) as error:
             if worker.is_cancelled:
                 self._abandon(ticket)
+                self._discard_failed(x)
                 raise
             if is_cancelled(worker.task, error):
                 self._fail_ticket(ticket, Interrupted("a worker was cancelled from outside"))
+                self._discard_failed(x)
                 raise
             self._fail_ticket(ticket, as_failure(error))
+            self._discard_failed(x)
         except BaseException as error:
             self._fail_ticket(ticket, self._explained(as_failure(error), x))
             if isinstance(error, STOPS_PROGRAM):
                 raise
+            self._discard_failed(x)
+
+    def _discard_failed(self, element: Any) -> None:
+        """A worker has ended; *element* is what it was working on, if that is one."""
+        if element is not None and element is not _WAIT:
+            self.discard_element(element)
 
     def _abandon(self, ticket: int) -> None:
         """No result follows for *ticket*, if it is one."""
-        if ticket >= 0:
-            self._buffer.abandon(ticket)
+        if ticket >= 0 and (results := self._buffer.abandon(ticket)):
+            self.discard_results(results)
 
     async def _wait(self, ticket: int) -> int:
         """There is no element for *ticket*, or no ticket: wait, and return a new one, or -1."""

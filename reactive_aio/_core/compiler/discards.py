@@ -1,0 +1,87 @@
+"""Discards: who receives the elements that a flow holds when it ends, and so never delivers.
+
+A hook is a stage's function. It receives what everything upstream of its stage discards: the stages
+before it, the source, and the flows that the source reads from, which are given a function for that
+when they are opened.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final, cast
+
+OnDiscard = Callable[[object], object]
+"""Receives one discarded element, and never raises."""
+
+END: Final = object()
+"""What a loop has in its hands after the last element."""
+
+_LIST_ITERATOR: Final[type] = type(iter(list[object]()))
+
+
+def discard(on_discard: OnDiscard | None, elements: Iterable[object]) -> None:
+    """Give each of *elements* to *on_discard*, if there is one."""
+    if on_discard is not None:
+        for element in elements:
+            on_discard(element)
+
+
+class Discards:
+    """The hooks of one subscription, by the position of their stage; position 0 is the source."""
+
+    __slots__ = ("_below", "_hooks", "_is_source_shared", "_last", "_lost")
+
+    def __init__(
+        self,
+        hooks: tuple[tuple[int, OnDiscard], ...],
+        last: int,
+        below: OnDiscard | None,
+        *,
+        is_source_shared: bool,
+    ) -> None:
+        self._hooks = hooks
+        self._last = last
+        """The last stage that elements do not just pass: hooks after it are at the very end."""
+        self._below = below
+        """What receives the elements for the hooks downstream of this chain."""
+        self._is_source_shared = is_source_shared
+        self._lost: object = None
+
+    @property
+    def of_source(self) -> OnDiscard | None:
+        """What receives the elements that are discarded upstream of all stages."""
+        return None if self._is_source_shared else self._give_to(0)
+
+    @property
+    def of_consumer(self) -> OnDiscard | None:
+        """What receives the elements that are discarded downstream of all stages."""
+        return self._give_to(self._last)
+
+    def give(self, position: int, elements: Iterable[object]) -> None:
+        """The stage at *position* discards *elements*."""
+        if position or not self._is_source_shared:
+            discard(self._give_to(position), elements)
+
+    def _give_to(self, position: int) -> OnDiscard | None:
+        # A hook at the end also receives what waits for the subscriber, which nothing else holds.
+        receivers = [hook for at, hook in self._hooks if at > min(position, self._last)]
+        if self._below is not None:
+            receivers.append(self._below)
+        if len(receivers) < 2:
+            return receivers[0] if receivers else None
+
+        def give(element: object) -> None:
+            for receiver in receivers:
+                receiver(element)
+
+        return give
+
+    # -- called by the compiled loop --------------------------------------------------------------
+    def lost(self, position: int, element: object) -> None:
+        """The loop has ended at *position* with *element* in its hands, unless that is None."""
+        if element is not None and element is not END and element is not self._lost:
+            self._lost = element
+            self.give(position, (element,))
+
+    def rest(self, chunk: object) -> None:
+        """The loop has ended, and may not have iterated over all of *chunk*, an iterator."""
+        if isinstance(chunk, _LIST_ITERATOR):  # any other one creates its elements when iterated
+            self.give(0, cast("Iterable[object]", chunk))

@@ -1,0 +1,283 @@
+"""`do_on_discard` is exact: each element that a source hands out is delivered or discarded, once.
+
+Or it was left out or dropped by an operator that does so, or made into something else: the ledger
+has one entry for each token. A failure names its seed: ``SEED=7`` runs that one alone.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
+from random import Random
+from typing import Any, cast
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Flow
+from reactive_aio.errors import Overflow, TimedOut
+from reactive_aio.testing import Ledger, Token
+
+from ..harness.effort import scaled
+
+COUNT = 30
+PIPELINES = 4000
+"""In a run of normal effort less than that."""
+
+pytestmark = pytest.mark.virtual_time
+
+
+class Broken(Exception):
+    """A function of the flow fails."""
+
+
+class Pipeline:
+    """A random flow of tokens, and their ledger."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = Random(seed)
+        self.ledger = Ledger()
+        flow = self.source()
+        for _ in range(self.random.randrange(1, 5)):
+            flow = OPERATORS[self.random.choice([*OPERATORS])](self, flow)
+        self.flow = flow.do_on_discard(self.discard)
+
+    @property
+    def small(self) -> int:
+        return self.random.choice((1, 2, 3, 5))
+
+    def source(self) -> Flow[Any]:
+        kind = self.random.randrange(4)
+        if kind == 0:
+            return r.from_iterable(self.ledger.tokens(COUNT))
+        if kind == 1:
+            return r.from_aiter(self.ledger.tokens_async(COUNT))
+        if kind == 2:
+            return r.from_publisher(self.ledger.publisher(COUNT))
+        return r.from_aiter(self.ticking())
+
+    async def ticking(self) -> AsyncIterator[Token]:
+        for _ in range(COUNT):
+            await asyncio.sleep(0.1)
+            yield self.ledger.issue()
+
+    # -- functions of the flow --------------------------------------------------------------------
+    def discard(self, element: object) -> None:
+        self.enter(element, "discarded")
+
+    def enter(self, element: object, entry: str) -> None:
+        for token in tokens_in(element):
+            self.ledger.drop(token, entry)
+
+    def remade(self, element: object) -> Iterator[Token]:
+        """As many tokens as *element* contains, which is used up."""
+        self.enter(element, "remade")
+        return (self.ledger.issue() for _ in range(self.random.choice((0, 1, 1, 3))))
+
+    def remade_later(self, element: object) -> Flow[Token]:
+        self.enter(element, "remade")
+
+        async def issue() -> AsyncIterator[Token]:
+            for _ in range(self.random.choice((0, 1, 1, 3))):
+                await asyncio.sleep(self.random.choice((0, 0.05)))
+                yield self.ledger.issue()
+
+        return r.from_aiter(issue)
+
+    def awaited(self, element: object) -> Flow[Token]:
+        self.enter(element, "remade")
+
+        async def issue() -> Token:
+            await asyncio.sleep(self.random.choice((0, 0.05)))
+            return self.ledger.issue()
+
+        return r.from_awaitable(issue)
+
+    async def soon(self, element: Any) -> Any:
+        await asyncio.sleep(self.random.choice((0, 0, 0.05)))
+        return element
+
+    async def sometimes(self, element: Any) -> bool:
+        await asyncio.sleep(0)
+        return self.passes(element)
+
+    def passes(self, element: Any) -> bool:
+        passes = self.random.random() < 0.7
+        if not passes:
+            self.enter(element, "filtered")
+        return passes
+
+    def is_last(self, _: object) -> bool:
+        return self.random.random() < 0.3
+
+    def breaks(self, element: Any) -> Any:
+        if self.random.random() < 0.1:
+            raise Broken
+        return element
+
+    async def breaks_later(self, element: Any) -> Any:
+        await asyncio.sleep(0)
+        return self.breaks(element)
+
+
+def tokens_in(element: object) -> Iterable[Token]:
+    if isinstance(element, Token):
+        yield element
+    elif isinstance(element, (list, tuple)):
+        for each in cast("list[object]", element):
+            yield from tokens_in(each)
+
+
+OPERATORS: dict[str, Callable[[Pipeline, Flow[Any]], Flow[Any]]] = {
+    "boundary": lambda p, flow: flow.boundary(p.small),
+    "buffer": lambda p, flow: flow.buffer(p.small),
+    "buffer_timeout": lambda p, flow: flow.buffer_timeout(p.small, 0.2),
+    "buffer_until": lambda p, flow: flow.buffer_until(p.is_last, limit=5),
+    "concat_map": lambda p, flow: flow.concat_map(p.remade_later, prefetch=p.small),
+    "concat_with": lambda p, flow: flow.concat_with(p.source()),
+    "debounce": lambda p, flow: flow.debounce(0.05, on_drop=lambda x: p.enter(x, "dropped")),
+    "delay": lambda p, flow: flow.delay(0.3, capacity=p.small),
+    "delay_subscription": lambda _, flow: flow.delay_subscription(0.1),
+    "enumerate": lambda _, flow: flow.enumerate(),
+    "filter": lambda p, flow: flow.filter(p.passes),
+    "filter_async": lambda p, flow: flow.filter_async(p.sometimes, concurrency=p.small),
+    "flat_map": lambda p, flow: flow.flat_map(p.remade, concurrency=p.small),
+    "flat_map of awaitables": lambda p, flow: flow.flat_map(p.awaited, concurrency=p.small),
+    "flat_map of what pushes": lambda p, flow: flow.flat_map(
+        lambda x: r.from_iterable(p.remade(x)).boundary(2), concurrency=p.small, prefetch=p.small
+    ),
+    "group_by": lambda p, flow: flow.group_by(
+        lambda _: p.random.randrange(3), on_drop=lambda x: p.enter(x, "dropped")
+    ).flat_map(lambda group: group.map(lambda x: x), prefetch=p.small),
+    "limit_rate": lambda p, flow: flow.limit_rate(p.small),
+    "map": lambda p, flow: flow.map(lambda x: x),
+    "map: fails": lambda p, flow: flow.map(p.breaks),
+    "map_async": lambda p, flow: flow.map_async(p.soon),
+    "map_async: fails": lambda p, flow: flow.map_async(p.breaks_later),
+    "merge_with": lambda p, flow: flow.merge_with(p.source(), prefetch=p.small),
+    "on_backpressure_buffer": lambda p, flow: flow.on_backpressure_buffer(
+        p.small, overflow="drop_oldest", on_drop=lambda x: p.enter(x, "dropped")
+    ),
+    "on_backpressure_buffer: fails": lambda p, flow: flow.on_backpressure_buffer(
+        p.small, on_drop=lambda x: p.enter(x, "dropped")
+    ),
+    "on_backpressure_latest": lambda p, flow: flow.on_backpressure_latest(
+        on_drop=lambda x: p.enter(x, "dropped")
+    ),
+    "on_error_resume": lambda p, flow: flow.on_error_resume(p.source()),
+    "race": lambda p, flow: r.race(flow, p.source()),
+    "rate_limit": lambda p, flow: flow.rate_limit(p.small, 0.1),
+    "repeat": lambda _, flow: flow.repeat(1),
+    "retry": lambda _, flow: flow.retry(1),
+    "sample": lambda p, flow: flow.sample(0.15, on_drop=lambda x: p.enter(x, "dropped")),
+    "skip_last": lambda p, flow: flow.skip_last(p.small),
+    "start_with": lambda _, flow: flow.start_with("first", "second"),
+    "switch_if_empty": lambda p, flow: flow.switch_if_empty(p.source()),
+    "switch_map": lambda p, flow: flow.switch_map(p.remade_later),
+    "take": lambda p, flow: flow.take(p.random.randrange(1, 9)),
+    "take_last": lambda p, flow: flow.take_last(20 * COUNT),
+    "take_until": lambda p, flow: flow.take_until(r.timer(0.5)),
+    "throttle_latest": lambda p, flow: flow.throttle_latest(
+        0.15, on_drop=lambda x: p.enter(x, "dropped")
+    ),
+    "timeout": lambda p, flow: flow.timeout(0.2),
+    "window": lambda p, flow: flow.window(p.small).flat_map(
+        lambda window: window.take(p.random.randrange(1, 4)), prefetch=p.small
+    ),
+    "window_timeout": lambda p, flow: flow.window_timeout(p.small, 0.2).flat_map(
+        lambda window: window.map(lambda x: x), prefetch=p.small
+    ),
+    "with_latest_from": lambda _, flow: flow.with_latest_from(r.just("latest")),
+    "workers": lambda p, flow: flow.map_async(p.soon, concurrency=p.small),
+    "workers: fail": lambda p, flow: flow.map_async(p.breaks_later, concurrency=p.small),
+    "workers: one for each key": lambda p, flow: flow.map_async(
+        p.soon, concurrency=p.small, key=lambda _: p.random.randrange(2)
+    ),
+    "workers: unordered": lambda p, flow: flow.map_async(
+        p.soon, concurrency=p.small, ordered=False
+    ),
+    "zip_with": lambda p, flow: flow.zip_with(p.source(), prefetch=p.small),
+}
+
+
+# -- the ways to leave -----------------------------------------------------------------------------
+async def subscribe(p: Pipeline) -> None:
+    await p.ledger.settle(
+        p.flow,
+        request=p.random.choice((1, 2, 2**63 - 1)),
+        again=1,
+        turns=p.random.choice((None, 1, 4)),
+        cancel_after=p.random.choice((None, 1, 2, 5)),
+        discards=True,
+        within=1000,
+        repeats=True,
+    )
+
+
+async def leave_the_loop(p: Pipeline) -> None:
+    left = p.random.randrange(1, 12)
+    async for element in p.flow:
+        p.enter(element, "delivered")
+        await asyncio.sleep(p.random.choice((0, 0.1)))
+        left -= 1
+        if not left:
+            break
+
+
+async def close_the_stream(p: Pipeline) -> None:
+    left = p.random.randrange(1, 12)
+    async with p.flow.stream(prefetch=p.random.choice((None, 1, 7))) as elements:
+        async for element in elements:
+            p.enter(element, "delivered")
+            left -= 1
+            if not left:
+                break
+
+
+async def cancel_the_task(p: Pipeline) -> None:
+    async with asyncio.timeout(p.random.choice((0.01, 0.3, 1.1))):
+        async for element in p.flow:
+            p.enter(element, "delivered")
+            await asyncio.sleep(p.random.choice((0, 0.1)))
+
+
+async def want_the_first(p: Pipeline) -> None:
+    p.enter(await p.flow.first(default=None), "delivered")
+
+
+async def handle_each(p: Pipeline) -> None:
+    async def handle(element: Any) -> None:
+        p.enter(element, "delivered")
+        await p.breaks_later(None)
+
+    async with asyncio.timeout(5):
+        await p.flow.for_each(handle, concurrency=p.small, ordered=p.random.random() < 0.5)
+
+
+WAYS: list[Callable[[Pipeline], Awaitable[None]]] = [
+    subscribe,
+    leave_the_loop,
+    close_the_stream,
+    cancel_the_task,
+    want_the_first,
+    handle_each,
+]
+
+
+def seeds() -> Iterable[int]:
+    only = os.environ.get("SEED")
+    return range(scaled(PIPELINES)) if only is None else (int(only),)
+
+
+async def test_each_element_of_a_random_pipeline_is_delivered_or_discarded_once() -> None:
+    for seed in seeds():
+        pipeline = Pipeline(seed)
+        way = pipeline.random.choice(WAYS)
+        try:
+            with suppress(Broken, Overflow, TimedOut, TimeoutError, BaseExceptionGroup):
+                await way(pipeline)
+            await asyncio.sleep(1)
+            pipeline.ledger.check()
+        except BaseException as error:
+            error.add_note(f"SEED={seed}: {way.__name__}, {pipeline.flow!r}")
+            raise
