@@ -193,4 +193,5 @@ class _TakeUntil(ForwardingCoordinator[Any]):
         if inner is not self._moment:
             super().on_elements(inner)
         elif not self.is_closed:
+            inner.take(len(inner.elements))  # a sign of the moment, which is not discarded
             self.end(inner.error)

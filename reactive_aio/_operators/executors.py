@@ -174,28 +174,33 @@ class _ExecutorWorkers(WorkerPool):
     def _submit(self, element: Any) -> Awaitable[Any]:
         if self.downstream.on_discard is None:
             return self.loop_handle.run_in_executor(self._threads, self._call, element)
+        return self._call_to_its_end(element)
+
+    async def _call_to_its_end(self, element: Any) -> Any:
+        """The result of a call; if the flow ends before it returns, the result is discarded."""
         outcome = self.loop_handle.create_future()
         run = self.loop_handle.context.copy().run  # only one thread at a time may enter a context
+        on_returned = partial(self._on_returned, element, outcome)
         self._threads.submit(run, self._call, element).add_done_callback(
-            lambda call: self.loop_handle.call_soon_threadsafe(
-                self._on_returned, call, element, outcome
-            )
+            lambda call: self.loop_handle.call_soon_threadsafe(on_returned, call)
         )
-        return outcome
+        try:
+            return await outcome
+        except BaseException:
+            if not outcome.cancelled() and outcome.done() and outcome.exception() is None:
+                self.discard((outcome.result(),))  # cancelled in the turn of the result
+            raise
 
-    def _on_returned(self, call: "CallFuture[Any]", element: Any, outcome: "Future[Any]") -> None:
+    def _on_returned(self, element: Any, outcome: "Future[Any]", call: "CallFuture[Any]") -> None:
         """A call has returned or raised; nothing waits for it if the flow has ended meanwhile."""
         error = call.exception()
         result = element if error is not None else call.result()
         if isinstance(result, _Chunk):
             result.rest = element[len(result.results) :]
-        if outcome.cancelled():
+        if error is not None or outcome.cancelled():
             self.discard((result,))
-        elif error is None:
-            outcome.set_result(result)
-        else:
-            outcome.set_exception(error)
-            outcome.add_done_callback(lambda _: self.discard((element,)))
+        if not outcome.cancelled():
+            outcome.set_result(result) if error is None else outcome.set_exception(error)
 
     # -- elements in chunks: each is discarded by itself ------------------------------------------
     @property

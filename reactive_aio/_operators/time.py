@@ -306,7 +306,7 @@ class _BufferTimeout(Coordinator[list[Any]]):
 
     def _emit_lists(self) -> None:
         state = self._state
-        while count := state.batch_size(self.demand.outstanding):
+        while not self.is_closed and (count := state.batch_size(self.demand.outstanding)):
             batch = self._inner.take(count)
             self._apply(state.emitted())
             self._inner.request(count)

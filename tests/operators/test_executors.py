@@ -123,6 +123,37 @@ class TestThreads:
             asyncio.get_running_loop().call_later(0.01, released.set)
         assert ended.is_set()
 
+    @pytest.mark.parametrize("chunk", [1, 2])
+    async def test_the_result_of_a_call_that_outlives_the_flow_is_discarded(
+        self, chunk: int
+    ) -> None:
+        released, running = threading.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def work(x: int) -> str:
+            if x == 2:
+                loop.call_soon_threadsafe(running.set)
+                released.wait(10)
+            if x == 3:
+                raise Failed
+            return str(x)
+
+        discarded: list[object] = []
+        flow = r.range(4).map_in_thread(work, concurrency=2, chunk=chunk)
+        flow = flow.do_on_discard(discarded.append)
+        async with flow.stream(prefetch=1) as elements:
+            assert await anext(elements) == "0"
+            await running.wait()
+            asyncio.get_running_loop().call_later(0.01, released.set)
+        assert sorted(discarded, key=str) == (["1", "2"] if chunk == 1 else ["1", "2", 3])
+
+    async def test_the_elements_after_the_failed_one_of_a_chunk_are_discarded(self) -> None:
+        discarded: list[object] = []
+        flow = r.range(4).map_in_thread(fails_at_two, concurrency=1, chunk=4)
+        probe = SubscriberProbe[int](MANY).subscribed_to(flow.do_on_discard(discarded.append))
+        await probe.end()
+        assert (probe.elements, discarded) == ([0, 1], [2, 3])
+
     async def test_its_threads_end_with_the_flow(self) -> None:
         assert await r.range(9).map_in_thread(same).take(2).to_list() == [0, 1]
         for thread in threading.enumerate():

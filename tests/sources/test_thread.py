@@ -228,6 +228,22 @@ async def test_nothing_arrives_after_a_cancellation() -> None:
     assert not probe.is_terminated
 
 
+async def test_an_element_that_the_thread_adds_after_a_cancellation_is_discarded() -> None:
+    gate, discarded = threading.Event(), list[object]()
+
+    def pulled() -> Iterator[int]:
+        yield 0
+        gate.wait(10)
+        yield 1
+        yield 2
+
+    flow = from_thread(pulled).do_on_discard(discarded.append)
+    async with flow.stream(prefetch=3) as elements:
+        assert await anext(elements) == 0
+        asyncio.get_running_loop().call_later(0.01, gate.set)
+    assert discarded == [1]
+
+
 async def test_cancelling_before_demand_needs_no_thread() -> None:
     steps = Steps()
     SubscriberProbe[int]().subscribed_to(from_thread(steps)).cancel()

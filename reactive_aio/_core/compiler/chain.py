@@ -179,6 +179,14 @@ _MOST_STAGES, _MOST_ENDINGS = 1000, 32
 _FEEDS: Final[dict[type, Any]] = {PullSource: "pull", PushSource: "push", AsyncSource: "aiter"}
 
 
+def _opened(source: Any, on_discard: OnDiscard | None) -> Any:
+    """Open an iterator that gives back the elements that it discards, if it can."""
+    gives_back = isinstance(source, Flattening) or (
+        isinstance(source, PullSource) and source.gives_back
+    )
+    return source.open() if on_discard is None or not gives_back else source.open(on_discard)
+
+
 class Chain:
     """Immutable. One chain serves any number of subscriptions and caches its loops."""
 
@@ -297,13 +305,8 @@ class Chain:
             found = self._loops[mode, delivery, discards] = compile_loop(shape)
         return found
 
-    def discards(self, below: OnDiscard | None) -> Discards | None:
-        """The discard hooks of a subscription; *below* is for those downstream of this chain.
-
-        None if there are none, as for most subscriptions.
-        """
-        if below is None and not self.discard_hooks:
-            return None
+    def discards(self, below: OnDiscard | None) -> Discards:
+        """The discard hooks of a subscription; *below* is for those downstream of this chain."""
         last = len(self._kinds)
         while last and self._kinds[last - 1].passes_all:
             last -= 1
@@ -313,44 +316,45 @@ class Chain:
     @property
     def on_discard_at_end(self) -> OnDiscard | None:
         """What receives the elements that a consumer of the chain has requested and discards."""
-        discards = self.discards(None)
-        return None if discards is None else discards.of_consumer
+        return self.discards(None).of_consumer if self.discard_hooks else None
 
     def iterate(self, report: Report, on_discard: OnDiscard | None = None) -> Iterator[Any]:
         """Iterate a pullable chain once. *report* receives errors raised during a cancellation."""
         source = cast("PullSource", self.source)
         if source.checked and not self.stages:
-            return cast("Iterator[Any]", self._open(source, on_discard))
+            return source.open() if on_discard is None else _opened(source, on_discard)
         return cast("Iterator[Any]", self.run("generator", None, report, on_discard))
 
     def run(
         self, mode: str, time_slice: object, report: Report, on_discard: OnDiscard | None = None
     ) -> Any:
         """Run the loop that makes a pullable chain an iterator of the given kind."""
-        discards = self.discards(on_discard)
-        loop = self.compiled_loop(mode, "yield", discards is not None)
+        if on_discard is not None or self.discard_hooks:
+            return self._run_discarding(mode, time_slice, report, self.discards(on_discard))
+        loop = self.compiled_loop(mode, "yield")
         # End hooks also observe a source that fails to open.
+        src: Any = partial(self.open_source, loop)
+        return loop.run(time_slice, src if loop.end_hooks else src(), report, self.arguments)
+
+    def _run_discarding(
+        self, mode: str, time_slice: object, report: Report, discards: Discards
+    ) -> Any:
+        loop = self.compiled_loop(mode, "yield", True)
         src: Any = partial(self.open_source, loop, discards)
         src = src if loop.end_hooks else src()
-        if discards is None:
-            return loop.run(time_slice, src, report, self.arguments)
         return loop.run(time_slice, src, report, self.arguments, discards)
 
     def open_source(self, loop: CompiledLoop, discards: Discards | None = None) -> Any:
         """Open the iterator; one that fails does so after the elements that stages emit first."""
+        source: Any = self.source
+        if isinstance(source, PushSource):
+            source = source.flattening
         try:
-            return self._open(self.source, None if discards is None else discards.of_source)
+            return source.open() if discards is None else _opened(source, discards.of_source)
         except Exception as error:
             if not loop.emits_first:
                 raise
             return _NotOpened(error)
-
-    def _open(self, source: Any, on_discard: OnDiscard | None) -> Any:
-        if isinstance(source, PushSource):
-            flattening = cast("Flattening", source.flattening)
-            return flattening.open() if on_discard is None else flattening.open(on_discard)
-        gives_back = source.__class__ is PullSource and source.gives_back
-        return source.open() if on_discard is None or not gives_back else source.open(on_discard)
 
     def open_push(self, loop: CompiledLoop, downstream: Downstream[Any]) -> FlowSubscription | None:
         """Open the source; None if it fails after the elements that stages emit first."""

@@ -41,6 +41,8 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     on_cancel: Callable[["OutputBuffer[T]"], object]
     is_shared: bool = False
     """Whether other subscribers receive the same elements."""
+    keeps_refused: bool = True
+    """Whether the producer keeps an element that is refused after the end."""
     credit: int = field(default=0, init=False)
     """How many elements may be pushed before the demand and the queue are consulted again: 0 if the
     queue holds elements, or after the end."""
@@ -67,9 +69,11 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         return self._consult_queue(element)
 
     def _consult_queue(self, element: T) -> Decision[T]:
-        if self.is_ended:
-            return _ENDED
         self.downstream.process()
+        if self.is_ended:
+            if not self.keeps_refused:
+                self.discard((element,))
+            return _ENDED
         self.account()
         if self.credit:
             return self.offer(element)

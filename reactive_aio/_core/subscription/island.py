@@ -81,15 +81,17 @@ class Island(TimeSlice, FlowSubscription):
     discards: Discards | None = None
 
     def __post_init__(self, delivery: str) -> None:
-        subscriber: object = self.subscriber
+        chain, on_discard, subscriber = self.chain, None, cast("object", self.subscriber)
         if isinstance(subscriber, BulkSubscriber):
             self.flush_batch, self.cleanup = subscriber.flush, subscriber.cleanup
-            self.discards = discards = self.chain.discards(subscriber.on_discard)
+            on_discard = subscriber.on_discard
+        if on_discard is None and not chain.discard_hooks:
+            self.compiled_loop = chain.compiled_loop(self.mode, delivery)
         else:
-            self.discards = discards = self.chain.discards(None)
-        if discards is not None and delivery == "extend":
-            delivery = "append"  # which shows what was not delivered
-        self.compiled_loop = self.chain.compiled_loop(self.mode, delivery, discards is not None)
+            self.discards = chain.discards(on_discard)
+            # `extend` would not show what was delivered.
+            delivery = "append" if delivery == "extend" else delivery
+            self.compiled_loop = chain.compiled_loop(self.mode, delivery, True)
         if (hooks := self.compiled_loop.end_hooks) is not None:
             self.end_hooks = EndHooks(hooks(*self.chain.arguments), report)
 

@@ -1,0 +1,560 @@
+"""do_on_discard: what each holder gives back, and what none does."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Callable
+from functools import partial
+from typing import Any, cast
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Flow
+from reactive_aio.processors import UnicastProcessor
+from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.operators.streams import MANY, slow
+from tests.operators.ways import Failed
+
+pytestmark = pytest.mark.virtual_time
+
+Make = Callable[[Flow[Any]], Flow[Any]]
+
+
+def numbers(count: int = 9) -> Flow[int]:
+    return r.range(count)
+
+
+def hidden(flow: Flow[Any]) -> Flow[Any]:
+    """The same elements, which no operator can pull."""
+    return r.from_publisher(Hidden(flow))
+
+
+class Hidden:
+    """A publisher that is no flow."""
+
+    def __init__(self, flow: Flow[Any]) -> None:
+        self._flow = flow
+
+    def subscribe(self, subscriber: Any, /) -> None:
+        self._flow.subscribe(subscriber)
+
+
+async def cancelled(flow: Flow[Any], request: int = 2, seconds: float = 0.5) -> list[object]:
+    """What *flow* gives back when it is cancelled after a time."""
+    discarded: list[object] = []
+    probe = SubscriberProbe[object](request).subscribed_to(flow.do_on_discard(discarded.append))
+    await asyncio.sleep(seconds)
+    assert not discarded
+    probe.cancel()
+    await asyncio.sleep(100)
+    return discarded
+
+
+async def ended(flow: Flow[Any], request: int = MANY) -> tuple[list[object], list[object]]:
+    """What *flow* delivers, and what it has given back at its end."""
+    discarded: list[object] = []
+    probe = SubscriberProbe[object](request).subscribed_to(flow.do_on_discard(discarded.append))
+    await probe.end()
+    await asyncio.sleep(100)
+    return list(probe.elements), discarded
+
+
+async def soon(element: Any) -> Any:
+    await asyncio.sleep(0.1)
+    return element
+
+
+async def slower(element: int) -> int:
+    """Later elements take longer."""
+    await asyncio.sleep(0.1 if element < 2 else 10)
+    return element
+
+
+async def backwards(element: int) -> int:
+    """Later elements take less time."""
+    await asyncio.sleep(0.4 - element / 10 if element else 10)
+    return element
+
+
+def fails_at(number: object) -> Callable[[Any], Any]:
+    def function(element: object) -> object:
+        if element == number:
+            raise Failed
+        return element
+
+    return function
+
+
+def fails_at_async(number: int) -> Callable[[int], Any]:
+    async def function(element: int) -> Any:
+        return fails_at(number)(await soon(element))
+
+    return function
+
+
+def emit_five(to: r.Emitter[int]) -> None:
+    for number in range(5):
+        to.try_emit(number)
+
+
+CANCELLED: dict[str, tuple[Callable[[], Flow[Any]], list[object]]] = {
+    # name: the flow, and what it gives back when it is cancelled after two elements
+    "map": (lambda: numbers().map(abs), []),
+    "boundary": (lambda: numbers().boundary(4), [2, 3]),
+    "boundary: of an asynchronous subscription": (
+        lambda: numbers().boundary(4).map_async(soon),
+        [2, 3],
+    ),
+    "boundary: before a map": (lambda: numbers().boundary(4).map(str), [2, 3]),
+    "boundary: two": (lambda: numbers().boundary(3).map(str).boundary(2), ["2", "3", 4, 5, 6]),
+    "buffer": (lambda: numbers(5).concat_with(r.never()).boundary(9).buffer(2), [4]),
+    "buffer: in a boundary": (lambda: numbers(5).buffer(2).boundary(3), [[4]]),
+    "buffer: overlapping": (
+        lambda: slow([*range(4)], every=0.1).concat_with(r.never()).buffer(2, step=1),
+        [],
+    ),
+    "buffer_until": (
+        lambda: numbers(5).concat_with(r.never()).boundary(9).buffer_until(lambda x: x in (1, 2)),
+        [3, 4],
+    ),
+    "buffer_timeout": (lambda: slow([1, 2, 3], every=0.2).buffer_timeout(9, 10), [1, 2]),
+    "sliding_window": (
+        lambda: numbers(2).concat_with(r.never()).boundary(9).sliding_window(3),
+        [0, 1],
+    ),
+    "sliding_window: the elements after a window": (
+        lambda: numbers(5).concat_with(r.never()).boundary(9).sliding_window(3, step=2),
+        [],
+    ),
+    "pairwise": (lambda: r.just(1).concat_with(r.never()).boundary(9).pairwise(), [1]),
+    "pairwise: after a pair": (
+        lambda: r.just(1, 2).concat_with(r.never()).boundary(9).pairwise(),
+        [],
+    ),
+    "take_last": (lambda: numbers(5).take_last(4), [3, 4]),
+    "skip_last": (lambda: numbers().skip_last(3), [2, 3, 4]),
+    "merge": (lambda: hidden(numbers(4)).merge_with([], prefetch=4), [2, 3]),
+    "merge: priority": (
+        lambda: r.merge(hidden(numbers(3)), [], prefetch=4, priority=[2, 1]),
+        [2],
+    ),
+    "zip": (lambda: hidden(numbers(4)).zip_with(slow([7]).concat_with(r.never())), [1]),
+    "combine_latest": (lambda: r.combine_latest(r.just(1), r.never()), [1]),
+    "with_latest_from": (lambda: r.never().with_latest_from(r.just(1)), [1]),
+    "flat_map": (
+        lambda: numbers(3).flat_map(lambda x: hidden(r.just(x, -x)), concurrency=2, prefetch=2),
+        [1, -1, 2, -2],
+    ),
+    "flat_map: awaitables": (
+        lambda: numbers(4).flat_map(lambda x: r.from_awaitable(partial(soon, x)), concurrency=4),
+        [2, 3],
+    ),
+    "flat_map: what waits for its function": (
+        lambda: hidden(numbers(3)).flat_map(lambda _: r.never(), concurrency=1, prefetch=1),
+        [],
+    ),
+    "switch_map": (lambda: r.just(1).switch_map(lambda _: hidden(numbers(9))), []),
+    "map_async: a call that runs": (lambda: numbers(3).map_async(slower).boundary(4), [2]),
+    "map_async: calls that run": (lambda: numbers(4).map_async(slower, concurrency=2), [2, 3]),
+    "map_async: results in their order": (
+        lambda: numbers(3).map_async(backwards, concurrency=3),
+        [1, 2, 0],
+    ),
+    "map_async: one for each key": (
+        lambda: numbers(4).map_async(slower, concurrency=4, key=lambda x: x // 2),
+        [2, 3],
+    ),
+    "filter_async": (lambda: numbers(3).filter_async(soon, concurrency=3), []),
+    "delay": (lambda: slow([1, 2, 3], every=0.2).delay(10, capacity=2), [1, 2]),
+    "debounce": (lambda: slow([1], every=0.2).concat_with(r.never()).debounce(10), [1]),
+    "throttle_latest": (
+        lambda: slow([1, 2], every=0.1).concat_with(r.never()).throttle_latest(10),
+        [2],
+    ),
+    "sample": (lambda: slow([1], every=0.2).concat_with(r.never()).sample(10), [1]),
+    "on_backpressure_buffer": (lambda: numbers(4).on_backpressure_buffer(4), [2, 3]),
+    "on_backpressure_latest": (lambda: numbers(4).on_backpressure_latest(), [3]),
+    "window": (lambda: numbers(4).window(4).flat_map(lambda w: w, prefetch=3), [2, 3]),
+    "group_by": (
+        lambda: numbers(4).group_by(lambda _: 0).flat_map(lambda g: g, prefetch=2),
+        [2, 3],
+    ),
+    "concat_with": (lambda: hidden(numbers(2)).boundary(2).concat_with([5]), []),
+    "create": (lambda: r.create(emit_five), [2, 3, 4]),
+}
+
+
+@pytest.mark.parametrize("name", CANCELLED)
+async def test_a_holder_gives_back_what_it_holds_when_it_is_cancelled(name: str) -> None:
+    make, expected = CANCELLED[name]
+    assert sorted(await cancelled(make()), key=repr) == sorted(expected, key=repr)
+
+
+ENDED: dict[str, tuple[Callable[[], Flow[Any]], list[object]]] = {
+    # name: the flow, and what it has given back when it has ended by itself
+    "take: after a boundary": (lambda: numbers(5).boundary(4).take(2), [2, 3]),
+    "take_while: after a boundary": (
+        lambda: numbers(5).boundary(4).take_while(lambda x: x < 2),
+        [3],
+    ),
+    "take_until": (lambda: slow([1, 2], every=0.1).buffer(3).take_until(r.timer(0.15)), [1]),
+    "skip_last": (lambda: numbers(3).skip_last(2), [1, 2]),
+    "pairwise": (lambda: r.just(1).pairwise(), [1]),
+    "sliding_window": (lambda: numbers(4).sliding_window(3, step=2), [3]),
+    "sliding_window: none": (lambda: numbers(2).sliding_window(3), [0, 1]),
+    "sliding_window: partial": (lambda: numbers(4).sliding_window(3, step=2, partial=True), []),
+    "buffer": (lambda: numbers(5).buffer(2), []),
+    "take_last": (lambda: numbers(5).take_last(2), []),
+    "zip": (lambda: numbers(5).zip_with([1]), [1]),
+    "zip: pushed": (lambda: hidden(numbers(5)).zip_with([1], prefetch=3), [1, 2]),
+    "zip: of holders": (lambda: numbers(3).skip_last(1).zip_with(numbers(9)), [2]),
+    "combine_latest": (lambda: r.combine_latest(r.just(1), r.empty()), [1]),
+    "race": (lambda: r.race(slow([1], every=0.1), slow([2, 3], every=0.2).buffer(2)), []),
+    "timeout": (
+        lambda: slow([1, 2], every=0.1).concat_with(r.never()).buffer(3).timeout(1, fallback=[]),
+        [1, 2],
+    ),
+    "concat_with: its part holds": (lambda: numbers(3).skip_last(1).concat_with([7]), [2]),
+    "on_error_resume: its part holds": (
+        lambda: numbers(3).map(fails_at(2)).buffer(5).on_error_resume([]),
+        [2, 0, 1],
+    ),
+    "switch_if_empty: its part holds": (
+        lambda: numbers(2).skip_last(2).switch_if_empty([]),
+        [0, 1],
+    ),
+    "merge: its part holds": (lambda: numbers(3).skip_last(1).merge_with([]), [2]),
+    "flat_map: its part holds": (
+        lambda: r.just(1).flat_map(lambda _: numbers(3).skip_last(1)),
+        [2],
+    ),
+    "window: its subscriber cancels": (
+        lambda: hidden(numbers(4)).window(3).flat_map(lambda w: w.take(1)),
+        [1, 2],
+    ),
+    "window: it has no subscriber": (
+        lambda: hidden(numbers(3)).window(3).flat_map(lambda _: []),
+        [0, 1, 2],
+    ),
+    # -- a function of the flow fails
+    "map": (lambda: numbers(9).map(fails_at(2)), [2]),
+    "map: after a boundary": (lambda: numbers(5).boundary(4).map(fails_at(1)), [1, 2, 3]),
+    "filter": (lambda: numbers(9).filter(fails_at(0)), [0]),
+    "buffer_until": (lambda: numbers(9).buffer_until(fails_at(2)), [2]),
+    "buffer_until: its list is too long": (
+        lambda: numbers(3).buffer_until(lambda _: False, limit=2),
+        [0, 1, 2],
+    ),
+    "map: after a buffer": (
+        lambda: numbers(4).buffer(2).map(fails_at([2, 3])),
+        [[2, 3]],
+    ),
+    "buffer: the source fails": (lambda: numbers(4).map(fails_at(3)).buffer(2), [3, 2]),
+    "map_async": (lambda: numbers(3).map_async(fails_at_async(1)), [1]),
+    "map_async: with others": (
+        lambda: numbers(4).map_async(fails_at_async(1), concurrency=3),
+        [1, 2, 3],
+    ),
+    "map_async: with later results": (
+        lambda: numbers(3).map_async(fails_late, concurrency=3),
+        [0, 1, 2],
+    ),
+    "flat_map": (lambda: hidden(numbers(4)).flat_map(fails_to_make(1)), [1, 2, 3]),
+    "flat_map: of iterables": (lambda: numbers(4).flat_map(fails_to_make(1)), [1]),
+    "switch_map": (lambda: numbers(3).switch_map(fails_to_make(1)), [0, 1, 2]),
+    "combine_latest: its function": (
+        lambda: r.combine_latest(r.just(7), numbers(3), combine=lambda _, x: fails_at(1)(x)),
+        [1, 2],
+    ),
+    "with_latest_from: its function": (
+        lambda: hidden(numbers(3)).with_latest_from(r.just(7), combine=lambda x, _: fails_at(1)(x)),
+        [1, 2],
+    ),
+    "group_by": (lambda: hidden(numbers(4)).group_by(fails_at(0)), [0, 1, 2, 3]),
+    "buffer_timeout": (
+        lambda: hidden(numbers(3)).buffer_timeout(9, 1, weight=fails_at(1), max_weight=9),
+        [0, 1, 2],
+    ),
+    "delay: the source fails": (lambda: slow([1, 2], every=0.1, error=Failed()).delay(5), [1, 2]),
+}
+
+
+async def fails_late(element: int) -> int:
+    if not element:
+        await asyncio.sleep(5)
+        raise Failed
+    return element
+
+
+def fails_to_make(number: int) -> Callable[[int], list[int]]:
+    return lambda x: [fails_at(number)(x)]
+
+
+@pytest.mark.parametrize("name", ENDED)
+async def test_a_holder_gives_back_what_it_holds_when_the_flow_ends(name: str) -> None:
+    make, expected = ENDED[name]
+    _, discarded = await ended(make())
+    assert sorted(discarded, key=repr) == sorted(expected, key=repr)
+
+
+# -- where a hook is ------------------------------------------------------------------------------
+async def test_only_what_is_held_upstream_of_a_hook_is_given_to_it() -> None:
+    first, second = list[object](), list[object]()
+    upper = numbers(3).skip_last(1).do_on_discard(first.append)
+    flow = upper.map(str).skip_last(1).do_on_discard(second.append)
+    assert await flow.to_list() == ["0"]
+    assert (first, second) == ([2], [2, "1"])
+
+
+async def test_a_hook_reaches_the_islands_upstream_of_it_and_no_others() -> None:
+    first, second = list[object](), list[object]()
+    flow = numbers().boundary(3).do_on_discard(first.append).boundary(2)
+    probe = SubscriberProbe[int](1).subscribed_to(flow.do_on_discard(second.append))
+    await asyncio.sleep(1)
+    probe.cancel()
+    assert sorted(cast("list[int]", first)) == [3, 4]
+    assert sorted(cast("list[int]", second)) == [1, 2, 3, 4]
+
+
+async def test_operators_that_pass_elements_on_may_follow_a_hook_at_the_end() -> None:
+    discarded: list[object] = []
+    flow = numbers(4).take_last(3).do_on_discard(discarded.append).name("last").do_finally(str)
+    probe = SubscriberProbe[int](1).subscribed_to(flow)
+    probe.cancel()
+    assert discarded == [2, 3]
+
+
+async def test_a_function_that_subscribes_to_another_flow_does_not_pass_the_hook_on() -> None:
+    discarded: list[object] = []
+    other: list[object] = []
+
+    async def work(element: int) -> int:
+        async for x in r.just("a", "b", "c").boundary(3):
+            other.append(x)
+            break
+        return element
+
+    flow = numbers(2).map_async(work).do_on_discard(discarded.append)
+    assert await flow.to_list() == [0, 1]
+    assert (other, discarded) == (["a", "a"], [])
+
+
+async def test_with_only_a_hook_receives_the_instances_of_a_type() -> None:
+    texts, both = list[object](), list[object]()
+    flow = numbers(9).boundary(4).map(str).boundary(3)
+    flow = flow.do_on_discard(texts.append, only=str).do_on_discard(both.append, only=(str, int))
+    probe = SubscriberProbe[object](1).subscribed_to(flow)
+    await asyncio.sleep(1)
+    probe.cancel()
+    assert sorted(texts, key=repr) == ["1", "2"]
+    assert sorted(both, key=repr) == ["1", "2", 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("only", [1, (), (int, "str")])
+def test_only_must_be_a_type_or_several(only: Any) -> None:
+    with pytest.raises(TypeError, match=r"^do_on_discard: only must be a type or a tuple of types"):
+        numbers().do_on_discard(print, only=only)
+
+
+async def test_a_flow_without_a_hook_runs_the_same_loop_as_ever() -> None:
+    plain = numbers().boundary(3).buffer(2).map(len)
+    hooked = plain.do_on_discard(print)
+    for flow in (plain, hooked):
+        await SubscriberProbe[int](MANY).subscribed_to(flow).end()
+    [ordinary], [discarding] = ([*each.chain.loops()] for each in (plain, hooked))
+    assert "D." not in ordinary.text
+    assert "due" not in ordinary.text
+    assert "D.give(1, kept_1)" in discarding.text
+
+
+# -- what a hook does -----------------------------------------------------------------------------
+async def test_an_error_of_a_hook_is_reported_and_the_rest_is_given(
+    expects_loop_errors: list[dict[str, Any]],
+) -> None:
+    discarded: list[object] = []
+
+    def raises(element: object) -> None:
+        discarded.append(element)
+        if element == 3:
+            raise Failed
+
+    probe = SubscriberProbe[int](2).subscribed_to(numbers().boundary(5).do_on_discard(raises))
+    await asyncio.sleep(1)
+    probe.cancel()
+    assert discarded == [2, 3, 4]
+    [reported] = expects_loop_errors
+    assert isinstance(reported["exception"], Failed)
+    assert reported["message"].startswith("do_on_discard")
+    expects_loop_errors.clear()
+
+
+async def test_a_hook_may_cancel_the_flow_again() -> None:
+    probe = SubscriberProbe[int](1)
+    discarded: list[object] = []
+
+    def cancels(element: object) -> None:
+        discarded.append(element)
+        probe.cancel()
+
+    probe.subscribed_to(numbers().boundary(3).do_on_discard(cancels))
+    await asyncio.sleep(1)
+    probe.cancel()
+    assert discarded == [1, 2]
+
+
+async def test_a_call_gives_its_element_back_after_its_cleanup() -> None:
+    log: list[object] = []
+
+    async def work(element: int) -> int:
+        try:
+            await asyncio.sleep(9)
+        finally:
+            await asyncio.sleep(1)
+            log.append("cleaned up")
+        return element
+
+    for concurrency in (1, 2):
+        flow = r.just("x").map_async(cast("Any", work), concurrency=concurrency)
+        probe = SubscriberProbe[object](1).subscribed_to(flow.do_on_discard(log.append))
+        await asyncio.sleep(1)
+        probe.cancel()
+        assert log == []
+        await asyncio.sleep(2)
+        assert log == ["cleaned up", "x"]
+        log.clear()
+
+
+async def test_a_result_that_comes_after_the_end_is_given_back() -> None:
+    async def stubborn(_: object) -> str:
+        try:
+            await asyncio.sleep(9)
+        except asyncio.CancelledError:
+            return "late"
+        return "in time"
+
+    for flow in (
+        r.just(1).map_async(stubborn, concurrency=2),
+        r.just(1).flat_map(lambda _: r.from_awaitable(partial(stubborn, 1))),
+    ):
+        assert await cancelled(flow) == ["late"]
+
+
+async def test_an_element_that_a_publisher_sends_after_the_end_is_given_back() -> None:
+    discarded: list[object] = []
+    source = PublisherProbe[int]()
+    flow = r.from_publisher(source).boundary(4).do_on_discard(discarded.append)
+    probe = SubscriberProbe[int](1).subscribed_to(flow)
+    await asyncio.sleep(1)
+    probe.cancel()
+    source.emit(1)
+    assert discarded == [1]
+
+
+# -- consumers ------------------------------------------------------------------------------------
+async def test_what_async_for_has_requested_ahead_is_given_to_a_hook_at_the_end() -> None:
+    discarded: list[object] = []
+    taken: list[int] = []
+    flow = hidden(numbers(100)).do_on_discard(discarded.append)
+    async for number in flow:
+        taken.append(number)
+        if number == 10:
+            break
+    gc.collect()
+    assert len(discarded) > 2
+    assert [*taken, *sorted(cast("list[int]", discarded))] == [*range(11 + len(discarded))]
+
+
+async def test_what_a_stream_holds_is_given_to_a_hook_at_the_end_only() -> None:
+    for ends in (False, True):
+        discarded: list[object] = []
+        flow = hidden(numbers(100)).do_on_discard(discarded.append)
+        async with (flow if ends else flow.map(str)).stream(prefetch=8) as elements:
+            await anext(elements)
+        assert len(discarded) == (7 if ends else 0)
+
+
+async def test_an_element_for_which_first_could_not_return_is_given_back() -> None:
+    discarded: list[object] = []
+
+    async def cleaning() -> AsyncIterator[int]:
+        try:
+            yield 1
+        finally:
+            raise Failed
+
+    with pytest.raises(Failed):
+        await r.from_aiter(cleaning).do_on_discard(discarded.append).first()
+    assert discarded == [1]
+
+
+async def test_for_each_gives_back_what_it_has_not_handed_to_its_function() -> None:
+    discarded, handled = list[object](), list[int]()
+
+    async def handle(number: int) -> None:
+        handled.append(number)
+        await asyncio.sleep(1 if number < 2 else 9)
+
+    flow = hidden(numbers()).do_on_discard(discarded.append)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(3):
+            await flow.for_each(handle, concurrency=2, ordered=True)
+    assert not {*discarded} & {*handled}
+    assert [*handled, *discarded] == [*range(len(handled) + len(discarded))]
+
+
+# -- hot sources, threads -------------------------------------------------------------------------
+SHARED: dict[str, Make] = {
+    "share": lambda flow: flow.share(),
+    "replay": lambda flow: flow.replay(2),
+    "cache": lambda flow: flow.cache(),
+}
+
+
+@pytest.mark.parametrize("make", SHARED.values(), ids=SHARED)
+async def test_what_waits_for_one_of_several_subscribers_is_not_given(make: Make) -> None:
+    assert await cancelled(make(numbers(5)), request=1) == []
+
+
+async def test_what_an_operator_after_share_holds_is_given() -> None:
+    assert await cancelled(numbers(5).share().boundary(3), request=1) == [1, 2]
+
+
+async def test_a_processor_for_one_subscriber_gives_back_what_it_holds() -> None:
+    queue: UnicastProcessor[int] = UnicastProcessor(8)
+    for number in range(4):
+        queue.try_emit(number)
+    assert await cancelled(queue) == [2, 3]
+
+
+async def test_a_publisher_that_fails_discards_what_waits_in_a_processor() -> None:
+    source = PublisherProbe[int]()
+    queue: UnicastProcessor[int] = UnicastProcessor(8)
+    source.subscribe(queue)
+    discarded: list[object] = []
+    probe = SubscriberProbe[int](1).subscribed_to(queue.do_on_discard(discarded.append))
+    await asyncio.sleep(1)
+    source.emit(1, 2, 3)
+    source.fail(Failed())
+    await probe.end()
+    assert (probe.elements, discarded) == ([1], [2, 3])
+
+
+async def test_create_gives_back_what_other_threads_have_emitted() -> None:
+    def emit(to: r.Emitter[int]) -> None:
+        to.try_emit(1)
+        for number in range(2, 5):
+            to.emit_threadsafe(number)
+
+    discarded: list[object] = []
+    flow = r.create(emit, capacity=3).do_on_discard(discarded.append)
+    probe = SubscriberProbe[int](1).subscribed_to(flow)
+    probe.cancel()
+    await asyncio.sleep(1)
+    assert discarded == [2, 3, 4]
+
+
+async def test_what_an_overflow_drops_is_not_discarded() -> None:
+    dropped: list[int] = []
+    flow = numbers(4).on_backpressure_buffer(2, on_drop=dropped.append)
+    assert await cancelled(flow, request=1) == [1, 2]
+    assert dropped == [3]
