@@ -128,6 +128,7 @@ NEEDS: Final[dict[str, dict[str, str]]] = {
         "at a completion, an error, a cancellation, a request": (
             "do_on_complete do_on_error do_on_cancel do_on_request"
         ),
+        "with each element that is held when the flow ends, to close it": "do_on_discard",
         "log every signal": "log",
         "name a part of a flow in logs and errors": "name",
     },

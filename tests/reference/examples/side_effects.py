@@ -31,6 +31,14 @@ async def do_on_request() -> None:
     print(await flow.boundary(8).take(2).to_list())
 
 
+async def do_on_discard() -> None:
+    rooms = rx.from_iterable(["a", "b", "c", "d"]).boundary(4)
+    async for room in rooms.do_on_discard(lambda room: print("give back", room)):
+        print("enter", room)
+        if room == "b":
+            break
+
+
 async def do_finally() -> None:
     async for n in rx.range(100).do_finally(print):
         if n == 2:

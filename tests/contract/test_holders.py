@@ -30,7 +30,7 @@ def hidden(flow: Flow[Any]) -> Flow[Any]:
 
 
 class Hidden:
-    """A publisher that is no flow."""
+    """A publisher that is not a flow."""
 
     def __init__(self, flow: Flow[Any]) -> None:
         self._flow = flow
