@@ -240,17 +240,21 @@ class _Shared(Generic[T]):
             self._inner.subscribe(self._source)
 
     def on_arrival(self, inner: InnerSubscriber[Any]) -> None:
-        if inner is self._inner and not self._is_passing_on:
-            self._pass_on(inner)
+        if not inner.collect(self._read):
+            self._read(inner)
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
-        self.on_arrival(inner)
+        self._read(inner)
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         if inner is self._inner:
-            self.on_arrival(inner)
+            self._read(inner)
         else:
             self.loop_handle.report("an error after the end of a flow", error)
+
+    def _read(self, inner: InnerSubscriber[T]) -> None:
+        if inner is self._inner and not self._is_passing_on:
+            self._pass_on(inner)
 
     def _pass_on(self, inner: InnerSubscriber[T]) -> None:
         """Deliver the elements for which there is room; then end as the source did."""
@@ -379,6 +383,10 @@ class _Cached(Generic[T]):
         """No single subscriber could receive them."""
 
     def on_arrival(self, inner: InnerSubscriber[Any]) -> None:
+        if not inner.collect(self._read):
+            self._read(inner)
+
+    def _read(self, inner: InnerSubscriber[Any]) -> None:
         if inner is not self._inner:
             return
         room = self._limit - len(self.elements)
@@ -392,14 +400,14 @@ class _Cached(Generic[T]):
             self._fail(Overflow("cache", self._limit, remedy))
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
-        self.on_arrival(inner)
+        self._read(inner)
         if inner is self._inner:
             self.is_completed, self._inner = True, None
             for reader in list(self._readers):
                 reader.deliver()
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
-        self.on_arrival(inner)
+        self._read(inner)
         if inner is self._inner:
             self._fail(error)
 

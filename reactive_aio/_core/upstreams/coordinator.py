@@ -91,16 +91,11 @@ class Coordinator(FlowSubscription, Generic[R]):
         To collect more elements first, set ``inner.is_notified`` and read ``inner`` soon: by
         default in the next turn of the loop, if *inner* cannot know whether more follow directly.
         """
-        if inner.flushes_each_element:
-            inner.is_notified = True
-            self.loop_handle.call_soon(self._on_arrived, inner)
-        else:
-            self.submit(self.on_elements, inner)
+        if not inner.collect(self._read):
+            self._read(inner)
 
-    def _on_arrived(self, inner: InnerSubscriber[Any]) -> None:
-        inner.is_notified = False
-        if inner.elements:
-            self.submit(self.on_elements, inner)
+    def _read(self, inner: InnerSubscriber[Any]) -> None:
+        self.submit(self.on_elements, inner)
 
     # -- acts: called by a subclass ---------------------------------------------------------------
     def subscribe_to(

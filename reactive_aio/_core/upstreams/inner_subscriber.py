@@ -132,6 +132,23 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
             self.outstanding -= len(taken)
         return taken
 
+    def collect(self, read: Callable[["InnerSubscriber[Any]"], object]) -> bool:
+        """Have *read* called in the next turn of the loop, with what has arrived until then.
+
+        Return False, and do nothing, if the upstream knows itself when no more elements follow
+        directly.
+        """
+        if not self.flushes_each_element:
+            return False
+        self.is_notified = True
+        self._owner.loop_handle.call_soon(self._read, read)
+        return True
+
+    def _read(self, read: Callable[["InnerSubscriber[Any]"], object]) -> None:
+        self.is_notified = False
+        if self.elements:
+            read(self)
+
     def cancel(self) -> None:
         """Cancel, and discard the elements held."""
         self.is_released = True
