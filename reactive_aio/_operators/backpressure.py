@@ -314,6 +314,8 @@ class _Backpressured(Coordinator[T]):
             on_cancel=lambda _: self._cancel_upstream(),
             keeps_refused=False,
         )
+        if self._on_drop is None and self._queue.policy == "fail" and self.on_discard is not None:
+            self._on_drop = self.on_discard  # the element with which the flow fails
 
     # -- downstream -------------------------------------------------------------------------------
     def request(self, n: int, /) -> None:

@@ -33,11 +33,14 @@ def explain(source: "Fluent[Any]", *, code: bool = False) -> str:
     return "\n".join([*_lines(source.chain, code, last=True), str(bound(source))])
 
 
-def _lines(chain: Chain, code: bool, *, last: bool = False) -> Iterator[str]:
+def _lines(
+    chain: Chain, code: bool, *, last: bool = False, discards: bool = False
+) -> Iterator[str]:
     head = chain.source
+    discards = discards or bool(chain.discard_hooks)
     several = len(head.upstreams) > 1
     for upstream in head.upstreams:
-        for number, line in enumerate(_lines(upstream.chain, code)):
+        for number, line in enumerate(_lines(upstream.chain, code, discards=discards)):
             yield ("├ " if number == 0 else "│ ") + line if several else line
     stages = " → ".join(map(str, chain.stages))
     if isinstance(head, PushSource) and head.upstreams:
@@ -50,7 +53,8 @@ def _lines(chain: Chain, code: bool, *, last: bool = False) -> Iterator[str]:
     if isinstance(head, PushSource) and head.details is not None:
         yield from ("    " + line for line in head.details().splitlines())
     if code:
-        text = chain.compiled_loop("task" if chain.awaits else "sync", "call").text
+        mode = "task" if chain.awaits else "sync"
+        text = chain.compiled_loop(mode, "call", discards).text
         yield from ("    " + line for line in text.splitlines())
 
 

@@ -8,12 +8,15 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import suppress
+from importlib import import_module
+from pkgutil import iter_modules
 from random import Random
 from typing import Any, cast
 
 import pytest
 
 import reactive_aio as r
+import reactive_aio._operators as operators
 from reactive_aio import Flow
 from reactive_aio.errors import Overflow, TimedOut
 from reactive_aio.testing import Ledger, Token
@@ -21,7 +24,7 @@ from reactive_aio.testing import Ledger, Token
 from ..harness.effort import scaled
 
 COUNT = 30
-PIPELINES = 4000
+PIPELINES = 10_000
 """In a run of normal effort less than that."""
 
 pytestmark = pytest.mark.virtual_time
@@ -107,6 +110,20 @@ class Pipeline:
             self.enter(element, "filtered")
         return passes
 
+    def made_of(self, _: object) -> Iterator[Token]:
+        """A few tokens more."""
+        return (self.ledger.issue() for _ in range(self.random.choice((0, 0, 1))))
+
+    def skips(self, count: int) -> Callable[[object], object]:
+        """Enter the first *count* elements as skipped."""
+        remaining = iter(range(count))
+
+        def enter(element: object) -> None:
+            if next(remaining, None) is not None:
+                self.enter(element, "skipped")
+
+        return enter
+
     def is_last(self, _: object) -> bool:
         return self.random.random() < 0.3
 
@@ -139,11 +156,14 @@ OPERATORS: dict[str, Callable[[Pipeline, Flow[Any]], Flow[Any]]] = {
     "delay": lambda p, flow: flow.delay(0.3, capacity=p.small),
     "delay_subscription": lambda _, flow: flow.delay_subscription(0.1),
     "enumerate": lambda _, flow: flow.enumerate(),
+    "expand": lambda p, flow: flow.expand(
+        lambda x: r.from_iterable(p.made_of(x)).boundary(2), capacity=9
+    ),
     "filter": lambda p, flow: flow.filter(p.passes),
     "filter_async": lambda p, flow: flow.filter_async(p.sometimes, concurrency=p.small),
     "flat_map": lambda p, flow: flow.flat_map(p.remade, concurrency=p.small),
-    "flat_map of awaitables": lambda p, flow: flow.flat_map(p.awaited, concurrency=p.small),
-    "flat_map of what pushes": lambda p, flow: flow.flat_map(
+    "flat_map: of awaitables": lambda p, flow: flow.flat_map(p.awaited, concurrency=p.small),
+    "flat_map: of what pushes": lambda p, flow: flow.flat_map(
         lambda x: r.from_iterable(p.remade(x)).boundary(2), concurrency=p.small, prefetch=p.small
     ),
     "group_by": lambda p, flow: flow.group_by(
@@ -161,15 +181,22 @@ OPERATORS: dict[str, Callable[[Pipeline, Flow[Any]], Flow[Any]]] = {
     "on_backpressure_buffer: fails": lambda p, flow: flow.on_backpressure_buffer(
         p.small, on_drop=lambda x: p.enter(x, "dropped")
     ),
+    "on_backpressure_drop": lambda p, flow: flow.on_backpressure_drop(
+        on_drop=lambda x: p.enter(x, "dropped")
+    ),
+    "on_backpressure_error": lambda _, flow: flow.on_backpressure_error(),
     "on_backpressure_latest": lambda p, flow: flow.on_backpressure_latest(
         on_drop=lambda x: p.enter(x, "dropped")
     ),
+    "on_error_complete": lambda _, flow: flow.on_error_complete(),
     "on_error_resume": lambda p, flow: flow.on_error_resume(p.source()),
     "race": lambda p, flow: r.race(flow, p.source()),
     "rate_limit": lambda p, flow: flow.rate_limit(p.small, 0.1),
     "repeat": lambda _, flow: flow.repeat(1),
     "retry": lambda _, flow: flow.retry(1),
     "sample": lambda p, flow: flow.sample(0.15, on_drop=lambda x: p.enter(x, "dropped")),
+    "scan": lambda _, flow: flow.scan(lambda _, x: x),
+    "skip": lambda p, flow: flow.do_on_next(p.skips(2)).skip(2),
     "skip_last": lambda p, flow: flow.skip_last(p.small),
     "start_with": lambda _, flow: flow.start_with("first", "second"),
     "switch_if_empty": lambda p, flow: flow.switch_if_empty(p.source()),
@@ -177,6 +204,10 @@ OPERATORS: dict[str, Callable[[Pipeline, Flow[Any]], Flow[Any]]] = {
     "take": lambda p, flow: flow.take(p.random.randrange(1, 9)),
     "take_last": lambda p, flow: flow.take_last(20 * COUNT),
     "take_until": lambda p, flow: flow.take_until(r.timer(0.5)),
+    "take_while": lambda p, flow: flow.take_while(p.passes),
+    "throttle_first": lambda p, flow: flow.throttle_first(
+        0.15, on_drop=lambda x: p.enter(x, "dropped")
+    ),
     "throttle_latest": lambda p, flow: flow.throttle_latest(
         0.15, on_drop=lambda x: p.enter(x, "dropped")
     ),
@@ -188,12 +219,14 @@ OPERATORS: dict[str, Callable[[Pipeline, Flow[Any]], Flow[Any]]] = {
         lambda window: window.map(lambda x: x), prefetch=p.small
     ),
     "with_latest_from": lambda _, flow: flow.with_latest_from(r.just("latest")),
-    "workers": lambda p, flow: flow.map_async(p.soon, concurrency=p.small),
-    "workers: fail": lambda p, flow: flow.map_async(p.breaks_later, concurrency=p.small),
-    "workers: one for each key": lambda p, flow: flow.map_async(
+    "map_async: in workers": lambda p, flow: flow.map_async(p.soon, concurrency=p.small),
+    "map_async: in workers that fail": lambda p, flow: flow.map_async(
+        p.breaks_later, concurrency=p.small
+    ),
+    "map_async: one for each key": lambda p, flow: flow.map_async(
         p.soon, concurrency=p.small, key=lambda _: p.random.randrange(2)
     ),
-    "workers: unordered": lambda p, flow: flow.map_async(
+    "map_async: unordered": lambda p, flow: flow.map_async(
         p.soon, concurrency=p.small, ordered=False
     ),
     "zip_with": lambda p, flow: flow.zip_with(p.source(), prefetch=p.small),
@@ -267,6 +300,32 @@ WAYS: list[Callable[[Pipeline], Awaitable[None]]] = [
 def seeds() -> Iterable[int]:
     only = os.environ.get("SEED")
     return range(scaled(PIPELINES)) if only is None else (int(only),)
+
+
+OTHERS = {
+    # composed of the others, or other ways to call them
+    *("concat", "merge", "on_error_return", "zip"),
+    # they need real threads and processes, or hold elements for several subscribers
+    *("map_in_process", "map_in_thread", "replay", "cache", "share"),
+    # an element is in several tuples
+    *("combine_latest", "pairwise", "sliding_window"),
+    # they hold no element of the source
+    *("bound", "default_if_empty", "delimited", "distinct", "distinct_until_changed", "do_finally"),
+    *("do_on_cancel", "do_on_complete", "do_on_discard", "do_on_error", "do_on_next"),
+    *("do_on_request", "elapsed", "explain", "filter_map", "json_lines", "lines", "log", "name"),
+    *("of_type", "on_error_map", "skip_while", "then", "timestamp", "transform"),
+}
+"""The operators that are not in random pipelines."""
+
+
+def test_every_operator_is_in_random_pipelines_or_has_a_reason_not_to_be() -> None:
+    modules = [
+        import_module(f"{operators.__name__}.{each.name}")
+        for each in iter_modules(operators.__path__)
+    ]
+    every = {name for module in modules for name in module.__all__ if name.islower()}
+    known = OTHERS | {name.partition(":")[0] for name in OPERATORS}
+    assert every == known, "add the operator to OPERATORS, with a way to account for its elements"
 
 
 async def test_each_element_of_a_random_pipeline_is_delivered_or_discarded_once() -> None:

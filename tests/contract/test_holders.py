@@ -367,6 +367,12 @@ async def test_a_flow_without_a_hook_runs_the_same_loop_as_ever() -> None:
     assert "D.give(1, kept_1)" in discarding.text
 
 
+def test_explain_shows_the_loops_that_give_elements_back() -> None:
+    shown = numbers().buffer(2).boundary(3).do_on_discard(print).explain(code=True)
+    assert "D.give(1, kept_1)" in shown
+    assert shown.count("D = S.discards") == 2
+
+
 # -- what a hook does -----------------------------------------------------------------------------
 async def test_an_error_of_a_hook_is_reported_and_the_rest_is_given(
     expects_loop_errors: list[dict[str, Any]],

@@ -368,6 +368,10 @@ PARTS: dict[str, Part] = {
         Lossy([1, 2, 3], last=True),
     ),
     "do_on_request": (lambda _: steps(1, 2, 3).do_on_request(abs), Interleaved([1, 2, 3])),
+    "do_on_discard": (
+        lambda _: steps(1, 2, 3).boundary(2).buffer(2).do_on_discard(id),
+        Interleaved([[1, 2], [3]]),
+    ),
     "from_aiter": (lambda _: from_aiter(lambda: async_steps(1, 2, 3)), Interleaved([1, 2, 3])),
     "from_aiter: in a task group": (
         lambda _: from_aiter(lambda: in_a_task_group(1, 2, 3)),
