@@ -91,10 +91,10 @@ class Coordinator(FlowSubscription, Generic[R]):
         To collect more elements first, set ``inner.is_notified`` and read ``inner`` soon: by
         default in the next turn of the loop, if *inner* cannot know whether more follow directly.
         """
-        if not inner.collect(self._read):
-            self._read(inner)
+        if not inner.collect(self._submit_elements):
+            self._submit_elements(inner)
 
-    def _read(self, inner: InnerSubscriber[Any]) -> None:
+    def _submit_elements(self, inner: InnerSubscriber[Any]) -> None:
         self.submit(self.on_elements, inner)
 
     # -- acts: called by a subclass ---------------------------------------------------------------
