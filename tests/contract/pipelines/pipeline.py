@@ -1,0 +1,137 @@
+"""Random pipelines: parts of the tables, and the program made of them."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any, Final
+
+from tests.contract.pipelines.expected import Expected, Parameters, thinned
+from tests.contract.pipelines.operators import OPERATORS, WITH_SMALL_BOUNDS, Operator
+from tests.contract.pipelines.run import Run
+from tests.contract.pipelines.sinks import SINKS, Sink
+from tests.contract.pipelines.sources import SOURCES, Source
+
+__all__ = ("Pipeline", "Program", "random_pipeline")
+
+MOST_OPERATORS: Final = 5
+HEADER: Final = """\
+import builtins
+import operator
+from contextlib import suppress
+
+import reactive_aio as r
+from reactive_aio.errors import TooManyElements
+from reactive_aio.testing import Token
+from tests.contract.pipelines.check import check_alone
+from tests.contract.pipelines.expected import Expected
+from tests.contract.pipelines.run import PipelineError
+
+"""
+"""The names that a program uses, besides ``run``."""
+
+Program = Callable[[Run], Coroutine[Any, Any, None]]
+
+
+@dataclass
+class Pipeline:
+    """A program under construction, and what it has to deliver."""
+
+    expected: Expected
+    lines: list[str] = field(default_factory=lambda: ["async def program(run):"])
+    names: list[str] = field(default_factory=list[str])
+    """The parts, as they are called in the tables."""
+
+    def begin(self, name: str, source: Source, parameters: Parameters) -> None:
+        self._assign(name, source.text, parameters)
+
+    def add(self, name: str, part: Operator, parameters: Parameters) -> None:
+        """Append an operator."""
+        self._assign(name, part.text, parameters)
+        self.expected = _after(part, self.expected, parameters)
+
+    def finish(self, name: str, sink: Sink, parameters: Parameters) -> None:
+        """Let *sink* consume the flow."""
+        self.lines.append(f"run.watch({self._flow})")
+        self.lines.append(sink.text.format(flow=self._flow, **parameters))
+        self.names.append(name)
+        if not sink.is_whole:
+            self.expected = replace(self.expected, is_whole=False, discards=True)
+
+    def _assign(self, name: str, text: str, parameters: Parameters) -> None:
+        call = text.format(flow=self._flow, **parameters)
+        self.names.append(name)
+        self.lines.append(f"{self._flow} = {call}")
+
+    @property
+    def _flow(self) -> str:
+        """The name of the flow so far; each has its own, since functions refer to it."""
+        return f"flow{len(self.names)}"
+
+    @property
+    def script(self) -> str:
+        """The program as a script, which runs and checks it alone."""
+        return f"{self._definition}\n\n\ncheck_alone(program, {self.expected})\n"
+
+    @property
+    def program(self) -> Program:
+        names: dict[str, Any] = {}
+        exec(compile(self._definition, "<program>", "exec"), names)
+        program: Program = names["program"]
+        return program
+
+    @property
+    def _definition(self) -> str:
+        return "\n".join([HEADER, "\n    ".join(self.lines)])
+
+
+def _after(part: Operator, expected: Expected, parameters: Parameters) -> Expected:
+    """What is expected after *part*."""
+    discards = expected.discards or part.discards
+    if part.loses_on_failure and expected.fails is not False:
+        expected, discards = thinned(expected, parameters), True
+    if part.may_fail:
+        errors = expected.errors | {part.may_fail}
+        expected = replace(expected, fails=expected.fails or None, errors=errors)
+        discards = True
+    after = part.effect(expected, parameters)
+    if part.slack is None or after.slack is None:
+        return replace(after, discards=discards, slack=None)
+    # A loop that leaves an element out may refer to it until it has the next one.
+    return replace(after, discards=discards, slack=after.slack + part.slack + part.discards)
+
+
+def random_pipeline(seed: int) -> Pipeline:
+    """The pipeline of *seed*."""
+    random = Random(seed)
+    name = random.choice([*SOURCES])
+    parameters = {"n": random.choice((0, 1, 2, 3, 7, 20, 40))}
+    source = SOURCES[name]
+    values = tuple(source.values(parameters))
+    pipeline = Pipeline(Expected(values, fails=source.fails, discards=source.fails))
+    pipeline.begin(name, source, parameters)
+    for index, name in enumerate(_operators(random, seed)):
+        pipeline.add(name, OPERATORS[name], _parameters(random, index))
+    name = random.choice([*SINKS])
+    pipeline.finish(name, SINKS[name], _parameters(random, 0))
+    return pipeline
+
+
+def _operators(random: Random, seed: int) -> list[str]:
+    """Of three seeds, one draws operators with small bounds; of the other two, each begins with
+    the next operator of the table, so that some hundred seeds contain all of them."""
+    turn, kind = divmod(seed, 3)
+    if kind == 2:
+        return random.choices(WITH_SMALL_BOUNDS, k=random.randrange(MOST_OPERATORS + 1))
+    names = [*OPERATORS]
+    first = names[(turn * 2 + kind) % len(names)]
+    return [first, *random.choices(names, k=random.randrange(MOST_OPERATORS))]
+
+
+def _parameters(random: Random, index: int) -> Parameters:
+    """Arguments for the operator at *index*."""
+    return {
+        "n": random.choice((1, 2, 3, 5)),
+        "m": random.choice((1, 2, 4)),
+        "k": random.randrange(9),
+        "v": 10_000 * (index + 1),
+    }

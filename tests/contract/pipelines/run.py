@@ -1,0 +1,441 @@
+"""The functions that the program of a random pipeline calls.
+
+The elements are the tokens of a ledger, and each has a value. What makes another element of one
+enters it as replaced, so that the ledger balances.
+"""
+
+import asyncio
+import gc
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import anyio
+
+import reactive_aio as r
+from reactive_aio import Flow
+from reactive_aio.testing import Ledger, Token
+from tests.contract.pipelines.endpoints import AsyncProbe, Offences, Probe, Relay, StepPublisher
+
+__all__ = ("CHILD", "PipelineError", "Run")
+
+CHILD = 500
+"""The value of a child in a tree, less that of its parent."""
+
+
+class PipelineError(Exception):
+    """The error of sources and functions."""
+
+
+@dataclass(eq=False)
+class Numbers:
+    """An iterable of *count* tokens, each issued when it is requested."""
+
+    run: "Run"
+    count: int
+    start: int
+    error: BaseException | None
+
+    def __iter__(self) -> Iterator[Token]:
+        self.run.opened += 1
+        try:
+            for value in range(self.start, self.start + self.count):
+                yield self.run.token(value)
+            if self.error is not None:
+                raise self.error
+        finally:
+            self.run.closed += 1
+
+
+@dataclass(eq=False)
+class Run:
+    """One run of a program: its elements, its sources, and what was delivered."""
+
+    ledger: Ledger = field(default_factory=Ledger)
+    received: list[int] = field(default_factory=list[int])
+    """The values delivered to the sink."""
+    offences: Offences = field(default_factory=Offences)
+    opened: int = 0
+    closed: int = 0
+    bound: int | None = 0
+    """What the flow may hold at most; None if that is not bounded."""
+    max_held: int = 0
+    """The most that it held, if that was more."""
+    description: str = ""
+    finished: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the program has ended; it stops the sources that an operator keeps."""
+    _values: dict[int, int] = field(default_factory=dict[int, int])
+    _copied: set[int] = field(default_factory=set[int])
+    _publishers: list[StepPublisher] = field(default_factory=list[StepPublisher])
+    _streams: list[Any] = field(default_factory=list[Any])
+    _lock: Lock = field(default_factory=Lock)
+
+    # -- elements ---------------------------------------------------------------------------------
+    def token(self, value: int) -> Token:
+        """Issue a token, on any thread."""
+        with self._lock:
+            token = self.ledger.issue()
+        self._values[token.number] = value
+        self.measure(besides=1)
+        return token
+
+    def measure(self, besides: int = 0) -> None:
+        """Note what is held now, *besides* so many elements that are being processed."""
+        if self.bound is not None and self.ledger.held - besides > self.bound:
+            gc.collect()  # of those without an entry, some may be garbage
+            self.max_held = max(self.max_held, self.ledger.held - besides)
+
+    def value(self, token: Token) -> int:
+        return self._values[token.number]
+
+    def changed(self, token: Token, value: int) -> Token:
+        """A token with another value in place of *token*."""
+        self.ledger.drop(token, "replaced")
+        return self.token(value)
+
+    def copied(self, token: Token) -> Token:
+        """Another token with its value; of a token that comes several times, too."""
+        if token.number not in self._copied:
+            self._copied.add(token.number)
+            self.ledger.drop(token, "copied")
+        return self.token(self.value(token))
+
+    def copies(self, tokens: Any) -> Iterator[Token]:
+        return (self.copied(token) for token in tokens)
+
+    def tokenized(self, element: Token | int) -> Token:
+        return self.token(element) if isinstance(element, int) else element
+
+    def dropped(self, token: Token) -> None:
+        self.ledger.drop(token)
+
+    def deliver(self, token: Token) -> int:
+        """The sink receives *token*."""
+        self.ledger.deliver(token)
+        self.measure(besides=1)
+        value = self.value(token)
+        self.received.append(value)
+        return value
+
+    # -- functions of operators -------------------------------------------------------------------
+    def doubled(self, token: Token) -> Token:
+        return self.changed(token, self.value(token) * 2)
+
+    def keeps(self, n: int) -> Callable[[Token], bool]:
+        """Whether *n* does not divide a value; others are entered as filtered."""
+        return self.ledger.filter(lambda token: self.value(token) % n)
+
+    def kept(self, n: int) -> Callable[[Token], Token | None]:
+        keeps = self.keeps(n)
+        return lambda token: token if keeps(token) else None
+
+    def below(self, k: int) -> Callable[[Token], bool]:
+        return lambda token: self.value(token) < k
+
+    def failing(self, k: int) -> Callable[[Token], Token]:
+        """Fail for the value *k*."""
+
+        def mapper(token: Token) -> Token:
+            if self.value(token) == k:
+                self.ledger.drop(token, "refused")
+                raise PipelineError
+            return token
+
+        return mapper
+
+    def summed(self, total: Token, token: Token) -> Token:
+        return self.changed(token, self.value(total) + self.value(token))
+
+    def twice(self, token: Token) -> list[Token]:
+        value = self.value(token)
+        return [self.changed(token, value), self.token(value + 1)]
+
+    def twice_async(self, token: Token) -> Flow[Token]:
+        value = self.value(token)
+        self.ledger.drop(token, "replaced")
+        return r.from_aiter(lambda: self.steps(2, start=value))
+
+    def children(self, token: Token) -> list[Token]:
+        value = self.value(token)
+        return [self.token(value + CHILD)] if value < CHILD and value % 3 == 0 else []
+
+    def line(self, token: Token) -> bytes:
+        self.ledger.drop(token, "replaced")
+        return f"{self.value(token)}\n".encode()
+
+    async def soon(self, token: Token) -> Token:
+        await asyncio.sleep(0)
+        return token
+
+    async def slow(self, token: Token) -> Token:
+        """Take longer for some values, so that later elements finish first."""
+        await asyncio.sleep(self.value(token) % 3 * 0.01)
+        return token
+
+    async def sometimes(self, token: Token) -> Token:
+        await asyncio.sleep(0.001)
+        if self.value(token) % 3 == 0:
+            raise PipelineError
+        return token
+
+    def keeps_async(self, n: int) -> Callable[[Token], Coroutine[Any, Any, bool]]:
+        keeps = self.keeps(n)
+
+        async def predicate(token: Token) -> bool:
+            await asyncio.sleep(0.001 * (token.number % 2))
+            return keeps(token)
+
+        return predicate
+
+    def skipped(self, token: Token, _: BaseException) -> None:
+        self.ledger.drop(token, "skipped")
+
+    def check_request(self, n: int) -> None:
+        if n < 1:
+            self.offences.append(f"do_on_request: {n} (3.9)")
+
+    @property
+    def logger(self) -> logging.Logger:
+        return logging.getLogger("random_pipelines")
+
+    # -- sources ----------------------------------------------------------------------------------
+    def numbers(self, count: int, start: int = 0, *, fails: bool = False) -> Numbers:
+        return Numbers(self, count, start, PipelineError() if fails else None)
+
+    async def steps(
+        self, count: int, start: int = 0, *, every: float = 0.0, fails: bool = False
+    ) -> AsyncGenerator[Token]:
+        """Tokens, one *every* so many seconds or turn of the loop."""
+        self.opened += 1
+        try:
+            for value in range(start, start + count):
+                await asyncio.sleep(every)
+                yield self.token(value)
+            if fails:
+                raise PipelineError
+        finally:
+            try:
+                await asyncio.sleep(0)
+            finally:  # a cancellation at that moment interrupts the wait
+                self.closed += 1
+
+    async def in_a_task_group(self, count: int) -> AsyncIterator[Token]:
+        async with asyncio.TaskGroup() as group:
+            child = group.create_task(asyncio.sleep(10**6))
+            async for token in self.steps(count):
+                yield token
+            child.cancel()
+
+    async def in_an_anyio_task_group(self, count: int) -> AsyncIterator[Token]:
+        async with anyio.create_task_group() as group:
+            group.start_soon(anyio.sleep, 10**6)
+            async for token in self.steps(count):
+                yield token
+            group.cancel_scope.cancel()
+
+    def publisher(
+        self, count: int, *, every: float | None = None, fails: bool = False
+    ) -> StepPublisher:
+        error = PipelineError if fails else None
+        publisher = StepPublisher(self.token, count, every, error, self.offences)
+        self._publishers.append(publisher)
+        return publisher
+
+    def queue(self, count: int) -> "asyncio.Queue[int]":
+        """A queue that timers fill."""
+        queue: asyncio.Queue[int] = asyncio.Queue()
+        for index, value in enumerate([*range(count), -1]):
+            asyncio.get_running_loop().call_later(0.01 * index, queue.put_nowait, value)
+        return queue
+
+    def stream(self, count: int) -> Any:
+        """A stream of anyio that holds its elements already."""
+        send, receive = anyio.create_memory_object_stream[int](count)
+        for value in range(count):
+            send.send_nowait(value)
+        send.close()
+        # Cancelled before it is read, a flow leaves the stream to the caller.
+        self._streams.append(receive)
+        return receive
+
+    def emit(self, count: int, every: float = 0.0) -> Callable[[Any], Coroutine[Any, Any, None]]:
+        async def emitter(to: r.Emitter[Token]) -> None:
+            for value in range(count):
+                await asyncio.sleep(every)
+                await to.emit(self.token(value))
+
+        return emitter
+
+    async def one(self) -> Token:
+        await asyncio.sleep(0.01)
+        return self.token(0)
+
+    def flaky(self, count: int) -> Flow[Token]:
+        """A source that fails on its first two subscriptions."""
+        attempts = iter((True, True, False))
+        return r.defer(lambda: self.numbers(count, fails=next(attempts)))
+
+    @contextmanager
+    def resource(self) -> Generator[None]:
+        self.opened += 1
+        try:
+            yield
+        finally:
+            self.closed += 1
+
+    @asynccontextmanager
+    async def async_resource(self) -> AsyncGenerator[None]:
+        await asyncio.sleep(0)
+        self.opened += 1
+        try:
+            yield
+        finally:
+            await asyncio.sleep(0)
+            self.closed += 1
+
+    # -- flows ------------------------------------------------------------------------------------
+    def relay(self, flow: Flow[Any]) -> Relay:
+        return Relay(flow, self.offences)
+
+    def beside(self, flow: Flow[Any]) -> Flow[Any]:
+        """*flow*, which another subscriber reads at the same time."""
+        return r.merge(flow, flow.filter(lambda _: False))
+
+    def inner(self, flow: Flow[Any]) -> Flow[Any]:
+        """A flow that an operator makes while it runs, which `bound` does not see."""
+        self._add_bound(flow.bound().total, flow)
+        return flow
+
+    def read_ahead(self, flow: Flow[Any]) -> Flow[Any]:
+        """A flow that is iterated, which `bound` does not see either."""
+        self._add_bound(flow.stream().bound().total, flow)
+        return flow
+
+    def watch(self, flow: Flow[Any]) -> None:
+        """Check what *flow* holds against its bound."""
+        self.description = f"{flow!r}, {flow.bound()}\n{flow.explain()}"
+        self._add_bound(flow.bound().total, flow)
+
+    def _add_bound(self, bound: int | None, flow: Flow[Any]) -> None:
+        if bound is None or self.bound is None:
+            self.bound = None
+        else:
+            self.bound += bound + in_progress(flow)
+
+    # -- sinks ------------------------------------------------------------------------------------
+    async def arrive(self, token: Token) -> None:
+        await asyncio.sleep(0)
+        self.deliver(token)
+
+    async def arrive_late(self, token: Token) -> None:
+        self.deliver(token)
+        await asyncio.sleep(60)
+        self.measure()
+
+    async def each(self, flow: Flow[Token], concurrency: int) -> int:
+        self._add_bound(2 * concurrency, r.empty())
+        return await flow.for_each(self.arrive, concurrency=concurrency)
+
+    async def iterate(self, flow: Flow[Token], leave_after: int = -1) -> None:
+        if not flow.chain.is_pullable:
+            self._add_bound(256, r.empty())
+        async for token in flow:
+            self.deliver(token)
+            if len(self.received) == leave_after:
+                break
+            del token
+
+    async def read(self, flow: Flow[Token], prefetch: int | None, leave_after: int = -1) -> None:
+        async with flow.stream(prefetch=prefetch) as elements:
+            self._add_bound(prefetch or 256, r.empty())
+            async for token in elements:
+                self.deliver(token)
+                if len(self.received) == leave_after:
+                    break
+                del token
+
+    async def probe(
+        self,
+        flow: Flow[Token],
+        *batches: int,
+        kind: type[Probe] = Probe,
+        later: float | None = None,
+        cancel_after: int | None = None,
+        cancel_at: float | None = None,
+    ) -> None:
+        """Subscribe a foreign subscriber, and wait for the end or cancel."""
+        probe = kind(self.deliver, self.measure, self.offences, batches, later, cancel_after)
+        flow.subscribe(probe)
+        del flow
+        if cancel_at is not None:
+            await asyncio.sleep(cancel_at)
+            probe.cancel()
+        await probe.end_event.wait()
+        await asyncio.sleep(1)
+        if probe.error is not None:
+            raise probe.error
+
+    async def probe_async(self, flow: Flow[Token], *batches: int, **options: Any) -> None:
+        await self.probe(flow, *batches, kind=AsyncProbe, **options)
+
+    async def cancelled(self, sink: Coroutine[Any, Any, object], after: float) -> None:
+        """Cancel the task of *sink*: after some turns of the loop, or a part of a second."""
+        task = asyncio.ensure_future(sink)
+        del sink
+        for _ in range(int(after)):
+            await asyncio.sleep(0)
+        await asyncio.sleep(after % 1)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    async def timed_out(self, sink: Coroutine[Any, Any, object], within: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await sink
+
+    async def queued(self, flow: Flow[Any]) -> list[int]:
+        queue: asyncio.Queue[int] = asyncio.Queue()
+        await flow.to_queue(queue)
+        return [queue.get_nowait() for _ in range(queue.qsize())]
+
+    async def sent(self, flow: Flow[Any]) -> list[int]:
+        send, receive = anyio.create_memory_object_stream[int](10_000)
+        with receive:
+            await flow.to_anyio(send)
+            return [value async for value in receive]
+
+    # -- the end ----------------------------------------------------------------------------------
+    def finish(self) -> None:
+        """The program has ended: stop the sources that operators keep."""
+        self.finished.set()
+        for stream in self._streams:
+            stream.close()
+
+    def complaints(self, slack: int | None) -> Iterator[str]:
+        """The rules that were broken, elements beyond the bound, and the sources that are open."""
+        yield from self.offences
+        if None not in (slack, self.bound) and self.max_held > (self.bound or 0) + (slack or 0):
+            yield f"{self.max_held} elements were held at a time, the bound is {self.bound}"
+        opened = self.opened + sum(each.opened for each in self._publishers)
+        closed = self.closed + sum(each.closed for each in self._publishers)
+        if opened != closed:
+            yield f"{opened} sources were opened, and {closed} closed"
+
+
+def in_progress(flow: Flow[Any]) -> int:
+    """How many elements the islands of *flow* hold while they process one.
+
+    That is one, or the elements of one list, where an island awaits or processes a list. Otherwise
+    it is the latest element, which is not counted.
+    """
+    chains, count = [flow.chain], 0
+    while chains:
+        chain = chains.pop()
+        weight = max(chain.weight, chain.source_weight, chain.input_weight)
+        count += weight if chain.awaits or weight > 1 else 0
+        chains += [upstream.chain for upstream in chain.source.upstreams]
+    return count

@@ -1,0 +1,83 @@
+"""The sinks: the text of what they do with a flow, and whether they read it to its end.
+
+``run.deliver`` takes an element out of the flow and returns its value, so that a list of results
+does not count as elements that the flow holds.
+"""
+
+from dataclasses import dataclass
+
+__all__ = ("SINKS", "Sink")
+
+
+@dataclass(frozen=True)
+class Sink:
+    """What a program does with ``{flow}``."""
+
+    text: str
+    is_whole: bool = True
+    """It reads the flow to its end, and raises the error of a flow that fails."""
+
+
+def _result(call: str, of_received: str) -> Sink:
+    """A sink that returns a result, which is that *of_received*."""
+    return Sink(f"assert await {{flow}}.map(run.deliver).{call} == {of_received}")
+
+
+def _first(call: str, of_received: str) -> Sink:
+    return Sink(_result(call, of_received).text, is_whole=False)
+
+
+SINKS: dict[str, Sink] = {
+    "to_list": _result("to_list()", "run.received"),
+    "to_dict": _result("to_dict(abs)", "{{x: x for x in run.received}}"),
+    "count": _result("count()", "len(run.received)"),
+    "sum": _result("sum()", "sum(run.received)"),
+    "min": _result("min(default=-1)", "min(run.received, default=-1)"),
+    "max": _result("max(default=-1)", "max(run.received, default=-1)"),
+    "last": _result("last(default=-1)", "[-1, *run.received][-1]"),
+    "reduce": _result("reduce(operator.add, 0)", "sum(run.received)"),
+    "run": _result("run()", "None"),
+    "first": _first("first(default=-1)", "[*run.received, -1][0]"),
+    "element_at": _first("element_at({n}, default=-1)", "[*run.received, *[-1] * 9][{n}]"),
+    "any": _first("any(lambda x: x == {n})", "({n} in run.received)"),
+    "all": _first("all(lambda x: x != {n})", "({n} not in run.received)"),
+    "single": Sink(
+        "with suppress(TooManyElements):\n"
+        "        assert await {flow}.map(run.deliver).single(default=-1) == "
+        "[*run.received, -1][0]",
+        is_whole=False,
+    ),
+    "for_each": Sink("assert await {flow}.for_each(run.deliver) == len(run.received)"),
+    "for_each: awaits": Sink("assert await {flow}.for_each(run.arrive) == len(run.received)"),
+    "for_each: concurrency": Sink("assert await run.each({flow}, {n}) == len(run.received)"),
+    "to_queue": Sink("assert await run.queued({flow}.map(run.deliver)) == run.received"),
+    "to_anyio": Sink("assert await run.sent({flow}.map(run.deliver)) == run.received"),
+    "into": Sink(
+        "assert await {flow}.map(run.deliver).into(r.UnicastProcessor({n})).to_list() "
+        "== run.received"
+    ),
+    "async for": Sink("await run.iterate({flow})"),
+    "async for: break": Sink("await run.iterate({flow}, leave_after={n})", is_whole=False),
+    "stream": Sink("await run.read({flow}, None)"),
+    "stream: prefetch": Sink("await run.read({flow}, {n})"),
+    "stream: break": Sink("await run.read({flow}, {m}, leave_after={n})", is_whole=False),
+    "subscribe": Sink("await run.probe({flow}, 2**63 - 1)"),
+    "subscribe: batches": Sink("await run.probe({flow}, {n}, {m})"),
+    "subscribe: later": Sink("await run.probe({flow}, {n}, {m}, later=0.1)"),
+    "subscribe: async def": Sink("await run.probe_async({flow}, {n}, 1)"),
+    "subscribe: cancels": Sink("await run.probe({flow}, {m}, cancel_after={n})", is_whole=False),
+    "subscribe: async def, cancels": Sink(
+        "await run.probe_async({flow}, {m}, cancel_after={n})", is_whole=False
+    ),
+    "subscribe: cancels at a time": Sink(
+        "await run.probe({flow}, {n}, {m}, later=0.01, cancel_at=0.0{k})", is_whole=False
+    ),
+    "cancelled": Sink("await run.cancelled({flow}.for_each(run.arrive), {k})", is_whole=False),
+    "cancelled: later": Sink(
+        "await run.cancelled({flow}.for_each(run.deliver), {n}.0{k})", is_whole=False
+    ),
+    "cancelled: async for": Sink("await run.cancelled(run.iterate({flow}), {k}.1)", is_whole=False),
+    "timed out": Sink(
+        "await run.timed_out({flow}.for_each(run.arrive_late), {n}00)", is_whole=False
+    ),
+}

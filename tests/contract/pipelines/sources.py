@@ -1,0 +1,67 @@
+"""The sources: the text of a call, the values it emits, and whether it fails after them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tests.contract.pipelines.expected import Parameters
+
+__all__ = ("SOURCES", "Source")
+
+
+def _up_to_n(parameters: Parameters) -> Iterable[int]:
+    return range(parameters["n"])
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source; *text* may contain the parameter ``n``, the number of elements."""
+
+    text: str
+    values: Callable[[Parameters], Iterable[int]] = _up_to_n
+    fails: bool = False
+
+
+SOURCES: dict[str, Source] = {
+    "from_iterable": Source("r.from_iterable(run.numbers({n}))"),
+    "from_iterable: fails": Source("r.from_iterable(run.numbers({n}, fails=True))", fails=True),
+    "just": Source("r.just(*builtins.range({n})).map(run.token)"),
+    "range": Source("r.range({n}).map(run.token)"),
+    "empty": Source("r.empty()", lambda _: ()),
+    "error": Source("r.error(PipelineError)", lambda _: (), fails=True),
+    "never": Source("r.never().timeout(1, fallback=run.numbers({n}))"),
+    "never: ends": Source("r.concat(run.numbers({n}), r.never()).take_until(r.timer(100))"),
+    "generate": Source("r.generate(lambda x: (x, x + 1) if x < {n} else None, 0).map(run.token)"),
+    "generate: without end": Source("r.generate(lambda x: (x, x + 1), 0).map(run.token).take({n})"),
+    "defer": Source("r.defer(lambda: run.numbers({n}))"),
+    "from_callable": Source("r.from_callable(lambda: run.token(0))", lambda _: (0,)),
+    "from_aiter": Source("r.from_aiter(lambda: run.steps({n}))"),
+    "from_aiter: slow": Source("r.from_aiter(lambda: run.steps({n}, every=0.1))"),
+    "from_aiter: fails": Source("r.from_aiter(lambda: run.steps({n}, fails=True))", fails=True),
+    "from_aiter: in a task group": Source("r.from_aiter(lambda: run.in_a_task_group({n}))"),
+    "from_aiter: in an anyio task group": Source(
+        "r.from_aiter(lambda: run.in_an_anyio_task_group({n}))"
+    ),
+    "from_awaitable": Source("r.from_awaitable(run.one)", lambda _: (0,)),
+    "from_publisher": Source("r.from_publisher(run.publisher({n}))"),
+    "from_publisher: in callbacks": Source("r.from_publisher(run.publisher({n}, every=0))"),
+    "from_publisher: slow": Source("r.from_publisher(run.publisher({n}, every=0.1))"),
+    "from_publisher: fails": Source(
+        "r.from_publisher(run.publisher({n}, every=0.01, fails=True))", fails=True
+    ),
+    "from_queue": Source(
+        "r.defer(lambda: r.from_queue(run.queue({n}), end=-1).map(run.token))",
+        lambda parameters: range(parameters["n"]),
+    ),
+    "from_anyio": Source("r.defer(lambda: r.from_anyio(run.stream({n})).map(run.token))"),
+    "create": Source("r.create(run.emit({n}), overflow='wait', capacity=2)"),
+    "create: slow": Source("r.create(run.emit({n}, 0.1), capacity=100)"),
+    "using": Source("r.using(run.resource, lambda _: run.numbers({n}))"),
+    "using: asynchronous": Source("r.using(run.async_resource, lambda _: run.steps({n}))"),
+    "from_thread": Source("r.from_thread(lambda: run.numbers({n}), chunk=2)"),
+    "interval": Source("r.interval(0.1).take({n}).enumerate().map(lambda x: run.token(x[0]))"),
+    "timer": Source("r.timer(0.1).map(run.token)", lambda _: (0,)),
+    "retry": Source(
+        "r.defer(lambda: run.flaky({n}).retry(3))",
+        lambda parameters: [*range(parameters["n"])] * 3,
+    ),
+}
