@@ -34,6 +34,7 @@ COUNTS: Mapping[Effort, int] = {Effort.QUICK: 100, Effort.NORMAL: 300, Effort.TH
 PARTS = 10
 """Tests that share the seeds."""
 EXCEPTIONS = {
+    "from_process": "its program has no part in virtual time",
     "map_in_process": "it starts processes, and pickles elements; but for them it is map_in_thread",
 }
 """What no random pipeline contains, and why."""

@@ -10,6 +10,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -65,6 +66,7 @@ class Run:
     max_held: int = 0
     """The most that it held, if that was more."""
     description: str = ""
+    three_lines: Path = Path(__file__).parents[2] / "sources" / "three_lines.txt"
     finished: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the program has ended; it stops the sources that an operator keeps."""
     _values: dict[int, int] = field(default_factory=dict[int, int])

@@ -58,6 +58,10 @@ SOURCES: dict[str, Source] = {
     "using": Source("r.using(run.resource, lambda _: run.numbers({n}))"),
     "using: asynchronous": Source("r.using(run.async_resource, lambda _: run.steps({n}))"),
     "from_thread": Source("r.from_thread(lambda: run.numbers({n}), chunk=2)"),
+    "from_lines": Source(
+        "r.from_lines(run.three_lines).enumerate().map(lambda line: run.token(line[0]))",
+        lambda _: range(3),
+    ),
     "interval": Source("r.interval(0.1).take({n}).enumerate().map(lambda x: run.token(x[0]))"),
     "timer": Source("r.timer(0.1).map(run.token)", lambda _: (0,)),
     "retry": Source(
