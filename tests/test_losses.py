@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,7 +22,7 @@ async def soon(x: int) -> int:
 
 
 @contextmanager
-def loses(elements: dict[str, int], *, errors: int = 0) -> Iterator[None]:
+def loses(elements: dict[str, int], *, errors: int = 0) -> Generator[None]:
     before = r.losses()
     yield
     assert r.losses() - before == Losses(elements, errors)

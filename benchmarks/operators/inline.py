@@ -99,7 +99,7 @@ def filter_mapped(elements: Iterable[int], receive: Receive) -> None:
 filter_map = inline("filter_map", lambda flow: flow.filter_map(even_or_none), filter_mapped)
 
 
-def of_ints(elements: Iterable[int], receive: Receive) -> None:
+def of_ints(elements: Iterable[object], receive: Receive) -> None:
     for element in elements:
         if isinstance(element, int):
             receive(element)
