@@ -349,12 +349,8 @@ class _Backpressured(Coordinator[T]):
 
     # -- upstream ---------------------------------------------------------------------------------
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
-        elements = iter(inner.take(len(inner.elements)))
-        try:
-            while not self.output.is_ended and (element := next(elements, None)) is not None:
-                self._take(element)
-        finally:
-            self.discard(elements)
+        for element in inner.take(len(inner.elements)):
+            self._take(element)
 
     def _take(self, element: T) -> None:
         decision = self.output.offer(element)

@@ -528,10 +528,3 @@ class _DiscardingSubscriber(_StreamSubscriber[T]):
         held += self._elements
         super(_DiscardingSubscriber, self).cancel()
         discard(self._on_discard, held)
-
-    def flush(self) -> None:
-        if self._is_done and self._subscription is None and self._elements:
-            held = self._elements.copy()  # the subscription was cancelled meanwhile
-            self._elements.clear()
-            discard(self._on_discard, held)
-        super(_DiscardingSubscriber, self).flush()

@@ -2,7 +2,8 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.processors import UnicastProcessor
+from reactive_aio.stage import Downstream, FlowSubscription, from_push
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import Failed
@@ -431,7 +433,9 @@ async def test_a_call_gives_its_element_back_after_its_cleanup() -> None:
 
 
 async def test_a_result_that_comes_after_the_end_is_given_back() -> None:
-    async def stubborn(_: object) -> str:
+    async def stubborn(element: object) -> object:
+        if not element:
+            return element
         try:
             await asyncio.sleep(9)
         except asyncio.CancelledError:
@@ -439,10 +443,10 @@ async def test_a_result_that_comes_after_the_end_is_given_back() -> None:
         return "in time"
 
     for flow in (
-        r.just(1).map_async(stubborn, concurrency=2),
-        r.just(1).flat_map(lambda _: r.from_awaitable(partial(stubborn, 1))),
+        numbers(3).map_async(stubborn, concurrency=2),
+        numbers(3).flat_map(lambda x: r.from_awaitable(partial(stubborn, x)), concurrency=2),
     ):
-        assert await cancelled(flow) == ["late"]
+        assert await cancelled(flow, request=1) == ["late", "late"]
 
 
 async def test_an_element_that_a_publisher_sends_after_the_end_is_given_back() -> None:
@@ -454,6 +458,86 @@ async def test_an_element_that_a_publisher_sends_after_the_end_is_given_back() -
     probe.cancel()
     source.emit(1)
     assert discarded == [1]
+
+
+class Pushing(FlowSubscription):
+    """A source that pushes more than was requested, and after its cancellation."""
+
+    def __init__(self, downstream: Downstream[int]) -> None:
+        self.downstream = downstream
+
+    def request(self, n: int, /) -> None:
+        self.downstream.push([1, 2])
+
+    def cancel(self) -> None:
+        self.downstream.push([3])
+        self.downstream.push_one(4)
+
+
+async def test_elements_that_were_not_requested_are_discarded_as_those_after_the_end_are() -> None:
+    opened: list[Pushing] = []
+
+    def open(downstream: Downstream[int]) -> Pushing:
+        opened.append(Pushing(downstream))
+        return opened[-1]
+
+    delivered, discarded = await ended(from_push(open, name="pushing"), request=1)
+    assert (delivered, discarded) == ([], [3, 4, 1, 2])
+    opened[0].downstream.push([5])
+    assert discarded[4:] == [5]
+
+
+async def test_what_a_function_makes_that_has_cancelled_the_flow_is_discarded() -> None:
+    discarded: list[object] = []
+    probe = SubscriberProbe[object](MANY)
+
+    def cancels(*_: object) -> str:
+        probe.cancel()
+        return "made"
+
+    flow = r.combine_latest(slow([1], every=0.1), r.just(2), combine=cancels)
+    probe.subscribed_to(flow.do_on_discard(discarded.append, only=str))
+    await asyncio.sleep(1)
+    assert discarded == ["made"]
+
+
+@pytest.mark.parametrize(
+    "source", [r.just(b"a\nb\n"), slow([b"a\nb\n"])], ids=["pulled", "awaited"]
+)
+async def test_an_element_that_waits_for_its_delivery_is_discarded(source: Flow[bytes]) -> None:
+    discarded: list[object] = []
+    probe = SubscriberProbe[str](1)
+    flow = source.lines().do_on_next(lambda x: probe.cancel() if x == "a" else None)
+    probe.subscribed_to(flow.do_on_discard(discarded.append))
+    await asyncio.sleep(1)
+    assert (probe.elements, discarded) == ([], ["a"])
+
+
+async def test_elements_offered_to_a_queue_whose_subscriber_has_failed_are_discarded() -> None:
+    discarded, delivered = list[object](), list[object]()
+    flow = hidden(numbers(6)).on_backpressure_buffer(9).map(fails_at(2))
+    with suppress(Failed):
+        async with flow.do_on_discard(discarded.append).stream(prefetch=3) as elements:
+            async for element in elements:
+                delivered.append(element)
+    assert (delivered, discarded) == ([0, 1], [2, 3, 4, 5])
+
+
+async def test_elements_after_one_whose_drop_fails_are_discarded() -> None:
+    discarded: list[object] = []
+    flow = hidden(numbers(5)).on_backpressure_buffer(1, overflow="drop_oldest", on_drop=fails_at(1))
+    probe = SubscriberProbe[int](1).subscribed_to(flow.do_on_discard(discarded.append))
+    await asyncio.sleep(1)
+    probe.request(1)
+    await probe.end()
+    assert (probe.elements, discarded) == ([0, 2], [3, 4])
+
+
+async def test_a_flow_of_many_operators_gives_elements_back() -> None:
+    flow = numbers(3).skip_last(1)
+    for _ in range(200):
+        flow = flow.map(abs)
+    assert await ended(flow) == ([0, 1], [2])
 
 
 # -- consumers ------------------------------------------------------------------------------------
@@ -491,6 +575,42 @@ async def test_an_element_for_which_first_could_not_return_is_given_back() -> No
     with pytest.raises(Failed):
         await r.from_aiter(cleaning).do_on_discard(discarded.append).first()
     assert discarded == [1]
+
+
+async def test_an_element_that_arrives_as_first_is_cancelled_is_given_back() -> None:
+    discarded: list[object] = []
+    source = PublisherProbe[int]()
+    flow = r.from_publisher(source).do_on_discard(discarded.append)
+    task = asyncio.create_task(cast("Any", flow.first()))
+    await source.expect_subscriber()
+    await source.expect_request(1)
+    source.emit(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert discarded == [1]
+
+
+async def test_an_element_that_a_failing_cleanup_keeps_from_first_is_given_back() -> None:
+    discarded: list[object] = []
+
+    def cleaning() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            raise Failed
+
+    with pytest.raises(Failed):
+        await r.from_iterable(cleaning()).do_on_discard(discarded.append).first()
+    assert discarded == [1]
+
+
+async def test_the_element_of_an_iterator_that_is_dropped_meanwhile_is_delivered() -> None:
+    discarded: list[object] = []
+    flow = slow(range(9), every=0.1).do_on_discard(discarded.append)
+    assert await anext(aiter(flow)) == 0
+    await asyncio.sleep(1)
+    assert 0 not in discarded
 
 
 async def test_for_each_gives_back_what_it_has_not_handed_to_its_function() -> None:
@@ -546,17 +666,15 @@ async def test_a_publisher_that_fails_discards_what_waits_in_a_processor() -> No
 
 
 async def test_create_gives_back_what_other_threads_have_emitted() -> None:
-    def emit(to: r.Emitter[int]) -> None:
-        to.try_emit(1)
-        for number in range(2, 5):
+    async def emit(to: r.Emitter[int]) -> None:
+        for number in range(3):
+            to.try_emit(number)
+        for number in range(3, 5):
             to.emit_threadsafe(number)
+        await asyncio.sleep(9)
 
-    discarded: list[object] = []
-    flow = r.create(emit, capacity=3).do_on_discard(discarded.append)
-    probe = SubscriberProbe[int](1).subscribed_to(flow)
-    probe.cancel()
-    await asyncio.sleep(1)
-    assert discarded == [2, 3, 4]
+    discarded = await cancelled(r.create(emit, capacity=2, overflow="wait"), request=1)
+    assert sorted(cast("list[int]", discarded)) == [1, 2, 3, 4]
 
 
 async def test_what_an_overflow_drops_is_not_discarded() -> None:

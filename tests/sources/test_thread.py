@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reactive_aio._core.demand import UNBOUNDED
-from reactive_aio._sources.thread import ReentrantEvent, _PullState, from_thread
+from reactive_aio._sources.thread import (
+    ReentrantEvent,
+    _PullState,
+    _PullThread,
+    _ThreadSubscription,
+    from_thread,
+)
 from reactive_aio.errors import Interrupted
 from reactive_aio.spec import Publisher
+from reactive_aio.stage import LoopHandle
 from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
 from tests.harness.leftover_checks import Context
 
@@ -242,6 +249,30 @@ async def test_an_element_that_the_thread_adds_after_a_cancellation_is_discarded
         assert await anext(elements) == 0
         asyncio.get_running_loop().call_later(0.01, gate.set)
     assert discarded == [1]
+
+
+class Discarding:
+    """A downstream that notes what is discarded."""
+
+    cleanup = None
+
+    def __init__(self) -> None:
+        self.discarded: list[object] = []
+        self.on_discard = self.discarded.append
+
+
+async def test_elements_that_are_not_delivered_yet_are_discarded_by_a_cancellation() -> None:
+    downstream: Any = Discarding()
+    worker = _PullThread[int](lambda: ((), None), LoopHandle(), "test", False, downstream)
+    subscription = _ThreadSubscription(downstream, worker)
+    worker.state.ready.append(1)
+    subscription.cancel()
+    assert downstream.discarded == [1]
+    del subscription
+    worker.state.ready.append(2)
+    worker._post()
+    await asyncio.sleep(0)
+    assert downstream.discarded == [1, 2]
 
 
 async def test_cancelling_before_demand_needs_no_thread() -> None:

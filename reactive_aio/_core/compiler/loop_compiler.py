@@ -284,7 +284,6 @@ class _Writer:
             "    D.lost(STAGE_OF_LINE[error.__traceback__.tb_lineno], x)",
             "    raise",
             "finally:",
-            "    D.lost(0, x)",  # unless it was above
             *_indent(1, [f"D.lost({len(self.stages)}, due)", *held, "D.rest(rest)"]),
         ]
 
@@ -294,7 +293,8 @@ class _Writer:
         # A wait ends by it when the flow is cancelled.
         position = "STAGE_OF_LINE[done.__traceback__.tb_lineno]"
         lost = [f"    D.lost({position}, x)", f"    D.lost({len(self.stages)}, due)"]
-        return ["except Done as done:", *lost, "    x = due = None"]
+        alive = [] if self.iterated else [f"    {_ALIVE}"]
+        return ["except Done as done:", *lost, "    x = due = None", *alive]
 
     def _tracked(self, lines: list[str]) -> list[str]:
         """*lines*, with or without those that begin with ``track``."""

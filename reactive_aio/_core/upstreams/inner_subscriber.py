@@ -287,11 +287,8 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         return self.elements
 
     def flush(self) -> None:
-        if self.elements and not self.is_done:
-            if not self.is_notified:
-                self._owner.on_arrival(self)
-        elif self.is_released:
-            self.discard_held()
+        if self.elements and not self.is_done and not self.is_notified:
+            self._owner.on_arrival(self)
 
     def on_error(self, error: BaseException) -> None:
         if cast("object", error) is None:
