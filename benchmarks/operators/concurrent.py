@@ -6,7 +6,7 @@ from typing import Any
 import reactive_aio as rx
 from reactive_aio import Flow, range as flow_range
 
-from ..functions import PARTS, double, pausing
+from ..functions import PARTS, double, even, pausing
 from ..runner.question import Question
 from ..subscribers import Summing
 from .inline import Counting, Firsts, Seconds
@@ -67,6 +67,10 @@ def source(count: int) -> Flow[int]:
 def parts(count: int) -> list[Flow[int]]:
     """Sources with *count* elements in all."""
     return [source(count // PARTS) for _ in range(PARTS)]
+
+
+async def is_even(element: int) -> bool:
+    return even(element)
 
 
 def of_eight(element: int) -> int:
@@ -142,6 +146,7 @@ delay_subscription = concurrent(
 rate_limit = concurrent(
     "rate_limit above the rate", lambda count: source(count).rate_limit(10**9, per=1)
 )
+delay = concurrent("delay(0)", lambda count: source(count).delay(0))
 debounce = concurrent(
     "debounce(hour)",
     lambda count: source(count).debounce(HOUR),
@@ -181,6 +186,9 @@ on_backpressure_drop = concurrent(
 on_backpressure_error = concurrent(
     "on_backpressure_error", lambda count: source(count).on_backpressure_error()
 )
+on_backpressure_latest = concurrent(
+    "on_backpressure_latest", lambda count: source(count).on_backpressure_latest()
+)
 share = concurrent("share", lambda count: source(count).share())
 replay = concurrent("replay(10)", lambda count: source(count).replay(10))
 cache = concurrent("cache", lambda count: source(count).cache(limit=COUNT))
@@ -190,6 +198,11 @@ map_async = concurrent(
     "map_async",
     lambda count: source(count).map_async(double),
     expected=lambda count: 2 * sum(range(count)),
+)
+filter_async = concurrent(
+    "filter_async",
+    lambda count: source(count).filter_async(is_even),
+    expected=lambda count: sum(range(0, count, 2)),
 )
 map_in_thread = concurrent(
     "map_in_thread(chunk=1000)",

@@ -4,6 +4,7 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import islice
+from time import monotonic, time
 from typing import Any
 
 from reactive_aio import Flow, from_iterable, range as flow_range
@@ -148,6 +149,26 @@ def started(elements: Iterable[int], receive: Receive) -> None:
 
 start_with = inline("start_with", lambda flow: flow.start_with(0), started)
 default_if_empty = inline("default_if_empty", lambda flow: flow.default_if_empty(0), each)
+
+
+# -- clock -----------------------------------------------------------------------------------------
+def timed(elements: Iterable[int], receive: Receive) -> None:
+    for element in elements:
+        receive((time(), element))
+
+
+timestamp = inline("timestamp", lambda flow: flow.timestamp(), timed, subscriber=Seconds)
+
+
+def with_intervals(elements: Iterable[int], receive: Receive) -> None:
+    before = monotonic()
+    for element in elements:
+        now = monotonic()
+        receive((now - before, element))
+        before = now
+
+
+elapsed = inline("elapsed", lambda flow: flow.elapsed(), with_intervals, subscriber=Seconds)
 
 
 # -- select ----------------------------------------------------------------------------------------
@@ -364,6 +385,7 @@ do_on_complete = inline(
     "do_on_complete", lambda flow: flow.do_on_complete(lambda: observe(None)), ended
 )
 do_on_cancel = inline("do_on_cancel", lambda flow: flow.do_on_cancel(lambda: observe(None)), each)
+do_on_discard = inline("do_on_discard", lambda flow: flow.do_on_discard(observe), each)
 do_on_request = inline("do_on_request", lambda flow: flow.do_on_request(observe), each)
 do_finally = inline("do_finally", lambda flow: flow.do_finally(observe), ended)
 name = inline("name", lambda flow: flow.name("orders"), each)

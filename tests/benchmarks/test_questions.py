@@ -1,5 +1,6 @@
 """No question rots: every case runs, and does the work of the hand-written code."""
 
+import inspect
 import os
 import subprocess
 import sys
@@ -18,9 +19,11 @@ from benchmarks.runner.catalog import (
     select,
 )
 from benchmarks.runner.question import Question
+from reactive_aio import Flow
 
 ROOT = Path(__file__).parents[2]
 QUESTIONS = [entry for place in select([*CORE]) for entry in entries(*place)]
+OPERATORS = [entry for place in select(["operators"]) for entry in entries(*place)]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -41,6 +44,38 @@ def test_every_case_runs_and_has_the_checksum_of_the_code_handwritten() -> None:
     assert ended.returncode == 0, ended.stderr
     for entry in QUESTIONS:
         assert entry.key in ended.stdout
+
+
+@pytest.mark.slow
+def test_the_questions_about_each_operator_run() -> None:
+    ended = run("benchmarks", "operators", "--quick")
+    assert ended.returncode == 0, ended.stderr
+    for entry in OPERATORS:
+        assert entry.key in ended.stdout
+
+
+NO_QUESTION = {
+    "bound": "it describes a flow",
+    "concat_with": "it is concat",
+    "explain": "it describes a flow",
+    "log": "it costs what the logger costs",
+    "map_in_process": "other processes work, and pickle",
+    "merge_with": "it is merge",
+    "transform": "nothing runs for an element",
+    "zip_with": "it is zip",
+}
+
+
+def test_each_operator_has_a_question() -> None:
+    asked = {entry.name.rstrip("_") for entry in OPERATORS}
+    operators = {
+        name
+        for name, value in vars(Flow).items()
+        if inspect.isfunction(value) and value.__module__.startswith("reactive_aio._operators.")
+    }
+    assert operators - asked == NO_QUESTION.keys(), (
+        "add a question to benchmarks/operators/inline.py or concurrent.py, or a reason here"
+    )
 
 
 @pytest.mark.parametrize("entry", QUESTIONS, ids=lambda entry: entry.key)
