@@ -322,8 +322,13 @@ class _ThrottleLatest(_Thinning):
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         first, rest = inner.take(1), inner.take(len(inner.elements))
-        for elements in filter(None, (first, rest)):
-            self.keep_latest(elements)
+        if not first:
+            return
+        self.keep_latest(first)
+        if self.is_closed:
+            self.discard(rest)
+        elif rest:
+            self.keep_latest(rest)
 
     def on_latest(self) -> None:
         if not self.timer.is_running:
