@@ -49,7 +49,7 @@ def parametrize_loops(
 
     The loop with virtual time is asyncio's, but for its clock.
 
-    A case ``in_real_time`` is judged on all real loops; with ``--quick``, on one.
+    A case ``in_real_time`` is judged on uvloop; with ``--thorough``, on both real loops.
 
     *makers* are triples: the value of the parameter *name*, the flow's module, and a function that
     makes the flow. Flows of one module whose islands run in the same modes are of one kind. With
@@ -70,7 +70,7 @@ def parametrize_loops(
         elif effort() is Effort.NORMAL and is_first and kind != NO_LOOP:
             names.append(REAL_LOOP)
         if getattr(value, "in_real_time", False):
-            names = [REAL_LOOP] if effort() is Effort.QUICK else REAL_LOOPS
+            names = REAL_LOOPS if effort() is Effort.THOROUGH else [REAL_LOOP]
         chosen += [pytest.param(value, LOOPS[name], id=f"{value}-{name}") for name in names]
     return pytest.mark.parametrize((name, "loop"), chosen)
 
