@@ -7,7 +7,6 @@ one takes its place: so none of them fails for lack of requests, and none is a q
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..stage import (
@@ -180,9 +179,10 @@ class _Thinning(Coordinator[Any]):
     def on_time(self) -> None:
         """The timer has fired."""
 
-    def superfluous_of(self, count: int) -> int | None:
-        """The index of the one to drop, of *count* elements that have arrived at once."""
-        return 0 if count > 1 else None
+    def superfluous(self, held: list[Any], element: Any) -> Any:
+        """Put *element* to those *held*, which have arrived at once; take out the one to drop."""
+        dropped, held[-1] = held[-1], element
+        return dropped
 
     def on_end(self) -> None:
         """The source has completed: by default, the latest element is due."""
@@ -191,7 +191,7 @@ class _Thinning(Coordinator[Any]):
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
         inner = _ThinningSubscriber[Any](self)
-        inner.append = partial(self._receive, inner)
+        inner.append = self._receiver(inner)
         self.inners[inner] = None
         inner.request(UNBOUNDED)
         inner.subscribe(self._source)
@@ -228,16 +228,27 @@ class _Thinning(Coordinator[Any]):
             self.discard((element,))
 
     # -- acts -------------------------------------------------------------------------------------
-    def _receive(self, inner: InnerSubscriber[Any], element: Any) -> None:
+    def _receiver(self, inner: InnerSubscriber[Any]) -> Callable[[Any], None]:
         """Of the elements that a source sends at once, *inner* holds those that matter."""
-        inner.elements.append(element)
-        superfluous = self.superfluous_of(len(inner.elements))
-        if superfluous is not None:
+        held, superfluous, counts = inner.elements, self.superfluous, self._drops.by_reason
+
+        def receive(element: Any) -> None:
+            if not held:
+                held.append(element)
+            elif (dropped := superfluous(held, element)) is not _NOTHING:
+                if self._on_drop is None:
+                    counts[""] += 1
+                else:
+                    drop(dropped)
+
+        def drop(element: Any) -> None:
             try:
-                self._drop([inner.elements.pop(superfluous)])
+                self._drop([element])
             except Exception as error:
                 inner.cancel()
                 self.submit(self.fail, error)
+
+        return receive
 
     def pass_on(self) -> None:
         """Emit the latest element, as soon as there is demand."""
@@ -291,8 +302,8 @@ class _Debounce(_Thinning):
 class _ThrottleFirst(_Thinning):
     _opens: float = float("-inf")
 
-    def superfluous_of(self, count: int) -> int | None:
-        return 1 if count > 1 else None
+    def superfluous(self, held: list[Any], element: Any) -> Any:
+        return element
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         for element in inner.take(len(inner.elements)):
@@ -314,11 +325,14 @@ class _ThrottleFirst(_Thinning):
 class _ThrottleLatest(_Thinning):
     """The timer runs for a time after each emission."""
 
-    def superfluous_of(self, count: int) -> int | None:
+    def superfluous(self, held: list[Any], element: Any) -> Any:
         # The first one may be due at once; the last one then waits for the timer.
-        is_first_due = not self.timer.is_running and self.demand
-        most = 2 if is_first_due and self._latest is _NOTHING else 1
-        return most - 1 if count > most else None
+        is_first_due = self._latest is _NOTHING and not self.timer.is_running and self.demand
+        if is_first_due and len(held) == 1:
+            held.append(element)
+            return _NOTHING
+        dropped, held[-1] = held[-1], element
+        return dropped
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         first, rest = inner.take(1), inner.take(len(inner.elements))
