@@ -8,6 +8,7 @@ value of other sources.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate, dropwhile, groupby, pairwise, takewhile
+from typing import Final
 
 from tests.contract.pipelines.expected import (
     Effect,
@@ -271,7 +272,6 @@ OPERATORS: dict[str, Operator] = {
     "merge_with": Operator(
         "{flow}.merge_with(r.from_aiter(lambda: run.steps({n}, {v})), prefetch={m})",
         _merged,
-        discards=True,
         loses_on_failure=True,
     ),
     "zip": Operator(
@@ -430,7 +430,7 @@ OPERATORS: dict[str, Operator] = {
     ),
 }
 
-WITH_SMALL_BOUNDS = (
+WITH_SMALL_BOUNDS: Final[tuple[str, ...]] = (
     "boundary",
     "boundary: refill",
     "buffer",

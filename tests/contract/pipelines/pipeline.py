@@ -8,12 +8,14 @@ from typing import Any, Final
 from tests.contract.pipelines.expected import Expected, Parameters, thinned
 from tests.contract.pipelines.operators import OPERATORS, WITH_SMALL_BOUNDS, Operator
 from tests.contract.pipelines.run import Run
-from tests.contract.pipelines.sinks import SINKS, Sink
-from tests.contract.pipelines.sources import SOURCES, Source
+from tests.contract.pipelines.sinks import PAUSING, SINKS, Sink
+from tests.contract.pipelines.sources import HOLDING_NOTHING, SOURCES, Source
 
 __all__ = ("Pipeline", "Program", "random_pipeline")
 
 MOST_OPERATORS: Final = 5
+WITHOUT_OPERATORS: Final = 0.05
+"""The part of pipelines that are a source and a sink."""
 HEADER: Final = """\
 import builtins
 import operator
@@ -101,30 +103,33 @@ def _after(part: Operator, expected: Expected, parameters: Parameters) -> Expect
 
 
 def random_pipeline(seed: int) -> Pipeline:
-    """The pipeline of *seed*."""
+    """The pipeline of *seed*; each fourth one is made to reach its bound.
+
+    The others begin with one operator of the table after the other, so that some hundred seeds
+    contain all of them.
+    """
     random = Random(seed)
-    name = random.choice([*SOURCES])
-    parameters = {"n": random.choice((0, 1, 2, 3, 7, 20, 40))}
-    source = SOURCES[name]
-    values = tuple(source.values(parameters))
-    pipeline = Pipeline(Expected(values, fails=source.fails, discards=source.fails))
-    pipeline.begin(name, source, parameters)
-    for index, name in enumerate(_operators(random, seed)):
-        pipeline.add(name, OPERATORS[name], _parameters(random, index))
-    name = random.choice([*SINKS])
-    pipeline.finish(name, SINKS[name], _parameters(random, 0))
-    return pipeline
-
-
-def _operators(random: Random, seed: int) -> list[str]:
-    """Of three seeds, one draws operators with small bounds; of the other two, each begins with
-    the next operator of the table, so that some hundred seeds contain all of them."""
-    turn, kind = divmod(seed, 3)
-    if kind == 2:
-        return random.choices(WITH_SMALL_BOUNDS, k=random.randrange(MOST_OPERATORS + 1))
+    if seed % 4 == 3:
+        operators = random.choices(WITH_SMALL_BOUNDS, k=random.randint(1, 3))
+        return _pipeline(random, random.choice(HOLDING_NOTHING), operators, random.choice(PAUSING))
     names = [*OPERATORS]
-    first = names[(turn * 2 + kind) % len(names)]
-    return [first, *random.choices(names, k=random.randrange(MOST_OPERATORS))]
+    first = names[(seed - seed // 4) % len(names)]
+    operators = [first, *random.choices(names, k=random.randrange(MOST_OPERATORS))]
+    if random.random() < WITHOUT_OPERATORS:
+        operators = []
+    return _pipeline(random, random.choice([*SOURCES]), operators, random.choice([*SINKS]))
+
+
+def _pipeline(random: Random, source: str, operators: list[str], sink: str) -> Pipeline:
+    parameters = {"n": random.choice((0, 1, 2, 3, 7, 20, 40))}
+    part = SOURCES[source]
+    values = tuple(part.values(parameters))
+    pipeline = Pipeline(Expected(values, fails=part.fails, discards=part.fails))
+    pipeline.begin(source, part, parameters)
+    for index, name in enumerate(operators):
+        pipeline.add(name, OPERATORS[name], _parameters(random, index))
+    pipeline.finish(sink, SINKS[sink], _parameters(random, 0))
+    return pipeline
 
 
 def _parameters(random: Random, index: int) -> Parameters:

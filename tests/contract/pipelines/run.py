@@ -431,13 +431,13 @@ class Run:
 def in_progress(flow: Flow[Any]) -> int:
     """How many elements the islands of *flow* hold while they process one.
 
-    That is one, or the elements of one list, where an island awaits or processes a list. Otherwise
+    That is one, or the elements of one list, where a stage awaits or processes a list. Otherwise
     it is the latest element, which is not counted.
     """
     chains, count = [flow.chain], 0
     while chains:
         chain = chains.pop()
         weight = max(chain.weight, chain.source_weight, chain.input_weight)
-        count += weight if chain.awaits or weight > 1 else 0
+        count += weight if (chain.awaits and chain.stages) or weight > 1 else 0
         chains += [upstream.chain for upstream in chain.source.upstreams]
     return count

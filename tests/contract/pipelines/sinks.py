@@ -6,7 +6,7 @@ does not count as elements that the flow holds.
 
 from dataclasses import dataclass
 
-__all__ = ("SINKS", "Sink")
+__all__ = ("PAUSING", "SINKS", "Sink")
 
 
 @dataclass(frozen=True)
@@ -81,3 +81,6 @@ SINKS: dict[str, Sink] = {
         "await run.timed_out({flow}.for_each(run.arrive_late), {n}00)", is_whole=False
     ),
 }
+
+PAUSING = ("subscribe: later", "subscribe: cancels at a time")
+"""Sinks that let upstream run as far ahead as it may, and see what it holds then."""

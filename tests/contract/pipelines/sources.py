@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tests.contract.pipelines.expected import Parameters
 
-__all__ = ("SOURCES", "Source")
+__all__ = ("HOLDING_NOTHING", "SOURCES", "Source")
 
 
 def _up_to_n(parameters: Parameters) -> Iterable[int]:
@@ -69,3 +69,6 @@ SOURCES: dict[str, Source] = {
         lambda parameters: [*range(parameters["n"])] * 3,
     ),
 }
+
+HOLDING_NOTHING = ("from_iterable", "just", "range", "generate", "from_aiter")
+"""Sources that hold no elements, so that the bound of a flow is that of its operators."""
