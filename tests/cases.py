@@ -16,6 +16,10 @@ A module registers in dictionaries; a key is the name of an operator, source, si
 * ``SINKS``, of sinks: ``consume(flow)`` returns an awaitable.
 
 The makers under one key make one `Case`.
+
+At its end a module has what `tests.reference` shows of its operators, sources or sinks: ``NEEDS``,
+by theme the plain needs and the names that meet each of them, and an example of each name, the body
+of ``async def example_NAME()``.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -33,10 +37,12 @@ __all__ = (
     "PUBLIC",
     "Case",
     "Identities",
+    "Needs",
     "Sinks",
     "cases",
     "identities",
     "names",
+    "needs",
     "no_identity",
     "sinks",
 )
@@ -46,6 +52,7 @@ PUBLIC: Final = frozenset({*reactive_aio.__all__, "range", "zip"})
 
 
 Identities = Mapping[str, Callable[[Flow[Any]], Flow[Any]]]
+Needs = Mapping[str, Mapping[str, str]]
 Sinks = Mapping[str, Callable[[Flow[Any]], Awaitable[Any]]]
 
 FOLDERS: Final = ("operators", "sources", "processors")
@@ -112,6 +119,15 @@ def no_identity() -> dict[str, str]:
 def sinks() -> dict[str, Callable[[Flow[Any]], Awaitable[Any]]]:
     """Every sink, over any publisher; it is judged as a subscriber."""
     return _merged("sinks", "SINKS")
+
+
+def needs() -> list[tuple[str, Needs]]:
+    """Each module, and by theme the needs that its operators, sources or sinks meet."""
+    return [
+        (name, getattr(module, "NEEDS", {}))
+        for folder in ("sources", "operators", "sinks")
+        for name, module in _modules(folder)
+    ]
 
 
 def names(keys: Any) -> set[str]:

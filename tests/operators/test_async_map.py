@@ -11,7 +11,7 @@ import reactive_aio as r
 from reactive_aio import ConcurrencyLimit, Flow, Publisher
 from reactive_aio.errors import NotAnElement
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
@@ -394,3 +394,32 @@ class TestTasks:
         assert r.range(9).map_async(same, concurrency=4).bound().total == 8
         with pytest.raises(ValueError, match="map_async: concurrency must be at least 1"):
             r.range(9).map_async(same, concurrency=0)
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Change each element": {
+        "into the result of a coroutine function": "map_async",
+    },
+    "Wait, or work concurrently": {
+        "await a call for each element, several at a time": "map_async for_each",
+        "with retries, a time limit, a rate, or in order for each key": "map_async for_each",
+    },
+}
+
+
+async def example_map_async() -> None:
+    async def fetch(page: int) -> str:
+        await asyncio.sleep(0.1)
+        return f"page {page}"
+
+    pages = r.range(1, 4).map_async(fetch, concurrency=3)  # takes 0.1 s in all
+    print(await pages.to_list())
+
+
+async def example_filter_async() -> None:
+    async def is_free(name: str) -> bool:
+        await asyncio.sleep(0.1)
+        return name != "ada"
+
+    print(await r.just("ada", "alan").filter_async(is_free).to_list())

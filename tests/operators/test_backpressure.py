@@ -13,7 +13,7 @@ from reactive_aio.errors import Overflow
 from reactive_aio.spec import Publisher
 from reactive_aio.stage import from_async, from_pull
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 
 UNBOUNDED = 2**63 - 1
 Operator = Callable[[Flow[int]], Flow[int]]
@@ -484,3 +484,55 @@ class TestLimitRate:
             r.just(1).limit_rate(0)
         with pytest.raises(ValueError, match="low must be at most high"):
             r.just(1).limit_rate(2, 3)
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Wait, or work concurrently": {
+        "let source and consumer run at the same time": "boundary",
+    },
+    "Backpressure": {
+        "read ahead, up to a bound": "boundary",
+        "request less at a time": "limit_rate",
+        "buffer what arrives without demand": "on_backpressure_buffer",
+        "drop what arrives without demand": "on_backpressure_drop",
+        "keep only the latest": "on_backpressure_latest",
+        "fail when the consumer is too slow": "on_backpressure_error",
+    },
+}
+
+
+async def example_boundary() -> None:
+    squares = r.range(1_000_000).map(lambda n: n * n).boundary(32)
+    print(await squares.take(3).to_list())
+    print(squares.bound())
+
+
+async def example_limit_rate() -> None:
+    rows = r.range(20).do_on_request(lambda n: print("requested:", n)).limit_rate(10)
+    print(await rows.count(), "rows")
+
+
+async def example_on_backpressure_buffer() -> None:
+    ticks = r.interval(0.03).take(9).on_backpressure_buffer(2, overflow="drop_oldest")
+    print(await ticks.delay(0.1, capacity=1).to_list())  # one element each 0.1 s
+
+
+async def example_on_backpressure_drop() -> None:
+    dropped: list[int] = []
+    ticks = r.interval(0.03).take(9).on_backpressure_drop(on_drop=dropped.append)
+    print(await ticks.delay(0.1, capacity=1).to_list())  # one element each 0.1 s
+    print("dropped:", dropped)
+
+
+async def example_on_backpressure_latest() -> None:
+    ticks = r.interval(0.03).take(9).on_backpressure_latest()
+    print(await ticks.delay(0.1, capacity=1).to_list())  # one element each 0.1 s
+
+
+async def example_on_backpressure_error() -> None:
+    ticks = r.interval(0.03).on_backpressure_error()
+    try:
+        await ticks.delay(0.1, capacity=1).run()  # one element each 0.1 s
+    except Overflow:
+        print("an element arrived without demand")

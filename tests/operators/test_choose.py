@@ -13,7 +13,7 @@ import reactive_aio as r
 from reactive_aio import Flow, Publisher
 from reactive_aio.errors import AlreadySubscribed
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
@@ -211,3 +211,31 @@ class TestTakeUntil:
     def test_something_else_is_refused_by_name(self) -> None:
         with pytest.raises(TypeError, match="take_until: 7"):
             r.range(2).take_until(7)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Keep some elements": {
+        "until something happens: an event, a time, another flow": "take_until",
+    },
+    "Combine flows": {
+        "only the one that is first to respond": "race",
+        "another one, or a default, if there are no elements": "switch_if_empty default_if_empty",
+    },
+}
+
+
+async def example_race() -> None:
+    slow, fast = r.timer(0.3, "mirror 1"), r.timer(0.1, "mirror 2")
+    print(await r.race(slow, fast).to_list())
+
+
+async def example_switch_if_empty() -> None:
+    cached = r.just("a", "b").filter(lambda key: key == "c")
+    print(await cached.switch_if_empty(r.just("from the database")).to_list())
+
+
+async def example_take_until() -> None:
+    closing = asyncio.Event()
+    asyncio.get_running_loop().call_later(0.25, closing.set)
+    print(await r.interval(0.1).take_until(closing).to_list())

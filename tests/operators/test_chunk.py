@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+import reactive_aio as r
 from reactive_aio import Flow, just, range as flow_range
 from reactive_aio.errors import Overflow
 from reactive_aio.testing import SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.ways import WAYS, Failed, Sample, collected, in_every_way
 
 SAMPLES = {
@@ -169,3 +170,27 @@ def test_the_predicate_and_the_limit_are_checked() -> None:
         just(1).buffer_until(bool, limit=0)
     with pytest.raises(TypeError, match="buffer_until"):
         just(1).buffer_until(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Batches and windows": {
+        "lists of n elements": "buffer",
+        "lists that end with a certain element": "buffer_until",
+        "overlapping windows, as for a moving average": "sliding_window",
+    },
+}
+
+
+async def example_buffer() -> None:
+    print(await r.range(5).buffer(2).to_list())
+
+
+async def example_buffer_until() -> None:
+    words = r.just("To", "be.", "Or", "not.")
+    print(await words.buffer_until(lambda word: word.endswith(".")).to_list())
+
+
+async def example_sliding_window() -> None:
+    means = r.just(1, 2, 6, 4).sliding_window(3).map(lambda window: sum(window) / 3)
+    print(await means.to_list())

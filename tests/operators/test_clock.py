@@ -1,12 +1,13 @@
 """timestamp and elapsed: the loop's time of each element."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 
 import pytest
 
 import reactive_aio as r
 from reactive_aio import Publisher
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import slow
 from tests.operators.ways import Failed
 
@@ -51,3 +52,23 @@ async def test_a_synchronous_flow_knows_the_time_as_well() -> None:
     pairs = [pair async for pair in r.range(3).elapsed()]
     assert [x for _, x in pairs] == [0, 1, 2]
     assert all(seconds >= 0 for seconds, _ in pairs)
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Work by time": {
+        "know when an element came, or how long after the one before": "timestamp elapsed",
+    },
+}
+
+
+async def example_timestamp() -> None:
+    start = asyncio.get_running_loop().time()
+    async for at, n in r.interval(0.1).take(2).timestamp():
+        print(n, f"after {at - start:.1f} s")
+
+
+async def example_elapsed() -> None:
+    gaps = r.concat(r.timer(0.1, "a"), r.timer(0.2, "b")).elapsed()
+    async for seconds, name in gaps:
+        print(name, f"{seconds:.1f} s")

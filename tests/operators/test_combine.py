@@ -12,7 +12,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow, Publisher
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
@@ -491,3 +491,47 @@ class TestThen:
     def test_something_that_is_not_a_source_is_refused_at_once(self) -> None:
         with pytest.raises(TypeError, match="then: 5"):
             r.range(3).then(cast("Any", 5))
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Combine flows": {
+        "one after the other": "concat concat_with",
+        "a second one when the first has completed, whose elements do not matter": "then",
+        "all at the same time, each element as it arrives": "merge merge_with",
+        "in pairs: the first of each, the second of each": "zip zip_with",
+    },
+}
+
+
+async def example_concat() -> None:
+    print(await r.concat(r.just("head"), ["a", "b"], r.just("end")).to_list())
+
+
+async def example_merge() -> None:
+    slow = r.interval(0.1).map(lambda n: f"slow {n}").take(2)
+    fast = r.interval(0.04).map(lambda n: f"fast {n}").take(3)
+    print(await r.merge(slow, fast).to_list())
+
+
+async def example_zip() -> None:
+    async for name, price in r.zip(r.just("tea", "milk"), [3, 1]):
+        print(name, price)
+
+
+async def example_concat_with() -> None:
+    print(await r.just("a", "b").concat_with(["the end"]).to_list())
+
+
+async def example_merge_with() -> None:
+    events = r.timer(0.2, "saved").merge_with(r.timer(0.1, "changed"))
+    print(await events.to_list())
+
+
+async def example_zip_with() -> None:
+    print(await r.just("tea", "milk").zip_with([3, 1]).to_list())
+
+
+async def example_then() -> None:
+    saved = r.just(1, 2).do_on_next(lambda n: print("saved", n))
+    print(await saved.then(["all saved"]).to_list())

@@ -18,7 +18,7 @@ from reactive_aio import (
 )
 from reactive_aio.limits import Limit
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
@@ -378,3 +378,28 @@ class TestRateLimitByALimiter:
 
     def test_it_holds_one_element(self) -> None:
         assert r.never().rate_limit(limiter=RateLimit(100)).bound().total == 1
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Work by time": {
+        "emit everything later": "delay",
+        "start later": "delay_subscription",
+        "pass on so many elements each second": "rate_limit",
+    },
+}
+
+
+async def example_delay() -> None:
+    late = r.just("echo").delay(0.2)
+    print(await late.merge_with(["call"]).to_list())
+
+
+async def example_delay_subscription() -> None:
+    poll = r.from_callable(lambda: "polled").delay_subscription(0.2)
+    print(await poll.merge_with(["waiting"]).to_list())
+
+
+async def example_rate_limit() -> None:
+    requests = r.range(4).rate_limit(2, per=0.2).elapsed()
+    print([f"{seconds:.1f}" async for seconds, _ in requests])

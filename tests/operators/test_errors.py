@@ -13,7 +13,7 @@ import reactive_aio as r
 from reactive_aio import Flow, Publisher, RetryPolicy
 from reactive_aio.errors import NotAnElement
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
@@ -316,3 +316,52 @@ class TestRetry:
         [_, note] = probe.error.__notes__
         assert len(note.splitlines()) == 11
         assert "attempt 20000 failed" in note
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Errors": {
+        "subscribe again, with delays": "retry",
+        "continue with another source": "on_error_resume",
+        "end with a last element": "on_error_return",
+        "end as if nothing had failed": "on_error_complete",
+        "raise another error": "on_error_map",
+        "skip an element whose work fails": "map_async for_each",
+    },
+}
+
+
+async def example_on_error_resume() -> None:
+    numbers = r.just("1", "2", "x").map(int)
+    print(await numbers.on_error_resume([0]).to_list())
+
+
+async def example_on_error_return() -> None:
+    numbers = r.just("1", "x", "3").map(int)
+    print(await numbers.on_error_return(-1).to_list())
+
+
+async def example_on_error_map() -> None:
+    numbers = r.just("x").map(int)
+    try:
+        await numbers.on_error_map(lambda error: RuntimeError("not a number")).run()
+    except RuntimeError as error:
+        print(error, "because:", error.__cause__)
+
+
+async def example_on_error_complete() -> None:
+    numbers = r.just("1", "x", "3").map(int)
+    print(await numbers.on_error_complete(only=ValueError).to_list())
+
+
+async def example_retry() -> None:
+    attempts = iter([1, 2, 3])
+
+    def ask() -> str:
+        attempt = next(attempts)
+        if attempt < 3:
+            raise OSError("busy")
+        return f"answered at attempt {attempt}"
+
+    policy = r.RetryPolicy(attempts=5, delay=0.1, only=OSError)
+    print(await r.from_callable(ask).retry(policy).to_list())

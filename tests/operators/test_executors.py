@@ -1,10 +1,13 @@
 """map_in_thread and map_in_process: order, chunks, errors, cancellation, and what runs where."""
 
 import asyncio
+import math
 import os
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from contextvars import ContextVar
 from typing import Any, cast
 
@@ -14,7 +17,7 @@ import reactive_aio as r
 from reactive_aio import Flow, Publisher
 from reactive_aio.errors import NotAnElement
 from reactive_aio.testing import SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import Failed
 
@@ -202,3 +205,30 @@ class TestProcesses:
     def test_a_function_that_cannot_be_pickled_is_refused(self) -> None:
         with pytest.raises(TypeError, match=r"map_in_process: .* cannot be pickled; define it"):
             r.just(1).map_in_process(lambda x: x)
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Change each element": {
+        "into the result of a function that blocks": "map_in_thread",
+        "into the result of a function that computes for long": "map_in_process",
+    },
+    "Wait, or work concurrently": {
+        "on threads": "map_in_thread",
+        "in processes": "map_in_process",
+    },
+}
+
+
+async def example_map_in_thread() -> None:
+    def query(sql: str) -> int:  # blocks its thread, and not the event loop
+        with closing(sqlite3.connect(":memory:")) as database:
+            return int(database.execute(sql).fetchone()[0])
+
+    print(await r.just("select 1 + 1", "select 2 * 3").map_in_thread(query).to_list())
+
+
+async def example_map_in_process() -> None:
+    # in a program, under `if __name__ == "__main__":`
+    factorials = r.just(3, 5).map_in_process(math.factorial, concurrency=1)
+    print(await factorials.to_list())

@@ -11,7 +11,7 @@ import reactive_aio as r
 from reactive_aio import Flow, Publisher
 from reactive_aio.errors import AlreadySubscribed
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
@@ -425,3 +425,26 @@ class TestHolding:
         source.complete()
         await probe.wait_for_signals(3)
         assert probe.signals == [1, 2, "|"]
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Make a flow of each element": {
+        "several of them at the same time": "flat_map",
+        "one after the other": "concat_map",
+    },
+}
+
+
+async def example_flat_map() -> None:
+    def ticks(name: str) -> r.Flow[str]:
+        return r.interval(0.1).take(2).map(lambda n: f"{name}{n}")
+
+    print(await r.just("a", "b").flat_map(ticks).to_list())
+
+
+async def example_concat_map() -> None:
+    def ticks(name: str) -> r.Flow[str]:
+        return r.interval(0.1).take(2).map(lambda n: f"{name}{n}")
+
+    print(await r.just("a", "b").concat_map(ticks).to_list())

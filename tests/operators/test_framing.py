@@ -13,7 +13,7 @@ from reactive_aio import Flow
 from reactive_aio.errors import FrameTooLong, NotAnElement
 from reactive_aio.framing import Splitter
 from reactive_aio.testing import SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
@@ -167,3 +167,26 @@ def test_a_wrong_limit_is_refused() -> None:
     for make in (lambda: r.just(b"").lines(limit=0), lambda: r.just(b"").json_lines(limit=-1)):
         with pytest.raises(ValueError, match="limit must be at least 1"):
             make()
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Batches and windows": {
+        "lines or records of bytes": "lines json_lines delimited",
+    },
+}
+
+
+async def example_lines() -> None:
+    chunks = r.just(b"tea,3\nmi", b"lk,1\n")
+    print(await chunks.lines().to_list())
+
+
+async def example_json_lines() -> None:
+    chunks = r.just(b'{"n": 1}\n{"n"', b": 2}\n")
+    print(await chunks.json_lines().to_list())
+
+
+async def example_delimited() -> None:
+    chunks = r.just(b"a.txt\0b.", b"txt\0")
+    print(await chunks.delimited(b"\0").to_list())

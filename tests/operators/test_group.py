@@ -12,7 +12,7 @@ import reactive_aio as r
 from reactive_aio import Flow, GroupedFlow, Publisher
 from reactive_aio.errors import AlreadySubscribed, Overflow, Stalled
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import Failed
 
@@ -300,3 +300,21 @@ class TestStalls:
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(10**6):
                 await flow.run()
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Groups": {
+        "a flow for each key": "group_by",
+        "work in order for each key, without flows": "map_async for_each",
+    },
+}
+
+
+async def example_group_by() -> None:
+    def longest(group: r.GroupedFlow[str, str]) -> r.Flow[str]:
+        return r.from_awaitable(lambda: group.max(key=len))
+
+    names = r.just("Ada", "Alan", "Grace", "Guido van Rossum")
+    longest_names = names.group_by(lambda name: name[0]).flat_map(longest)
+    print(await longest_names.to_list())

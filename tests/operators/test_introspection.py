@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+import reactive_aio as r
 from reactive_aio import Flow, just, merge, range as numbers
 from reactive_aio._operators.introspection import Bound
 from reactive_aio.testing import SubscriberProbe
+from tests.cases import Needs
 
 
 async def double(number: int) -> int:
@@ -105,3 +107,24 @@ async def test_a_subscriber_that_raises_is_reported_with_the_whole_trail(
     while not expects_loop_errors:  # noqa: ASYNC110 - one turn at a time
         await asyncio.sleep(0)
     assert expects_loop_errors[0]["flow"] == "range(0, 3) → map(str) → boundary(2) → filter(bool)"
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Backpressure": {
+        "know how many elements a flow can hold, and where": "bound explain",
+    },
+}
+
+
+async def example_bound() -> None:
+    batches = r.range(100).boundary(32).buffer(10)
+    print(batches.bound())
+
+
+async def example_explain() -> None:
+    async def save(n: int) -> int:
+        await asyncio.sleep(0)
+        return n
+
+    print(r.range(100).filter(bool).boundary(32).map_async(save).explain())

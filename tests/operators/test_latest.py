@@ -12,7 +12,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow, Publisher
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
@@ -167,3 +167,27 @@ class TestWithLatestFrom:
         await probe.end()
         assert probe.elements == [2, 3]
         assert isinstance(probe.error, ZeroDivisionError)
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Combine flows": {
+        "their latest elements, whenever one of them changes": "combine_latest",
+        "the latest element of another flow with each of mine": "with_latest_from",
+    },
+}
+
+
+async def example_combine_latest() -> None:
+    price, amount = r.LatestProcessor(10), r.LatestProcessor(2)
+    totals = r.combine_latest(price, amount, combine=lambda p, n: p * n)
+    async with totals.stream() as elements:
+        print(await anext(elements))
+        amount.try_emit(3)
+        print(await anext(elements))
+
+
+async def example_with_latest_from() -> None:
+    rate = r.LatestProcessor(1.5)
+    orders = r.just(10, 20).with_latest_from(rate, combine=lambda price, r: price * r)
+    print(await orders.to_list())

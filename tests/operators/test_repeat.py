@@ -8,7 +8,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow, Publisher, RetryPolicy
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import Failed, collected
 
@@ -107,3 +107,16 @@ def test_it_runs_at_least_once(times: int) -> None:
 def test_times_must_be_a_number_or_a_policy() -> None:
     with pytest.raises(TypeError, match="repeat: times must be an int or a RetryPolicy"):
         r.just(1).repeat("3")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Repeat": {
+        "subscribe again after a completion": "repeat",
+        "subscribe again after an error": "retry",
+    },
+}
+
+
+async def example_repeat() -> None:
+    print(await r.just("tick", "tock").repeat(2).to_list())

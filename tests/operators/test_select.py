@@ -5,10 +5,11 @@ from typing import Any, cast
 
 import pytest
 
+import reactive_aio as r
 from reactive_aio import Flow, from_iterable, just, never, range as flow_range
 from reactive_aio.errors import Overflow
 from reactive_aio.testing import SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
 
 
@@ -217,3 +218,54 @@ def test_wrong_arguments_are_refused_at_assembly(name: str) -> None:
     assemble, error, message = WRONG[name]
     with pytest.raises(error, match=message):
         assemble(just(1))
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Keep some elements": {
+        "the first ones": "take",
+        "the last ones": "take_last",
+        "as long as a condition holds": "take_while",
+        "all but the first ones": "skip skip_while",
+        "all but the last ones": "skip_last",
+        "each only once": "distinct",
+        "each change, without repetitions": "distinct_until_changed",
+    },
+}
+
+
+async def example_take() -> None:
+    print(await r.range(1_000_000).take(3).to_list())
+
+
+async def example_take_while() -> None:
+    print(await r.just(1, 4, 9, 2).take_while(lambda n: n < 5).to_list())
+
+
+async def example_take_last() -> None:
+    print(await r.range(10).take_last(2).to_list())
+
+
+async def example_skip() -> None:
+    rows = r.just("name,price", "tea,3", "milk,1").skip(1)
+    print(await rows.to_list())
+
+
+async def example_skip_while() -> None:
+    body = r.just("# a", "# b", "text", "# c").skip_while(lambda line: line.startswith("#"))
+    print(await body.to_list())
+
+
+async def example_skip_last() -> None:
+    body = r.just("tea", "milk", "(2 rows)").skip_last(1)
+    print(await body.to_list())
+
+
+async def example_distinct() -> None:
+    people = r.just("Ada", "Alan", "ada", "Grace").distinct(str.lower)
+    print(await people.to_list())
+
+
+async def example_distinct_until_changed() -> None:
+    states = r.just("up", "up", "down", "up").distinct_until_changed()
+    print(await states.to_list())

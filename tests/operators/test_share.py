@@ -11,7 +11,7 @@ from reactive_aio import Flow, Publisher
 from reactive_aio.errors import Overflow, WrongLoop
 from reactive_aio.stage import OverflowPolicy
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import Failed
 
@@ -303,3 +303,29 @@ class TestCache:
         for _ in range(2):
             assert asyncio.run(flow.to_list()) == [0, 1, 2]
         assert log == ["opened", "closed"]
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Share one subscription": {
+        "among all current subscribers": "share",
+        "and repeat the last elements to later subscribers": "replay",
+        "and repeat all elements: read once, use often": "cache",
+    },
+}
+
+
+async def example_share() -> None:
+    prices = r.interval(0.1).take(3).do_on_next(lambda n: print("price", n)).share()
+    print(await asyncio.gather(prices.to_list(), prices.to_list()))
+
+
+async def example_replay() -> None:
+    news = r.just("a", "b", "c").replay(2)
+    await news.run()
+    print(await news.to_list())
+
+
+async def example_cache() -> None:
+    settings = r.just("a", "b").do_on_complete(lambda: print("read once")).cache()
+    print(await settings.to_list(), await settings.to_list())

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import logging
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import reactive_aio as r
 from reactive_aio import (
     Flow,
     error,
@@ -22,7 +24,7 @@ from reactive_aio import (
 from reactive_aio.coerce import to_flow
 from reactive_aio.errors import IllegalDemand
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
 
 Log = list[Any]
@@ -560,3 +562,76 @@ async def test_a_name_is_shown_in_error_notes_and_explanations() -> None:
 def test_a_name_is_a_text() -> None:
     with pytest.raises(TypeError, match="name: text must be a str"):
         just(1).name(7)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Errors": {
+        "see an error that passes": "do_on_error",
+        "know which part of a flow failed": "name",
+    },
+    "Side effects": {
+        "with each element, in passing": "do_on_next",
+        "at the end, whatever it is": "do_finally",
+        "at a completion, an error, a cancellation, a request": (
+            "do_on_complete do_on_error do_on_cancel do_on_request"
+        ),
+        "with each element that is held when the flow ends, to close it": "do_on_discard",
+        "log every signal": "log",
+        "name a part of a flow in logs and errors": "name",
+    },
+}
+
+
+async def example_do_on_next() -> None:
+    seen: list[int] = []
+    await r.range(3).do_on_next(seen.append).run()
+    print(seen)
+
+
+async def example_do_on_error() -> None:
+    numbers = r.just("x").map(int).do_on_error(lambda error: print("failed:", error))
+    print(await numbers.on_error_return(0).to_list())
+
+
+async def example_do_on_complete() -> None:
+    print(await r.range(3).do_on_complete(lambda: print("complete")).to_list())
+
+
+async def example_do_on_cancel() -> None:
+    numbers = r.range(100).do_on_cancel(lambda: print("cancelled"))
+    print(await numbers.take(2).to_list())
+
+
+async def example_do_on_request() -> None:
+    flow = r.range(100).do_on_request(lambda n: print("requested:", n))
+    print(await flow.boundary(8).take(2).to_list())
+
+
+async def example_do_on_discard() -> None:
+    rooms = r.from_iterable(["a", "b", "c", "d"]).boundary(4)
+    async for room in rooms.do_on_discard(lambda room: print("give back", room)):
+        print("enter", room)
+        if room == "b":
+            break
+
+
+async def example_do_finally() -> None:
+    async for n in r.range(100).do_finally(print):
+        if n == 2:
+            break
+    print("the loop has ended")
+
+
+async def example_log() -> None:
+    logger = logging.Logger("shop")
+    logger.addHandler(logging.StreamHandler(sys.stdout))
+    await r.just("tea", "milk").log("orders", logger=logger).run()
+
+
+async def example_name() -> None:
+    orders = r.just("3", "x").map(int).name("orders")
+    try:
+        await orders.run()
+    except ValueError as error:
+        print(error.__notes__[-1])

@@ -10,7 +10,7 @@ import reactive_aio as r
 from reactive_aio import Flow, Publisher
 from reactive_aio.errors import Overflow
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import Failed, collected
 
@@ -144,3 +144,25 @@ class TestExpand:
     def test_options_are_checked(self) -> None:
         with pytest.raises(ValueError, match="expand: capacity must be at least 1"):
             r.just(1).expand(nothing, capacity=0)
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Make a flow of each element": {
+        "only that of the latest element": "switch_map",
+        "and of its elements, and so on: trees, pages that name the next one": "expand",
+    },
+}
+
+
+async def example_switch_map() -> None:
+    def search(text: str) -> r.Flow[str]:
+        return r.timer(0.2, f"results for {text}")
+
+    typed = r.just("r", "re", "rea").rate_limit(1, 0.1)
+    print(await typed.switch_map(search).to_list())
+
+
+async def example_expand() -> None:
+    folders = {"/": ["/etc", "/home"], "/home": ["/home/ada"]}
+    print(await r.just("/").expand(lambda path: folders.get(path, [])).to_list())

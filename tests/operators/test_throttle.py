@@ -13,6 +13,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow, Publisher
 from reactive_aio.testing import Ledger, PublisherProbe, SubscriberProbe
+from tests.cases import Needs
 from tests.operators.streams import MANY
 from tests.operators.ways import Failed
 
@@ -219,3 +220,34 @@ class TestMistakes:
             thin(r.just(1), 0)
         with pytest.raises(TypeError, match="on_drop"):
             thin(r.just(1), 1, on_drop=asyncio.sleep)
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Work by time": {
+        "wait until the elements pause, as for typing": "debounce",
+        "the first element of each period": "throttle_first",
+        "the first at once, then the latest of each period": "throttle_latest",
+        "the latest at each tick of a clock": "sample",
+    },
+}
+
+
+async def example_debounce() -> None:
+    typed = r.concat(["r", "re", "rea"], r.timer(0.3, "react"))
+    print(await typed.debounce(0.1).to_list())
+
+
+async def example_throttle_first() -> None:
+    clicks = r.interval(0.04).take(7)
+    print(await clicks.throttle_first(0.1).to_list())
+
+
+async def example_throttle_latest() -> None:
+    positions = r.interval(0.03).take(7)
+    print(await positions.throttle_latest(0.1).to_list())
+
+
+async def example_sample() -> None:
+    temperatures = r.interval(0.03).take(7)
+    print(await temperatures.sample(0.1).to_list())

@@ -10,7 +10,7 @@ import reactive_aio as r
 from reactive_aio import Flow, Publisher
 from reactive_aio.errors import TimedOut
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import WAYS, Failed, Sample, in_every_way
 
@@ -264,3 +264,26 @@ class TestBufferTimeoutByWeight:
         flow = r.just("a").buffer_timeout(2, 1, weight=lambda _: weight, max_weight=3)
         with pytest.raises((TypeError, ValueError), match="buffer_timeout: a weight must be"):
             await flow.run()
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Work by time": {
+        "fail, or change the source, when it takes too long": "timeout",
+    },
+    "Batches and windows": {
+        "lists of n elements, or fewer after a time or by weight": "buffer_timeout",
+    },
+}
+
+
+async def example_timeout() -> None:
+    try:
+        await r.timer(0.5, "answer").timeout(0.1).run()
+    except TimeoutError:
+        print("no answer within 0.1 s")
+
+
+async def example_buffer_timeout() -> None:
+    rows = r.concat([1, 2, 3, 4], r.timer(0.3, 5))
+    print(await rows.buffer_timeout(3, 0.1).to_list())

@@ -1,11 +1,13 @@
 """The operators that map elements, leave them out, or add some."""
 
+import operator
 from collections.abc import AsyncIterator, Callable, Iterator
 from operator import add
 from typing import Any
 
 import pytest
 
+import reactive_aio as r
 from reactive_aio import (
     Flow,
     defer,
@@ -19,7 +21,7 @@ from reactive_aio import (
 )
 from reactive_aio.errors import NotAnElement
 from reactive_aio.testing import SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
 
 
@@ -276,3 +278,76 @@ def test_wrong_arguments_are_refused_at_assembly(name: str) -> None:
     assemble, error, message = WRONG[name]
     with pytest.raises(error, match=message):
         assemble(just(1))
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Change each element": {
+        "into the result of a plain function": "map",
+        "or leave it out, in one function": "filter_map",
+        "with its number": "enumerate",
+        "with the one before it": "pairwise",
+        "into a running total or another running result": "scan",
+        "with an operator of my own, made of others": "transform",
+    },
+    "Keep some elements": {
+        "for which a function, or a coroutine function, is true": "filter filter_async",
+        "of one type": "of_type",
+    },
+    "Combine flows": {
+        "some elements first": "start_with",
+    },
+}
+
+
+async def example_map() -> None:
+    words = r.just("tea", "milk").map(str.upper)
+    print(await words.to_list())
+
+
+async def example_filter() -> None:
+    even = r.range(10).filter(lambda n: n % 2 == 0)
+    print(await even.to_list())
+
+
+async def example_filter_map() -> None:
+    prices = {"tea": 3, "milk": 1}
+    found = r.just("tea", "salt", "milk").filter_map(prices.get)
+    print(await found.to_list())
+
+
+async def example_of_type() -> None:
+    numbers = r.just("a", 1, "b", 2).of_type(int)
+    print(await numbers.to_list())
+
+
+async def example_scan() -> None:
+    balances = r.just(100, -30, 50).scan(operator.add)
+    print(await balances.to_list())
+
+
+async def example_enumerate() -> None:
+    async for number, name in r.just("Ada", "Alan").enumerate(1):
+        print(number, name)
+
+
+async def example_pairwise() -> None:
+    steps = r.just(3, 5, 4).pairwise().map(lambda pair: pair[1] - pair[0])
+    print(await steps.to_list())
+
+
+async def example_start_with() -> None:
+    table = r.just("tea,3", "milk,1").start_with("name,price")
+    print(await table.to_list())
+
+
+async def example_default_if_empty() -> None:
+    found = r.just(1, 2).filter(lambda n: n > 5).default_if_empty(0)
+    print(await found.to_list())
+
+
+async def example_transform() -> None:
+    def cleaned(lines: r.Flow[str]) -> r.Flow[str]:
+        return lines.map(str.strip).filter(bool)
+
+    print(await r.just(" a ", "", "b ").transform(cleaned).to_list())

@@ -12,7 +12,7 @@ import reactive_aio as r
 from reactive_aio import Flow, Publisher
 from reactive_aio.errors import AlreadySubscribed
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.cases import Identities
+from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import Failed
 
@@ -216,3 +216,23 @@ class TestWindowTimeout:
             r.range(1).window_timeout(size, 1)
         with pytest.raises((TypeError, ValueError), match="size must be"):
             r.range(1).window(size)
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Batches and windows": {
+        "windows that can be read while they grow": "window window_timeout",
+    },
+}
+
+
+async def example_window() -> None:
+    def numbered(part: r.Flow[str]) -> r.Flow[tuple[int, str]]:
+        return part.enumerate(1)
+
+    print(await r.just("a", "b", "c").window(2).concat_map(numbered).to_list())
+
+
+async def example_window_timeout() -> None:
+    counts = r.interval(0.04).take(6).window_timeout(100, 0.1).map_async(r.Flow.count)
+    print(await counts.to_list())

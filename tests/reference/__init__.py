@@ -3,6 +3,7 @@
     python -m tests.reference        # runs every diagram and example; writes the page and pictures
 
 `vocabulary` lists the operators; `diagram_runs`, `pictures` and `example_runs` make the parts of a
-section from its docstring and its function in `examples`; `needs` is the decision list, and
-`libraries` the index of foreign names. A test fails if the page is out of date.
+section from its docstring and its example; `needs` is the decision list, and `libraries` the index
+of foreign names. Examples and needs are at the end of the test file of each module. A test fails
+if the page is out of date.
 """

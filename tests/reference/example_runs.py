@@ -1,43 +1,64 @@
-"""The examples: their text, complete with imports, and what they print."""
+"""The examples: their text, complete with imports, and what they print.
+
+The body of ``async def example_NAME()`` in the test file of a module is the example of the
+operator, source or sink of that name. The page shows it with the imports that it needs, and with
+what it prints; so an example is complete in itself, takes waits of at most half a second, and
+prints the same each time.
+"""
 
 import ast
 import inspect
+import re
+import tokenize
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from functools import cache
 from io import StringIO
+from itertools import pairwise
 from pathlib import Path
+from symtable import SymbolTable, symtable
 from textwrap import dedent
 from typing import Final
 
 from tests.reference.vocabulary import Entry
 
-__all__ = ("REAL_TIME", "forgotten", "printed", "text")
+__all__ = ("REAL_TIME", "forgotten", "names", "printed", "text")
 
 REAL_TIME: Final = frozenset({"map_in_process"})
 """The examples that need real time: processes have no part in virtual time."""
-_FOLDER: Final = Path(__file__).parent / "examples"
+_ROOT: Final = Path(__file__).parents[2]
+_PREFIX: Final = "example_"
+_HERE: Final = "r"
+"""The name of the package in test files."""
+_THERE: Final = "rx"
+"""Its name on the page."""
 
 
 def forgotten(entry: Entry) -> str:
     """What to do for an operator without an example; empty if it has one."""
-    if entry.name in _functions(entry.module):
+    if entry.name in _functions(entry.test_file):
         return ""
     return (
-        f"add an example of {entry.name}: `async def {entry.name}() -> None:`, whose body prints a "
-        f"result, in tests/reference/examples/{entry.module}.py; then run python -m tests.reference"
+        f"add an example of {entry.name}: `async def {_PREFIX}{entry.name}() -> None:`, whose body "
+        f"prints a result, at the end of {entry.test_file}; then run python -m tests.reference"
     )
+
+
+def names(file: str) -> list[str]:
+    """The operators of which *file* has an example."""
+    return [*_functions(file)]
 
 
 def text(entry: Entry) -> str:
     """The example of *entry* as a program with ``await`` at top level."""
     if missing := forgotten(entry):
         raise LookupError(missing)
-    function = _functions(entry.module)[entry.name]
-    lines = _source(entry.module).splitlines()[function.lineno : function.end_lineno]
-    used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
-    imports = _imports(entry.module, used)
-    return "\n".join([*imports, "", *_spaced(dedent("\n".join(lines)).splitlines())]) + "\n"
+    function = _functions(entry.test_file)[entry.name]
+    lines = _source(entry.test_file).splitlines()[function.lineno : function.end_lineno]
+    body = _renamed(dedent("\n".join(lines)))
+    [scope] = symtable(ast.unparse(function), entry.test_file, "exec").get_children()
+    imports = _imports(entry.test_file, _globals(scope))
+    return "\n".join([*imports, "", *_spaced(body.splitlines())]) + "\n"
 
 
 async def printed(program: str) -> str:
@@ -49,6 +70,25 @@ async def printed(program: str) -> str:
         if inspect.isawaitable(made):
             await made
     return output.getvalue()
+
+
+# -- the body --------------------------------------------------------------------------------------
+def _globals(scope: SymbolTable) -> set[str]:
+    """The names that *scope* and the functions in it use and do not bind."""
+    found = {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global()}
+    return found.union(*map(_globals, scope.get_children()))
+
+
+def _renamed(body: str) -> str:
+    """*body* with the name of the package that the page uses."""
+    tokens = [*tokenize.generate_tokens(StringIO(body).readline)]
+    lines = body.splitlines()
+    for token, following in reversed([*pairwise(tokens)]):
+        if (token.type, token.string, following.string) == (tokenize.NAME, _HERE, "."):
+            row, column = token.start
+            line = lines[row - 1]
+            lines[row - 1] = line[:column] + _THERE + line[column + len(_HERE) :]
+    return "\n".join(lines)
 
 
 def _spaced(lines: list[str]) -> Iterator[str]:
@@ -63,33 +103,36 @@ def _spaced(lines: list[str]) -> Iterator[str]:
         yield line
 
 
+# -- the test file ---------------------------------------------------------------------------------
 @cache
-def _source(module: str) -> str:
-    path = _FOLDER / f"{module}.py"
+def _source(file: str) -> str:
+    path = _ROOT / file
     return path.read_text("utf-8") if path.exists() else ""
 
 
 @cache
-def _functions(module: str) -> dict[str, ast.AsyncFunctionDef]:
-    body = ast.parse(_source(module)).body
-    return {each.name: each for each in body if isinstance(each, ast.AsyncFunctionDef)}
+def _functions(file: str) -> dict[str, ast.AsyncFunctionDef]:
+    """The examples in *file*, by the name of the operator."""
+    return {
+        each.name.removeprefix(_PREFIX): each
+        for each in ast.parse(_source(file)).body
+        if isinstance(each, ast.AsyncFunctionDef) and each.name.startswith(_PREFIX)
+    }
 
 
-def names(module: str) -> list[str]:
-    """The names of the examples in *module*."""
-    return [*_functions(module)]
-
-
-def _imports(module: str, used: set[str]) -> list[str]:
-    """The imports of *module* that bind the names in *used*, in groups like those of the module."""
+def _imports(file: str, used: set[str]) -> list[str]:
+    """The imports of *file* that bind the names in *used*, in groups like those of the file."""
     found: list[str] = []
+    is_same_group = True
     last = 0
-    for node in ast.parse(_source(module)).body:
+    for node in ast.parse(_source(file)).body:
         if isinstance(node, ast.Import | ast.ImportFrom):
+            is_same_group = is_same_group and node.lineno == last + 1
+            last = node.end_lineno or node.lineno
             kept = [each for each in node.names if (each.asname or each.name) in used]
             if kept:
-                found += [""] if found and node.lineno > last + 1 else []
+                found += [""] if found and not is_same_group else []
                 node.names = kept
-                found.append(ast.unparse(node))
-                last = node.end_lineno or node.lineno
+                found.append(re.sub(rf" as {_HERE}$", f" as {_THERE}", ast.unparse(node)))
+                is_same_group = True
     return found

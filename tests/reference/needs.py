@@ -1,151 +1,68 @@
-"""Which operator do I need? Plain needs by theme, each with the operators that meet it."""
+"""Which operator do I need? Plain needs by theme, each with the operators that meet it.
 
+`NEEDS` in the test file of a module states the needs that its operators meet; it may also name
+operators of other modules. Here they are merged: the modules of sources first, then the others in
+the order of flow.py.
+"""
+
+from collections.abc import Iterable
 from typing import Final
 
-__all__ = ("NEEDS",)
+from reactive_aio import Flow
+from tests.cases import Needs, needs
+from tests.reference.vocabulary import ENTRIES
 
-NEEDS: Final[dict[str, dict[str, str]]] = {
-    "Make a flow": {
-        "from given elements": "just",
-        "from a list, a generator or another iterable": "from_iterable",
-        "from an iterable that blocks, such as a file or a driver": "from_thread",
-        "from the lines of a file, also while it grows": "from_lines",
-        "from what a program writes": "from_process",
-        "from an asynchronous generator or iterable": "from_aiter",
-        "from a coroutine, a future or a task": "from_awaitable",
-        "from the result of a plain function": "from_callable",
-        "from an `asyncio.Queue`": "from_queue",
-        "from a stream of anyio": "from_anyio",
-        "from a publisher of another library": "from_publisher",
-        "from callbacks, listeners or other code that pushes": "create",
-        "of numbers": "range",
-        "of values that are computed one from the other": "generate",
-        "that ticks at a fixed rate": "interval",
-        "that emits one element after a time": "timer",
-        "that is made for each subscription": "defer",
-        "over a connection, a file or another resource that must be released": "using",
-        "without elements, one that fails, one that never ends": "empty error never",
-    },
-    "Change each element": {
-        "into the result of a plain function": "map",
-        "into the result of a coroutine function": "map_async",
-        "into the result of a function that blocks": "map_in_thread",
-        "into the result of a function that computes for long": "map_in_process",
-        "or leave it out, in one function": "filter_map",
-        "with its number": "enumerate",
-        "with the one before it": "pairwise",
-        "into a running total or another running result": "scan",
-        "with an operator of my own, made of others": "transform",
-    },
-    "Keep some elements": {
-        "for which a function, or a coroutine function, is true": "filter filter_async",
-        "of one type": "of_type",
-        "the first ones": "take",
-        "the last ones": "take_last",
-        "as long as a condition holds": "take_while",
-        "until something happens: an event, a time, another flow": "take_until",
-        "all but the first ones": "skip skip_while",
-        "all but the last ones": "skip_last",
-        "each only once": "distinct",
-        "each change, without repetitions": "distinct_until_changed",
-    },
-    "Combine flows": {
-        "one after the other": "concat concat_with",
-        "some elements first": "start_with",
-        "a second one when the first has completed, whose elements do not matter": "then",
-        "all at the same time, each element as it arrives": "merge merge_with",
-        "in pairs: the first of each, the second of each": "zip zip_with",
-        "their latest elements, whenever one of them changes": "combine_latest",
-        "the latest element of another flow with each of mine": "with_latest_from",
-        "only the one that is first to respond": "race",
-        "another one, or a default, if there are no elements": "switch_if_empty default_if_empty",
-    },
-    "Make a flow of each element": {
-        "several of them at the same time": "flat_map",
-        "one after the other": "concat_map",
-        "only that of the latest element": "switch_map",
-        "and of its elements, and so on: trees, pages that name the next one": "expand",
-    },
-    "Wait, or work concurrently": {
-        "await a call for each element, several at a time": "map_async for_each",
-        "with retries, a time limit, a rate, or in order for each key": "map_async for_each",
-        "on threads": "map_in_thread",
-        "in processes": "map_in_process",
-        "let source and consumer run at the same time": "boundary",
-    },
-    "Work by time": {
-        "emit everything later": "delay",
-        "start later": "delay_subscription",
-        "pass on so many elements each second": "rate_limit",
-        "fail, or change the source, when it takes too long": "timeout",
-        "wait until the elements pause, as for typing": "debounce",
-        "the first element of each period": "throttle_first",
-        "the first at once, then the latest of each period": "throttle_latest",
-        "the latest at each tick of a clock": "sample",
-        "know when an element came, or how long after the one before": "timestamp elapsed",
-    },
-    "Batches and windows": {
-        "lists of n elements": "buffer",
-        "lists of n elements, or fewer after a time or by weight": "buffer_timeout",
-        "lists that end with a certain element": "buffer_until",
-        "overlapping windows, as for a moving average": "sliding_window",
-        "windows that can be read while they grow": "window window_timeout",
-        "lines or records of bytes": "lines json_lines delimited",
-    },
-    "Groups": {
-        "a flow for each key": "group_by",
-        "work in order for each key, without flows": "map_async for_each",
-        "a dict by key, when the flow has ended": "to_dict",
-    },
-    "Errors": {
-        "subscribe again, with delays": "retry",
-        "continue with another source": "on_error_resume",
-        "end with a last element": "on_error_return",
-        "end as if nothing had failed": "on_error_complete",
-        "raise another error": "on_error_map",
-        "skip an element whose work fails": "map_async for_each",
-        "see an error that passes": "do_on_error",
-        "know which part of a flow failed": "name",
-    },
-    "Backpressure": {
-        "read ahead, up to a bound": "boundary",
-        "request less at a time": "limit_rate",
-        "buffer what arrives without demand": "on_backpressure_buffer",
-        "drop what arrives without demand": "on_backpressure_drop",
-        "keep only the latest": "on_backpressure_latest",
-        "fail when the consumer is too slow": "on_backpressure_error",
-        "know how many elements a flow can hold, and where": "bound explain",
-    },
-    "Share one subscription": {
-        "among all current subscribers": "share",
-        "and repeat the last elements to later subscribers": "replay",
-        "and repeat all elements: read once, use often": "cache",
-        "through a processor of my own": "into",
-    },
-    "Side effects": {
-        "with each element, in passing": "do_on_next",
-        "at the end, whatever it is": "do_finally",
-        "at a completion, an error, a cancellation, a request": (
-            "do_on_complete do_on_error do_on_cancel do_on_request"
-        ),
-        "with each element that is held when the flow ends, to close it": "do_on_discard",
-        "log every signal": "log",
-        "name a part of a flow in logs and errors": "name",
-    },
-    "Repeat": {
-        "subscribe again after a completion": "repeat",
-        "subscribe again after an error": "retry",
-    },
-    "End a flow, get a result": {
-        "call a function with each element": "for_each",
-        "run it for its side effects": "run",
-        "iterate it, and wait for its cleanup": "stream",
-        "one element: the first, the last, the only one, the n-th": "first last single element_at",
-        "everything, as a list or a dict": "to_list to_dict",
-        "one value of all elements": "reduce",
-        "how many, the sum, the smallest, the greatest": "count sum min max",
-        "whether one, or every one, satisfies a condition": "any all",
-        "pass all on to a queue or a stream": "to_queue to_anyio",
-    },
-}
+__all__ = ("NEEDS", "THEMES", "merged")
+
+THEMES: Final = (
+    "Make a flow",
+    "Change each element",
+    "Keep some elements",
+    "Combine flows",
+    "Make a flow of each element",
+    "Wait, or work concurrently",
+    "Work by time",
+    "Batches and windows",
+    "Groups",
+    "Errors",
+    "Backpressure",
+    "Share one subscription",
+    "Side effects",
+    "Repeat",
+    "End a flow, get a result",
+)
+"""The themes, in the order of the page."""
+_SOURCES: Final = (
+    "values",
+    "thread",
+    "files",
+    "process",
+    "asynchronous",
+    "push",
+    "timers",
+    "resource",
+)
+"""The modules of sources, the simplest first; one that is not listed comes last."""
+_MODULES: Final = (
+    *_SOURCES,
+    *dict.fromkeys(ENTRIES[name].module for name in vars(Flow) if name in ENTRIES),
+)
+
+
+def merged(given: Iterable[Needs]) -> dict[str, dict[str, str]]:
+    """The operators for each need, by theme; a need that occurs several times is one."""
+    found: dict[str, dict[str, str]] = {theme: {} for theme in THEMES}
+    for themes in given:
+        for theme, stated in themes.items():
+            here = found.setdefault(theme, {})
+            for need, names in stated.items():
+                here[need] = f"{here[need]} {names}" if need in here else names
+    return found
+
+
+def _position(module: str) -> int:
+    return _MODULES.index(module) if module in _MODULES else len(_MODULES)
+
+
+NEEDS: Final = merged(each for _, each in sorted(needs(), key=lambda pair: _position(pair[0])))
 """By theme, the operators for each need; every operator is there at least once."""

@@ -9,12 +9,16 @@ from reactive_aio import Flow
 from reactive_aio.foreign_names import FOREIGN_NAMES, NO_EQUIVALENT, in_snake_case
 from tests.reference.example_runs import REAL_TIME, forgotten, names, printed, text
 from tests.reference.libraries import ELSEWHERE, FUNCTIONS, foreign_names
-from tests.reference.needs import NEEDS
+from tests.reference.needs import NEEDS, THEMES, merged
 from tests.reference.page import COMMAND, PAGE, PICTURES, page, picture_path, section, sections
 from tests.reference.vocabulary import ENTRIES, Entry
 
+ADD_NEED: Final = """\
+{name} is not in the decision list. Add a plain need that it meets to {file}:
+    NEEDS = {{"a theme of tests/reference/needs.py": {{"a plain need": "{name}"}}}}
+then run python -m tests.reference."""
 OUT_OF_DATE: Final = f"run {COMMAND}"
-EXAMPLES: Final = Path(__file__).parent / "examples"
+TESTS: Final = Path(__file__).parents[1]
 COMMITTED: Final = PAGE.read_text("utf-8")
 SECTIONS: Final = sections(COMMITTED)
 DRAWN: Final = {path.stem: path.read_text("utf-8") for path in PICTURES.glob("*.svg")}
@@ -30,11 +34,15 @@ def test_an_operator_has_an_example(name: str) -> None:
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_the_decision_list_names_an_operator(name: str) -> None:
-    assert name in needed(), f"add {name} to a need in tests/reference/needs.py"
+    assert name in needed(), ADD_NEED.format(name=name, file=ENTRIES[name].test_file)
 
 
 def test_the_decision_list_names_nothing_else() -> None:
-    assert needed() <= ENTRIES.keys()
+    assert not (unknown := needed() - ENTRIES.keys()), f"NEEDS of a test file has {unknown}"
+
+
+def test_each_need_has_a_theme_of_the_page() -> None:
+    assert (*NEEDS,) == THEMES, "add the theme to THEMES in tests/reference/needs.py, at its place"
 
 
 def needed() -> set[str]:
@@ -42,9 +50,9 @@ def needed() -> set[str]:
 
 
 def test_each_example_is_that_of_an_operator_of_its_module() -> None:
-    found = {path.stem: names(path.stem) for path in EXAMPLES.glob("[a-z]*.py")}
-    modules = [(name, module) for module, examples in found.items() for name in examples]
-    assert sorted(modules) == [(name, entry.module) for name, entry in ENTRIES.items()]
+    files = [path.relative_to(TESTS.parent).as_posix() for path in TESTS.glob("*/test_*.py")]
+    found = sorted((name, file) for file in files for name in names(file))
+    assert found == [(name, entry.test_file) for name, entry in ENTRIES.items()]
 
 
 # -- the page --------------------------------------------------------------------------------------
@@ -111,9 +119,23 @@ def test_a_forgotten_example_is_reported_with_its_file() -> None:
     def brand_new() -> None: ...
 
     brand_new.__module__ = "reactive_aio._sources.values"
-    expected = "add an example of brand_new: .* in tests/reference/examples/values.py"
+    expected = "add an example of brand_new: .* at the end of tests/sources/test_values.py"
     with pytest.raises(LookupError, match=expected):
         text(Entry("brand_new", brand_new))
+
+
+def test_a_forgotten_need_is_reported_with_its_file() -> None:
+    message = ADD_NEED.format(name="map", file=ENTRIES["map"].test_file)
+    assert "Add a plain need that it meets to tests/operators/test_transform.py:" in message
+
+
+def test_operators_of_several_files_may_meet_one_need() -> None:
+    one, other = {"Errors": {"try again": "retry"}}, {"Errors": {"try again": "map_async"}}
+    assert merged([one, other])["Errors"] == {"try again": "retry map_async"}
+
+
+def test_a_need_of_an_unknown_theme_is_not_lost() -> None:
+    assert [*merged([{"Something new": {"try again": "retry"}}])] == [*THEMES, "Something new"]
 
 
 async def test_an_example_prints_what_its_program_prints() -> None:
@@ -130,3 +152,15 @@ def test_an_example_brings_only_the_imports_that_it_needs() -> None:
         "",
         "import reactive_aio as rx",
     ]
+
+
+def test_an_example_calls_the_package_rx_and_keeps_other_names() -> None:
+    program = text(ENTRIES["with_latest_from"])
+    assert program.startswith("import reactive_aio as rx\n\nrate = rx.LatestProcessor(")
+    assert "lambda price, r: price * r" in program
+
+
+@pytest.mark.parametrize("name", EXAMPLE_OF)
+def test_an_example_uses_nothing_of_the_tests(name: str) -> None:
+    imports = [line for line in EXAMPLE_OF[name].splitlines() if line.startswith("from tests")]
+    assert not imports, f"{imports}: readers of the page do not have it"

@@ -32,6 +32,11 @@ class Entry:
         return self.function.__module__.rpartition(".")[2]
 
     @property
+    def test_file(self) -> str:
+        """The path of its tests, its example and its needs."""
+        return f"tests/{_room(self.function).removeprefix('_')}/test_{self.module}.py"
+
+    @property
     def part(self) -> str:
         """The part of the page that explains it."""
         return SINKS if self.module == _REPORTS else _PART_OF[_room(self.function)]

@@ -10,7 +10,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.testing import PublisherProbe
-from tests.cases import Sinks
+from tests.cases import Needs, Sinks
 
 
 async def iterate(flow: Flow[Any]) -> None:
@@ -231,3 +231,20 @@ class TestWindow:
         assert await anext(elements) == 0
         await elements.aclose()
         assert await anext(elements, "ended") == "ended"
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "End a flow, get a result": {
+        "iterate it, and wait for its cleanup": "stream",
+    },
+}
+
+
+async def example_stream() -> None:
+    async with r.interval(0.1).stream() as ticks:
+        async for n in ticks:
+            print(n)
+            if n == 1:
+                break
+    print("the source is closed")

@@ -10,7 +10,7 @@ import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.errors import TooManyElements
 from reactive_aio.testing import PublisherProbe
-from tests.cases import Sinks
+from tests.cases import Needs, Sinks
 from tests.sinks.test_terminal import EVERY_KIND
 
 SINKS: Sinks = {
@@ -50,3 +50,22 @@ async def test_exceeding_a_limit_cancels_upstream() -> None:
 async def test_a_limit_is_a_number() -> None:
     with pytest.raises(TypeError, match="to_list: limit"):
         await r.range(3).to_list(limit=cast("Any", None))
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Groups": {
+        "a dict by key, when the flow has ended": "to_dict",
+    },
+    "End a flow, get a result": {
+        "everything, as a list or a dict": "to_list to_dict",
+    },
+}
+
+
+async def example_to_list() -> None:
+    print(await r.range(3).to_list())
+
+
+async def example_to_dict() -> None:
+    print(await r.just("tea", "milk").to_dict(key=str.upper, value=len))

@@ -8,7 +8,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.errors import NotAnElement
-from tests.cases import Sinks
+from tests.cases import Needs, Sinks
 from tests.sinks.test_terminal import EVERY_KIND, later
 
 SINKS: Sinks = {
@@ -101,3 +101,19 @@ class TestCalls:
             await make(9).for_each(write, concurrency=2)
         assert sorted(map(str, log)) == ["0", "1"]
         assert "with the element 1" in caught.value.__notes__[0]
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "End a flow, get a result": {
+        "call a function with each element": "for_each",
+    },
+}
+
+
+async def example_for_each() -> None:
+    async def send(name: str) -> None:
+        await asyncio.sleep(0.1)
+        print("sent to", name)
+
+    print(await r.just("Ada", "Alan").for_each(send))

@@ -3,13 +3,14 @@
 import asyncio
 from typing import Any, cast
 
+import anyio
 import pytest
 from anyio import BrokenResourceError, create_memory_object_stream
 
 import reactive_aio as r
 from reactive_aio import MulticastProcessor
 from reactive_aio.testing import SubscriberProbe
-from tests.cases import Sinks
+from tests.cases import Needs, Sinks
 from tests.operators.streams import slow
 
 
@@ -85,3 +86,31 @@ async def test_other_targets_are_refused() -> None:
         await r.just(1).to_queue(cast("Any", []))
     with pytest.raises(TypeError, match="to_anyio: stream must be an anyio stream that sends"):
         await r.just(1).to_anyio(cast("Any", asyncio.Queue()))
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Share one subscription": {
+        "through a processor of my own": "into",
+    },
+    "End a flow, get a result": {
+        "pass all on to a queue or a stream": "to_queue to_anyio",
+    },
+}
+
+
+async def example_to_queue() -> None:
+    queue: asyncio.Queue[int] = asyncio.Queue()
+    print(await r.range(3).to_queue(queue), queue.qsize())
+
+
+async def example_to_anyio() -> None:
+    send, receive = anyio.create_memory_object_stream[int](10)
+    print(await r.range(3).to_anyio(send))
+    async with receive:
+        print([n async for n in receive])
+
+
+async def example_into() -> None:
+    news = r.just("a", "b").into(r.ReplayProcessor[str](10))
+    print(await news.to_list(), await news.to_list())

@@ -1,6 +1,7 @@
 """Terminal operators: values, demand, empty flows, errors, cancellation."""
 
 import asyncio
+import operator
 import time
 import traceback
 from collections.abc import AsyncIterator, Callable
@@ -12,7 +13,7 @@ import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.errors import EmptyFlow, NotAnElement, TooManyElements
 from reactive_aio.testing import PublisherProbe
-from tests.cases import Sinks
+from tests.cases import Needs, Sinks
 
 
 async def numbers(n: int) -> AsyncIterator[int]:
@@ -269,3 +270,63 @@ class TestDemandForOneElement:
             await r.range(3).element_at(-1)
         with pytest.raises(TypeError, match="element_at: index"):
             await r.range(3).element_at(cast("Any", "1"))
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "End a flow, get a result": {
+        "run it for its side effects": "run",
+        "one element: the first, the last, the only one, the n-th": "first last single element_at",
+        "one value of all elements": "reduce",
+        "how many, the sum, the smallest, the greatest": "count sum min max",
+        "whether one, or every one, satisfies a condition": "any all",
+    },
+}
+
+
+async def example_first() -> None:
+    print(await r.just("a", "b").first(), await r.empty().first(default="none"))
+
+
+async def example_last() -> None:
+    print(await r.just("a", "b").last())
+
+
+async def example_single() -> None:
+    print(await r.just("Ada", "Alan").filter(lambda name: len(name) == 3).single())
+
+
+async def example_element_at() -> None:
+    print(await r.just("gold", "silver", "bronze").element_at(1))
+
+
+async def example_min() -> None:
+    print(await r.just("tea", "milk", "coffee").min(key=len))
+
+
+async def example_max() -> None:
+    print(await r.just(2, 3, 1).max())
+
+
+async def example_reduce() -> None:
+    print(await r.range(1, 6).reduce(operator.mul))
+
+
+async def example_count() -> None:
+    print(await r.just("tea", "milk").count())
+
+
+async def example_any() -> None:
+    print(await r.just(1, 4, 9).any(lambda n: n % 2 == 0))
+
+
+async def example_all() -> None:
+    print(await r.just(1, 4, 9).all(lambda n: n % 2 == 0))
+
+
+async def example_sum() -> None:
+    print(await r.range(5).sum())
+
+
+async def example_run() -> None:
+    await r.just("a", "b").do_on_next(print).run()

@@ -7,6 +7,7 @@ from contextlib import suppress
 from threading import Thread, get_ident
 from typing import Any, cast
 
+import anyio
 import pytest
 from anyio import BrokenResourceError, EndOfStream, WouldBlock, create_memory_object_stream
 
@@ -15,6 +16,7 @@ from reactive_aio import Flow
 from reactive_aio.errors import AlreadySubscribed, NotAnElement, RuleViolation
 from reactive_aio.spec import Publisher, Subscriber
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
+from tests.cases import Needs
 
 
 async def numbers(n: int, log: list[str] | None = None) -> AsyncIterator[int]:
@@ -564,3 +566,54 @@ class TestReading:
         assert to_flow(flow) is flow
         for source in ([0, 1, 2], range(3), Wrapped(flow), flow.boundary(1).stream()):
             assert await to_flow(cast("Any", source)).to_list() == [0, 1, 2]
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Make a flow": {
+        "from an asynchronous generator or iterable": "from_aiter",
+        "from a coroutine, a future or a task": "from_awaitable",
+        "from an `asyncio.Queue`": "from_queue",
+        "from a stream of anyio": "from_anyio",
+        "from a publisher of another library": "from_publisher",
+    },
+}
+
+
+async def example_from_aiter() -> None:
+    async def lines() -> AsyncIterator[str]:
+        for line in ("tea", "milk"):
+            await asyncio.sleep(0.1)
+            yield line
+
+    print(await r.from_aiter(lines).map(str.upper).to_list())
+
+
+async def example_from_awaitable() -> None:
+    async def answer() -> int:
+        await asyncio.sleep(0.1)
+        return 42
+
+    print(await r.from_awaitable(answer).to_list())
+
+
+async def example_from_queue() -> None:
+    queue: asyncio.Queue[str] = asyncio.Queue(10)
+    for job in ("a", "b", "end"):
+        await queue.put(job)
+    print(await r.from_queue(queue, end="end").to_list())
+
+
+async def example_from_anyio() -> None:
+    send, receive = anyio.create_memory_object_stream[str](10)
+    async with send:
+        await send.send("a")
+        await send.send("b")
+    print(await r.from_anyio(receive).to_list())
+
+
+async def example_from_publisher() -> None:
+    processor = r.UnicastProcessor[str]()  # or that of another library
+    processor.try_emit("a")
+    processor.complete()
+    print(await r.from_publisher(processor).to_list())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from io import FileIO
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import gettempdir, mkdtemp
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from reactive_aio._sources import files
 from reactive_aio.errors import FrameTooLong
 from reactive_aio.spec import Publisher
 from reactive_aio.testing import SubscriberProbe
+from tests.cases import Needs
 from tests.operators.streams import MANY
 
 FOLDER = Path(mkdtemp())
@@ -357,3 +358,18 @@ async def test_several_files_are_followed_at_the_same_time(tmp_path: Path) -> No
         from_lines(write(tmp_path / name, name.encode() + b"\n"), follow=True) for name in "ab"
     ]
     assert sorted(await r.merge(*flows).take(2).to_list()) == ["a", "b"]
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Make a flow": {
+        "from the lines of a file, also while it grows": "from_lines",
+    },
+}
+
+
+async def example_from_lines() -> None:
+    path = Path(gettempdir(), "orders.txt")
+    await asyncio.to_thread(path.write_text, "tea 3\nmilk 1\n")
+    print(await r.from_lines(path).map(str.split).to_list())
+    await asyncio.to_thread(path.unlink)

@@ -20,6 +20,7 @@ from reactive_aio._core.loop import LoopHandle
 from reactive_aio.errors import ProcessFailed
 from reactive_aio.spec import Publisher
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.cases import Needs
 from tests.harness.leftover_checks import Context
 from tests.harness.loops import REAL_LOOPS
 from tests.operators.streams import MANY
@@ -477,3 +478,16 @@ def test_a_negative_grace_is_refused() -> None:
 @pytest.mark.parametrize("returncode", [-200, -1000])
 def test_an_unknown_signal_has_its_number(returncode: int) -> None:
     assert f"signal {-returncode} (unknown)" in str(ProcessFailed(["a"], returncode, b""))
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Make a flow": {
+        "from what a program writes": "from_process",
+    },
+}
+
+
+async def example_from_process() -> None:
+    program = r.from_process(["sort", "-n"], stdin=[b"10\n", b"9\n"])
+    print(await program.lines().to_list())

@@ -12,6 +12,7 @@ from reactive_aio import Emission, Emitter
 from reactive_aio.errors import NotAnElement, Overflow
 from reactive_aio.spec import Publisher
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
+from tests.cases import Needs
 
 
 def counted(n: int) -> Publisher[int]:
@@ -328,3 +329,19 @@ class TestThreads:
         assert [outcome.name for outcome in outcomes] == ["ACCEPTED"] * 2 + ["REFUSED"] * 2
         handle.to.complete()
         assert handle.probe.signals == [0, 1, "|"]
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Make a flow": {
+        "from callbacks, listeners or other code that pushes": "create",
+    },
+}
+
+
+async def example_create() -> None:
+    def listen(to: r.Emitter[str]) -> None:
+        timer = asyncio.get_running_loop().call_later(0.1, to.try_emit, "clicked")
+        to.on_cancel(timer.cancel)
+
+    print(await r.create(listen).first())

@@ -10,6 +10,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio.spec import Publisher
 from reactive_aio.testing import SubscriberProbe
+from tests.cases import Needs
 
 
 class Resource:
@@ -218,3 +219,21 @@ class TestErrors:
     def test_arguments_must_be_functions(self) -> None:
         with pytest.raises(TypeError, match="using: resource"):
             r.using(cast("Any", 5), lambda _: [1])
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Make a flow": {
+        "over a connection, a file or another resource that must be released": "using",
+    },
+}
+
+
+async def example_using() -> None:
+    @contextmanager
+    def connection() -> Generator[list[str], None, None]:
+        print("opened")
+        yield ["row 1", "row 2", "row 3"]
+        print("closed")
+
+    print(await r.using(connection, lambda rows: rows).take(2).to_list())

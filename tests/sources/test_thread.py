@@ -2,14 +2,17 @@
 
 import asyncio
 import gc
+import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from contextvars import ContextVar
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import reactive_aio as r
 from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio._sources.thread import (
     ReentrantEvent,
@@ -22,6 +25,7 @@ from reactive_aio.errors import Interrupted
 from reactive_aio.spec import Publisher
 from reactive_aio.stage import LoopHandle
 from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
+from tests.cases import Needs
 from tests.harness.leftover_checks import Context
 
 if TYPE_CHECKING:
@@ -570,3 +574,19 @@ class TestReentrantEvent:
         event.set()
         assert not parkable.is_parked()
         thread.join()
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Make a flow": {
+        "from an iterable that blocks, such as a file or a driver": "from_thread",
+    },
+}
+
+
+async def example_from_thread() -> None:
+    def rows() -> Iterator[tuple[str, int]]:
+        with closing(sqlite3.connect(":memory:")) as database:
+            yield from database.execute("values ('tea', 3), ('milk', 1)")
+
+    print(await r.from_thread(rows).to_list())

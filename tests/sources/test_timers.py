@@ -12,6 +12,7 @@ import reactive_aio as r
 from reactive_aio import Publisher
 from reactive_aio.errors import NotAnElement
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
+from tests.cases import Needs
 
 MANY = 2**63 - 1
 SHORT = 0.0002
@@ -138,3 +139,20 @@ class TestTimer:
             r.timer(1, None)
         with pytest.raises(TypeError, match="delay"):
             r.timer("1")  # type: ignore[call-overload]
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Make a flow": {
+        "that ticks at a fixed rate": "interval",
+        "that emits one element after a time": "timer",
+    },
+}
+
+
+async def example_interval() -> None:
+    print(await r.interval(0.1).take(3).to_list())
+
+
+async def example_timer() -> None:
+    print(await r.timer(0.1, "time is up").to_list())

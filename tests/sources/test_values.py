@@ -10,6 +10,7 @@ from reactive_aio import Flow
 from reactive_aio.errors import AlreadySubscribed, NotAnElement
 from reactive_aio.spec import Publisher
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.cases import Needs
 
 MANY = 1_000_000
 
@@ -287,3 +288,60 @@ class TestRange:
     def test_refuses_what_the_builtin_refuses(self) -> None:
         with pytest.raises(ValueError, match="must not be zero"):
             r.range(0, 5, 0)
+
+
+# -- the reference ---------------------------------------------------------------------------------
+NEEDS: Needs = {
+    "Make a flow": {
+        "from given elements": "just",
+        "from a list, a generator or another iterable": "from_iterable",
+        "from the result of a plain function": "from_callable",
+        "of numbers": "range",
+        "of values that are computed one from the other": "generate",
+        "that is made for each subscription": "defer",
+        "without elements, one that fails, one that never ends": "empty error never",
+    },
+}
+
+
+async def example_just() -> None:
+    print(await r.just("tea", "milk").to_list())
+
+
+async def example_empty() -> None:
+    print(await r.empty().to_list())
+
+
+async def example_never() -> None:
+    print(await r.never().take_until(r.timer(0.1)).to_list())
+
+
+async def example_error() -> None:
+    payments = r.just(10, -1).concat_map(
+        lambda amount: [amount] if amount > 0 else r.error(ValueError("negative"))
+    )
+    print(await payments.on_error_complete().to_list())
+
+
+async def example_from_iterable() -> None:
+    print(await r.from_iterable({"tea": 3, "milk": 1}.items()).to_list())
+
+
+async def example_from_callable() -> None:
+    numbers = iter([1, 2])
+    counted = r.from_callable(lambda: next(numbers))
+    print(await counted.first(), await counted.first())
+
+
+async def example_defer() -> None:
+    today = r.defer(lambda: r.just("computed", "for each subscriber"))
+    print(await today.to_list())
+
+
+async def example_generate() -> None:
+    fibonacci = r.generate(lambda state: (state[0], (state[1], sum(state))), (0, 1))
+    print(await fibonacci.take(8).to_list())
+
+
+async def example_range() -> None:
+    print(await r.range(0, 10, 3).to_list())
