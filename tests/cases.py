@@ -22,7 +22,7 @@ by theme the plain needs and the names that meet each of them, and an example of
 of ``async def example_NAME()``.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -102,13 +102,15 @@ def cases() -> tuple[Case, ...]:
     )
 
 
-def identities() -> dict[str, Callable[[Flow[Any]], Flow[Any]]]:
-    """Every operator in a form that passes its elements on unchanged.
+def identities(besides: Iterable[str] = ()) -> dict[str, Callable[[Flow[Any]], Flow[Any]]]:
+    """Every operator, *besides* those that have a key there, in a form that passes its elements on.
 
     In that form it is judged like a processor, between a foreign publisher and a foreign
     subscriber.
     """
-    return _merged("operators", "IDENTITIES")
+    known = names(besides)
+    found: Identities = _merged("operators", "IDENTITIES")
+    return {key: form for key, form in found.items() if names([key]).isdisjoint(known)}
 
 
 def no_identity() -> dict[str, str]:

@@ -23,25 +23,27 @@ from tests.conformance.test_registered import (
     processors,
 )
 from tests.contract.pipelines.check import check
-from tests.contract.pipelines.operators import OPERATORS
-from tests.contract.pipelines.pipeline import random_pipeline
+from tests.contract.pipelines.expected import Expected
+from tests.contract.pipelines.identities import WITHOUT_ROW, without_row
+from tests.contract.pipelines.operators import EXCEPTIONS as NO_OPERATORS, OPERATORS
+from tests.contract.pipelines.pipeline import Pipeline, random_pipeline
 from tests.contract.pipelines.sinks import SINKS
-from tests.contract.pipelines.sources import SOURCES
+from tests.contract.pipelines.sources import EXCEPTIONS as NO_SOURCES, SOURCES
 from tests.harness.effort import Effort, effort
 from tests.harness.leftover_checks import LostErrors
 
 COUNTS: Mapping[Effort, int] = {Effort.QUICK: 100, Effort.NORMAL: 300, Effort.THOROUGH: 10_000}
 PARTS = 10
 """Tests that share the seeds."""
-EXCEPTIONS = {
-    "from_process": "its program has no part in virtual time",
-    "map_in_process": "it starts processes, and pickles elements; but for them it is map_in_thread",
-}
-"""What no random pipeline contains, and why."""
+EXCEPTIONS = NO_OPERATORS | NO_SOURCES
 ADD = """\
 {name} is in no random pipeline. Add a row to {table} in tests/contract/pipelines/{file}.py,
-with its effect on the expected elements, or the reason why there is none to EXCEPTIONS in
-tests/contract/test_random_pipelines.py."""
+with its effect on the expected elements, or the reason why there is none to EXCEPTIONS there.
+(An operator with a form in IDENTITIES of its test file needs no row.)"""
+ADD_ROW = """\
+{name} is in this pipeline in the form that IDENTITIES in its test file has. If it is not true that
+this form passes each token on unchanged, with the failure and the completion of the flow, add a row
+to OPERATORS in tests/contract/pipelines/operators.py, with its effect on the expected elements."""
 
 
 def seeds(part: int) -> Iterable[int]:
@@ -63,7 +65,13 @@ async def test_a_random_pipeline_loses_nothing_and_leaves_nothing(
             assert not (complaints := [*lost_errors.unexpected()]), "\n".join(complaints)
         except BaseException as error:
             error.add_note(f"SEED={seed}: {' → '.join(pipeline.names)}\n\n{pipeline.script}")
+            error.add_note(hints(pipeline.names, WITHOUT_ROW))
             raise
+
+
+def hints(parts: Iterable[str], without_row: Iterable[str]) -> str:
+    """What to add if an operator among *parts* is there *without_row*, and does not fit."""
+    return "\n".join(ADD_ROW.format(name=name) for name in sorted({*parts} & {*without_row}))
 
 
 def missing(public: Iterable[str], rows: Iterable[str], table: str) -> str:
@@ -78,7 +86,7 @@ def missing(public: Iterable[str], rows: Iterable[str], table: str) -> str:
 
 def test_every_operator_source_and_sink_is_in_random_pipelines() -> None:
     lines = [
-        missing({*PUBLIC_OPERATORS, *processors()}, OPERATORS, "OPERATORS"),
+        missing({*PUBLIC_OPERATORS, *processors()}, OPERATORS | WITHOUT_ROW, "OPERATORS"),
         missing(PUBLIC_SOURCES, {*SOURCES}, "SOURCES"),
         missing(PUBLIC_SINKS, SINKS, "SINKS"),
     ]
@@ -96,7 +104,7 @@ def test_every_row_names_something_that_exists() -> None:
 
 def test_the_seeds_of_a_normal_run_contain_every_row() -> None:
     drawn = {name for seed in range(COUNTS[Effort.NORMAL]) for name in random_pipeline(seed).names}
-    assert {*OPERATORS, *SOURCES, *SINKS} - drawn == set()
+    assert {*OPERATORS, *WITHOUT_ROW, *SOURCES, *SINKS} - drawn == set()
 
 
 def test_a_missing_row_is_reported_with_what_to_add_where() -> None:
@@ -104,6 +112,24 @@ def test_a_missing_row_is_reported_with_what_to_add_where() -> None:
     assert message.startswith("map is in no random pipeline. Add a row to OPERATORS in")
     assert "tests/contract/pipelines/operators.py" in message
     assert "zip" not in message
+
+
+def test_an_operator_without_a_row_joins_in_the_form_of_its_identity() -> None:
+    rows = without_row({*OPERATORS} - {"boundary", "map", "map: fails"})
+    assert rows.keys() == {"map"}, "boundary has another row"
+    pipeline = Pipeline(Expected((0, 1, 2)))
+    pipeline.begin("range", SOURCES["range"], {"n": 3})
+    pipeline.add("map", rows["map"], {})
+    pipeline.finish("to_list", SINKS["to_list"], {})
+    assert "FORMS['map'](flow1)" in pipeline.script
+    run_script(pipeline.script)
+
+
+def test_a_failure_tells_when_an_operator_without_a_row_needs_one() -> None:
+    message = hints(["just", "map", "zip"], ["map"])
+    assert message.startswith("map is in this pipeline in the form that IDENTITIES")
+    assert "add a row\nto OPERATORS in tests/contract/pipelines/operators.py" in message
+    assert not hints(["just", "zip"], ["map"])
 
 
 def test_the_printed_program_reproduces_the_run() -> None:

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any, Final
 
 from tests.contract.pipelines.expected import Expected, Parameters, thinned
+from tests.contract.pipelines.identities import WITHOUT_ROW
 from tests.contract.pipelines.operators import OPERATORS, WITH_SMALL_BOUNDS, Operator
 from tests.contract.pipelines.run import Run
 from tests.contract.pipelines.sinks import PAUSING, SINKS, Sink
@@ -26,10 +27,12 @@ from reactive_aio.errors import TooManyElements
 from reactive_aio.testing import Token
 from tests.contract.pipelines.check import check_alone
 from tests.contract.pipelines.expected import Expected
+from tests.contract.pipelines.identities import FORMS
 from tests.contract.pipelines.run import PipelineError
 
 """
 """The names that a program uses, besides ``run``."""
+_OPERATORS: Final = OPERATORS | WITHOUT_ROW
 
 Program = Callable[[Run], Coroutine[Any, Any, None]]
 
@@ -112,7 +115,7 @@ def random_pipeline(seed: int) -> Pipeline:
     if seed % 4 == 3:
         operators = random.choices(WITH_SMALL_BOUNDS, k=random.randint(1, 3))
         return _pipeline(random, random.choice(HOLDING_NOTHING), operators, random.choice(PAUSING))
-    names = [*OPERATORS]
+    names = [*_OPERATORS]
     first = names[(seed - seed // 4) % len(names)]
     operators = [first, *random.choices(names, k=random.randrange(MOST_OPERATORS))]
     if random.random() < WITHOUT_OPERATORS:
@@ -127,7 +130,7 @@ def _pipeline(random: Random, source: str, operators: list[str], sink: str) -> P
     pipeline = Pipeline(Expected(values, fails=part.fails, discards=part.fails))
     pipeline.begin(source, part, parameters)
     for index, name in enumerate(operators):
-        pipeline.add(name, OPERATORS[name], _parameters(random, index))
+        pipeline.add(name, _OPERATORS[name], _parameters(random, index))
     pipeline.finish(sink, SINKS[sink], _parameters(random, 0))
     return pipeline
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tests.contract.pipelines.expected import Parameters
 
-__all__ = ("HOLDING_NOTHING", "SOURCES", "Source")
+__all__ = ("EXCEPTIONS", "HOLDING_NOTHING", "SOURCES", "Source")
 
 
 def _up_to_n(parameters: Parameters) -> Iterable[int]:
@@ -72,3 +72,8 @@ SOURCES: dict[str, Source] = {
 
 HOLDING_NOTHING = ("from_iterable", "just", "range", "generate", "from_aiter")
 """Sources that hold no elements, so that the bound of a flow is that of its operators."""
+
+EXCEPTIONS = {
+    "from_process": "its program has no part in virtual time",
+}
+"""The sources that no random pipeline contains, and why."""
