@@ -361,7 +361,7 @@ def missing(every: Mapping[str, Callable[..., Any]], known: Collection[str]) -> 
     return "\n".join(
         ADD.format(name=name)
         for name, function in every.items()
-        if name not in known and Docstring.of(function).sections.get("Holds") != "nothing."
+        if name not in known and not Docstring.of(function).holds_nothing
     )
 
 

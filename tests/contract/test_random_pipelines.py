@@ -125,6 +125,11 @@ def test_an_operator_without_a_row_joins_in_the_form_of_its_identity() -> None:
     run_script(pipeline.script)
 
 
+def test_an_operator_without_a_row_may_lose_what_it_holds_when_its_source_fails() -> None:
+    rows = without_row({*OPERATORS} - {"delay", "map", "map: fails"})
+    assert {key: row.loses_on_failure for key, row in rows.items()} == {"delay": True, "map": False}
+
+
 def test_a_failure_tells_when_an_operator_without_a_row_needs_one() -> None:
     message = hints(["just", "map", "zip"], ["map"])
     assert message.startswith("map is in this pipeline in the form that IDENTITIES")

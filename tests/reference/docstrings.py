@@ -31,6 +31,11 @@ class Docstring:
         sections = dict(zip(rest[::2], bodies, strict=True))
         return cls(summary, re.sub(r"\n{3,}", "\n\n", prose.strip()), sections)
 
+    @property
+    def holds_nothing(self) -> bool:
+        """Whether it says that the operator holds no element, without a condition."""
+        return self.sections.get("Holds") == "nothing."
+
 
 def markdown(text: str, names: Collection[str], here: str) -> str:
     """*text* as Markdown, in which each of *names* is a link to its section, except *here*."""

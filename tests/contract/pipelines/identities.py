@@ -1,10 +1,15 @@
-"""The operators without a row: each joins in a form that passes its elements on unchanged."""
+"""The operators without a row: each joins in a form that passes its elements on unchanged.
+
+One that holds elements may discard them when the source fails.
+"""
 
 from collections.abc import Iterable
 from typing import Final
 
-from tests.cases import identities
+from tests.cases import identities, names
 from tests.contract.pipelines.operators import EXCEPTIONS, OPERATORS, Operator
+from tests.reference.docstrings import Docstring
+from tests.reference.vocabulary import ENTRIES
 
 __all__ = ("FORMS", "WITHOUT_ROW", "without_row")
 
@@ -14,7 +19,13 @@ FORMS: Final = identities()
 
 def without_row(known: Iterable[str]) -> dict[str, Operator]:
     """A row for each operator that has a form, and no key in *known*."""
-    return {key: Operator(f"FORMS[{key!r}]({{flow}})") for key in identities(besides=known)}
+    return {key: _row(key) for key in identities(besides=known)}
+
+
+def _row(key: str) -> Operator:
+    [name] = names([key])
+    holds_nothing = Docstring.of(ENTRIES[name].function).holds_nothing
+    return Operator(f"FORMS[{key!r}]({{flow}})", loses_on_failure=not holds_nothing)
 
 
 WITHOUT_ROW: Final = without_row({*OPERATORS, *EXCEPTIONS})
