@@ -116,7 +116,8 @@ def test_a_missing_row_is_reported_with_what_to_add_where() -> None:
 
 def test_an_operator_without_a_row_joins_in_the_form_of_its_identity() -> None:
     rows = without_row({*OPERATORS} - {"boundary", "map", "map: fails"})
-    assert rows.keys() == {"map"}, "boundary has another row"
+    assert "map" in rows
+    assert "boundary" not in rows, "it has another row"
     pipeline = Pipeline(Expected((0, 1, 2)))
     pipeline.begin("range", SOURCES["range"], {"n": 3})
     pipeline.add("map", rows["map"], {})
@@ -126,11 +127,12 @@ def test_an_operator_without_a_row_joins_in_the_form_of_its_identity() -> None:
 
 
 def test_an_operator_without_a_row_may_lose_what_it_holds_when_its_source_fails() -> None:
-    rows = without_row({*OPERATORS} - {"delay", "map", "map: fails"})
-    assert {key: row.loses_on_failure for key, row in rows.items()} == {"delay": True, "map": False}
+    rows = without_row(())
+    assert rows["delay"].loses_on_failure
+    assert not rows["map"].loses_on_failure
 
 
-def test_a_failure_tells_when_an_operator_without_a_row_needs_one() -> None:
+def test_a_failure_reports_that_an_operator_without_a_row_may_need_one() -> None:
     message = hints(["just", "map", "zip"], ["map"])
     assert message.startswith("map is in this pipeline in the form that IDENTITIES")
     assert "add a row\nto OPERATORS in tests/contract/pipelines/operators.py" in message

@@ -49,10 +49,18 @@ def needed() -> set[str]:
     return {name for needs in NEEDS.values() for each in needs.values() for name in each.split()}
 
 
-def test_each_example_is_that_of_an_operator_of_its_module() -> None:
+def test_each_example_is_in_the_test_file_of_its_module() -> None:
     files = [path.relative_to(TESTS.parent).as_posix() for path in TESTS.glob("*/test_*.py")]
-    found = sorted((name, file) for file in files for name in names(file))
-    assert found == [(name, entry.test_file) for name, entry in ENTRIES.items()]
+    lines = [misplaced(name, file) for file in files for name in names(file)]
+    assert not any(lines), "\n".join(filter(None, lines))
+
+
+def misplaced(name: str, file: str) -> str:
+    """What to do with the example of *name* in *file*; empty if it belongs there."""
+    if name not in ENTRIES:
+        return f"rename example_{name} in {file}: no operator, source or sink has that name"
+    right = ENTRIES[name].test_file
+    return "" if file == right else f"move example_{name} from {file} to {right}"
 
 
 # -- the page --------------------------------------------------------------------------------------
@@ -122,6 +130,15 @@ def test_a_forgotten_example_is_reported_with_its_file() -> None:
     expected = "add an example of brand_new: .* at the end of tests/sources/test_values.py"
     with pytest.raises(LookupError, match=expected):
         text(Entry("brand_new", brand_new))
+
+
+def test_a_misplaced_example_is_reported_with_its_place() -> None:
+    here = ENTRIES["map"].test_file
+    assert misplaced("map", "tests/sinks/test_collect.py") == (
+        f"move example_map from tests/sinks/test_collect.py to {here}"
+    )
+    assert misplaced("pam", here).startswith(f"rename example_pam in {here}")
+    assert not misplaced("map", here)
 
 
 def test_a_forgotten_need_is_reported_with_its_file() -> None:

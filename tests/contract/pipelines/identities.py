@@ -24,8 +24,9 @@ def without_row(known: Iterable[str]) -> dict[str, Operator]:
 
 def _row(key: str) -> Operator:
     [name] = names([key])
-    holds_nothing = Docstring.of(ENTRIES[name].function).holds_nothing
-    return Operator(f"FORMS[{key!r}]({{flow}})", loses_on_failure=not holds_nothing)
+    entry = ENTRIES.get(name)
+    loses = entry is None or not Docstring.of(entry.function).holds_nothing
+    return Operator(f"FORMS[{key!r}]({{flow}})", loses_on_failure=loses)
 
 
 WITHOUT_ROW: Final = without_row({*OPERATORS, *EXCEPTIONS})
