@@ -135,9 +135,9 @@ nox.options.sessions = ["lint", "types", "layers", "tests"]
 
 PROJECT: str = PYPROJECT["project"]["name"]
 
-# Tests of one group share a worker: see tests/harness/groups.py. One more worker than cores, since
+# Tests of one group share a worker: see tests/harness/groups.py. Two more workers than cores, since
 # tests wait: for Spark, for other processes, for silence.
-ALL_CORES = ("-n", str((os.cpu_count() or 1) + 1), "--dist", "loadfile")
+ALL_CORES = ("-n", str((os.cpu_count() or 1) + 2), "--dist", "loadfile")
 
 # What the docstring of an example says that does not end by itself.
 SERVES = "Serve until Ctrl-C."

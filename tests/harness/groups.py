@@ -2,7 +2,8 @@
 
 The tests of one file share a worker, since they share fixtures (``--dist loadfile``). So do all
 files whose paths start alike, as `SHARED` says: one Spark session serves them. They start first,
-and slow files next, because the file that starts last keeps the other workers waiting.
+and slow files next, because the file that starts last keeps the other workers waiting. The files
+with the most tests share no fixtures, and are handed out in parts.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -23,12 +24,15 @@ MANY_TESTS: Final = (
     "tests/schedules/test_parts.py",
     "tests/core/test_loop_compiler.py",
 )
-"""Files that take long, though none of their tests does."""
+"""Files that take long, though none of their tests does, and that have no fixtures to share."""
 
 
 def group_of(nodeid: str) -> str:
-    """The folder or the file of a test: its group runs in one worker."""
+    """The folder, the file or the part of a file of a test: its group runs in one worker."""
     file = nodeid.partition("::")[0]
+    if file in MANY_TESTS:
+        # The function, and the first of its parameters: the module of an operator, or a scenario.
+        return nodeid.partition("-")[0]
     return next((group for start, group in SHARED.items() if file.startswith(start)), file)
 
 
@@ -37,7 +41,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Order the tests of a worker; xdist starts them in this order."""
     if hasattr(config, "workerinput"):
         slow = {group_of(item.nodeid) for item in items if item.get_closest_marker("slow")}
-        slow.update(MANY_TESTS)
+        slow |= {group_of(item.nodeid) for item in items if item.nodeid.startswith(MANY_TESTS)}
         items.sort(key=lambda item: rank(group_of(item.nodeid), slow))
 
 

@@ -232,7 +232,7 @@ def start(noxfile: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Starte
 
 def test_the_tests_run_on_all_cores_and_take_options(start: Callable[..., Started]) -> None:
     [command] = start("tests", "-k", "merge").commands
-    workers = str((os.cpu_count() or 1) + 1)
+    workers = str((os.cpu_count() or 1) + 2)
     assert command[1:] == ["-m", "pytest", "-n", workers, "--dist", "loadfile", "-k", "merge"]
     [command] = start("quick").commands
     assert command[-1] == "--quick"
