@@ -210,9 +210,9 @@ def in_thread(call: Callable[..., Any], *args: Any) -> Any:
 @pytest.mark.virtual_time
 class TestFollowing:
     async def followed(self, path: Path) -> SubscriberProbe[str]:
-        """A subscriber that has received what is in the file."""
+        """A subscriber that has received what is in the file, between two looks at it."""
         probe = SubscriberProbe[str](MANY).subscribed_to(from_lines(path, follow=True))
-        await asyncio.sleep(1)
+        await asyncio.sleep(1.1)
         return probe
 
     async def test_lines_are_emitted_when_their_end_is_written(self, path: Path) -> None:
