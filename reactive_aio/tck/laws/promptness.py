@@ -15,6 +15,8 @@ from ..scenario.law_context import LawContext
 from ..scenario.recorder import UNBOUNDED, Recorder
 
 ATTEMPTS: Final = 3
+TURNS: Final = 6
+"""Turns of the loop that an endless stream is watched for."""
 Measured = tuple[Recorder, float, str]
 """The recorder, the seconds, and what took them."""
 Measurement = Callable[[LawContext, Heartbeat], Awaitable[Measured]]
@@ -68,7 +70,7 @@ async def spec304_yields_to_the_loop(context: LawContext, heartbeat: Heartbeat) 
     recorder = await context.watch("infinite_publisher", on_element=cancel_late)
     began = heartbeat.now()
     took = heartbeat.during(partial(recorder.request, UNBOUNDED))
-    for _ in range(20):
+    for _ in range(TURNS):
         moment = heartbeat.now()
         await context.turn()
         took = max(took, heartbeat.since(moment))

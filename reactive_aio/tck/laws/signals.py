@@ -29,7 +29,7 @@ async def spec102_completes_with_less_than_requested(context: LawContext) -> Non
 
 def _request_slowly(recorder: Recorder, _element: object) -> None:
     recorder.request(1)
-    until = time.perf_counter() + (0.002 if recorder.received in SLOW else 0.0)
+    until = time.perf_counter() + (0.001 if recorder.received in SLOW else 0.0)
     while time.perf_counter() < until:
         pass  # a publisher with several threads would send the next element now
 
