@@ -6,6 +6,7 @@ elements that arrive without demand.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..stage import (
@@ -281,7 +282,7 @@ def _backpressured(
 
 
 class _OfferingSubscriber(InnerSubscriber[T]):
-    """Its `append` offers each element to the queue, so that no batch bypasses it."""
+    """Its `append` decides about each element at once, so that no batch bypasses the queue."""
 
     __slots__ = ()
 
@@ -330,7 +331,7 @@ class _Backpressured(Coordinator[T]):
     def _begin(self) -> None:
         if not self.is_closed:
             inner = _OfferingSubscriber[T](self)
-            inner.append = self._take
+            inner.append = partial(self._take, inner)
             self.inners[inner] = None
             inner.request(UNBOUNDED)
             inner.subscribe(self._source)
@@ -348,11 +349,23 @@ class _Backpressured(Coordinator[T]):
             inner.cancel()
 
     # -- upstream ---------------------------------------------------------------------------------
-    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
-        for element in inner.take(len(inner.elements)):
-            self._take(element)
+    def _take(self, inner: InnerSubscriber[T], element: T) -> None:
+        """Collect what is requested, until the turn of the loop ends; decide about the rest now."""
+        if len(inner.elements) < self.output.credit:
+            inner.elements.append(element)
+        else:
+            self.on_elements(inner)
+            self._offer(element)
 
-    def _take(self, element: T) -> None:
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        chunk = inner.take(len(inner.elements))
+        if 0 < len(chunk) <= self.output.credit:
+            self.output.offer_all(chunk)
+        else:
+            for element in chunk:
+                self._offer(element)
+
+    def _offer(self, element: T) -> None:
         decision = self.output.offer(element)
         if self._on_drop is not None and decision.dropped is not None:
             self._on_drop(decision.dropped)

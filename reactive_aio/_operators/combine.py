@@ -371,7 +371,7 @@ def zip(
 ) -> "Flow[tuple[A, B, C, D, E]]": ...
 @overload
 def zip(*sources: Source[A], strict: bool = ..., prefetch: int = ...) -> "Flow[tuple[A, ...]]": ...
-def zip(*sources: Source[Any], strict: bool = False, prefetch: int = 32) -> "Flow[Any]":
+def zip(*sources: Source[Any], strict: bool = False, prefetch: int = 256) -> "Flow[Any]":
     """Pair the elements of several sources: a tuple of the first of each, then of the second.
 
     It ends as soon as the end of a source makes another tuple impossible, and cancels the others.
@@ -418,7 +418,7 @@ def zip_with(
     source: "Flow[A]", *others: Source[A], strict: bool = ..., prefetch: int = ...
 ) -> "Flow[tuple[A, ...]]": ...
 def zip_with(
-    source: "Flow[Any]", *others: Source[Any], strict: bool = False, prefetch: int = 32
+    source: "Flow[Any]", *others: Source[Any], strict: bool = False, prefetch: int = 256
 ) -> "Flow[Any]":
     """Pair the elements of this flow with those of *others*.
 

@@ -43,7 +43,7 @@ def flat_map(
     mapper: Callable[[T], Source[R]],
     *,
     concurrency: int = 16,
-    prefetch: int = 32,
+    prefetch: int = 128,
 ) -> "Flow[R]":
     """Make a source of each element, and emit the elements of all of them as they arrive.
 
@@ -71,7 +71,7 @@ def flat_map(
 
 
 def concat_map(
-    source: "Flow[T]", mapper: Callable[[T], Source[R]], *, prefetch: int = 32
+    source: "Flow[T]", mapper: Callable[[T], Source[R]], *, prefetch: int = 128
 ) -> "Flow[R]":
     """Make a source of each element, and emit their elements, one source after the other.
 

@@ -41,6 +41,9 @@ OnFull = Literal["fail", "evict", "drop"]
 """
 
 _NO_KEY: Final = object()
+_AHEAD: Final = 4
+"""How many times *prefetch* elements are requested of the source, to be sorted together: a group
+costs as much for a list of elements as for one."""
 
 
 def group_by(
@@ -76,13 +79,14 @@ def group_by(
         .group_by(lambda x: x).map(lambda group: group.key)
         (ab|)
 
-    Demand: batched (*prefetch* upstream, requested again as elements reach their groups).
+    Demand: batched (4 × *prefetch* upstream, requested again as elements reach their groups).
     Completes: when the source completes, with all groups.
     Fails: when the source fails or *key* raises, with all groups; by *on_full* with `Overflow`;
         with `Stalled`.
     Cancels: the source, when the subscriber and those of all groups have cancelled. After the
         subscriber has cancelled, no group opens, and elements with new keys are dropped.
-    Holds: *max_groups* × *prefetch* elements in groups, and *prefetch* of the source.
+    Holds: *max_groups* × *prefetch* elements in groups, and 4 × *prefetch* of the
+        source.
     Rules: 1.1, 1.11
     """
     remedy = "make the key without awaiting; map_async can add it to the element first."
@@ -103,7 +107,7 @@ def group_by(
     return from_push(
         lambda downstream: _GroupBy(downstream, source, key, limits),
         name=f"group_by({describe(key)})",
-        holds=(max_groups + 1) * prefetch,
+        holds=(max_groups + _AHEAD) * prefetch,
         checked=True,
         upstreams=(source,),
         one_by_one=True,
@@ -121,6 +125,16 @@ class _Limits:
     on_drop: Callable[[Any], object] | None
 
 
+@dataclass(slots=True)
+class _Chunk:
+    """Elements on their way to their group."""
+
+    group: Branch[Any]
+    room: int
+    """How many elements the group takes; more, if its subscriber has processed some meanwhile."""
+    elements: list[Any] = field(default_factory=list[Any])
+
+
 @dataclass(eq=False, repr=False)
 class _GroupBy(SplittingCoordinator[Any]):
     _source: "Flow[Any]"
@@ -134,10 +148,8 @@ class _GroupBy(SplittingCoordinator[Any]):
     """When the last element of a group arrived; only with a limit for idle groups."""
     _next_key: Any = field(default=_NO_KEY, init=False)
     """The key of the element that waits for a place, so that it is not computed again."""
-    _chunks: dict[Branch[Any], list[Any]] = field(
-        default_factory=dict["Branch[Any]", list[Any]], init=False
-    )
-    """Elements on their way to their groups."""
+    _chunks: dict[Any, "_Chunk"] = field(default_factory=dict[Any, "_Chunk"], init=False)
+    """Elements on their way to their groups, by the groups' keys."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -148,7 +160,7 @@ class _GroupBy(SplittingCoordinator[Any]):
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
         self._inner: InnerSubscriber[Any] = self.subscribe_to(
-            self._source, request=self._limits.prefetch
+            self._source, request=_AHEAD * self._limits.prefetch
         )
 
     def on_demand(self) -> None:
@@ -184,37 +196,53 @@ class _GroupBy(SplittingCoordinator[Any]):
         """Put the elements into their groups, up to one that has no place."""
         if self.is_closed:
             return
-        inner, chunks = self._inner, self._chunks
-        sorted_count = 0
+        inner, key_of, chunks = self._inner, self._key, self._chunks
+        sorted_count, key = 0, self._next_key
         try:
             for element in inner.elements:
-                group = self._group_of(element)
-                if group is not None:
-                    chunk = chunks.setdefault(group, [])
-                    if group.held + len(chunk) >= self._limits.prefetch:
+                if key is _NO_KEY:
+                    key = self._next_key = key_of(element)
+                try:
+                    chunk = chunks.get(key)
+                except TypeError:  # it cannot be hashed
+                    chunk = None
+                if chunk is None:
+                    chunk = self._chunk_for(key, element)
+                if chunk is not None:
+                    if chunk.room <= len(chunk.elements):
                         break
-                    chunk.append(element)
+                    chunk.elements.append(element)
                 elif self._next_key is not _NO_KEY:
                     break
-                self._next_key = _NO_KEY
+                key = self._next_key = _NO_KEY
                 sorted_count += 1
         finally:
             inner.take(sorted_count)
             self._put()
         self._after_sorting(inner, sorted_count)
 
+    def _chunk_for(self, key: Any, element: Any) -> "_Chunk | None":
+        """The chunk of the group of *key*; None if *element* is dropped, or waits."""
+        require_hashable("group_by", self._key, key)
+        group = self._groups.get(key) or self._open(key, element)
+        if group is None:
+            return None
+        chunk = self._chunks[key] = _Chunk(group, self._limits.prefetch - group.held)
+        return chunk
+
     def _put(self) -> None:
         """Hand the elements to their groups."""
         groups, idle = self._groups, self._limits.idle
         now = self.loop_handle.time() if idle is not None else 0.0
         chunks, self._chunks = self._chunks, {}
-        for group, chunk in chunks.items():
-            if chunk and groups.get(group.tag) is group:
+        for key, chunk in chunks.items():
+            group = chunk.group
+            if chunk.elements and groups.get(key) is group:
                 # It comes last: it is the most recently active.
-                groups[group.tag] = groups.pop(group.tag)
+                groups[key] = groups.pop(key)
                 if idle is not None:
                     self._active_at[group] = now
-            group.put(chunk)
+            group.put(chunk.elements)
         if idle is not None and groups and not self._idle_timer.is_running:
             self._idle_timer.start(idle)
 
@@ -222,20 +250,11 @@ class _GroupBy(SplittingCoordinator[Any]):
         self.end_with(inner)
         if self.is_closed:
             return
-        missing = self._limits.prefetch - inner.outstanding
-        if missing * 4 >= self._limits.prefetch:
+        ahead = _AHEAD * self._limits.prefetch
+        missing = ahead - inner.outstanding
+        if missing * 4 >= ahead:
             inner.request(missing)
         self._watch(has_advanced=sorted_count > 0)
-
-    def _group_of(self, element: Any) -> Branch[Any] | None:
-        """The group of *element*; None if it is dropped, or waits: then `_next_key` is its key."""
-        key = self._next_key
-        if key is _NO_KEY:
-            key = self._key(element)
-            require_hashable("group_by", self._key, key)
-            self._next_key = key
-        group = self._groups.get(key)
-        return self._open(key, element) if group is None else group
 
     def _open(self, key: Any, element: Any) -> Branch[Any] | None:
         """Open a group; None if *element* is dropped, or waits until a group is requested."""
@@ -266,8 +285,10 @@ class _GroupBy(SplittingCoordinator[Any]):
         if self._groups.get(group.tag) is group:
             del self._groups[group.tag]
         self._active_at.pop(group, None)
-        if group in self._chunks:
-            group.put(self._chunks.pop(group))
+        chunk = self._chunks.get(group.tag)
+        if chunk is not None and chunk.group is group:
+            del self._chunks[group.tag]
+            group.put(chunk.elements)
         self.close_branch(group)
 
     # -- idle groups, and stalls ------------------------------------------------------------------

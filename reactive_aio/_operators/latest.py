@@ -87,7 +87,7 @@ def combine_latest(
     a: Source[A], /, *, combine: Callable[[A], R], prefetch: int = ...
 ) -> "Flow[R]": ...
 def combine_latest(
-    *sources: Source[Any], combine: Callable[..., Any] | None = None, prefetch: int = 16
+    *sources: Source[Any], combine: Callable[..., Any] | None = None, prefetch: int = 256
 ) -> "Flow[Any]":
     """Combine the latest elements of several sources, whenever one of them has a new one.
 
@@ -127,12 +127,15 @@ def combine_latest(
 
 @dataclass(eq=False, repr=False)
 class _CombineLatest(Coordinator[Any]):
-    """Takes elements in the order in which they arrived: `_arrived` has a source for each."""
+    """Takes elements in the order in which they arrived."""
 
     _flows: "tuple[Flow[Any], ...]"
     _combine: Callable[..., Any] | None
     _prefetch: int
-    _arrived: deque[InnerSubscriber[Any]] = field(default_factory=deque["InnerSubscriber[Any]"])
+    _arrived: deque[tuple[InnerSubscriber[Any], int]] = field(
+        default_factory=deque[tuple["InnerSubscriber[Any]", int]]
+    )
+    """A source, and how many elements of it have arrived one after another."""
     _counted: dict[InnerSubscriber[Any], int] = field(
         default_factory=dict["InnerSubscriber[Any]", int]
     )
@@ -171,39 +174,58 @@ class _CombineLatest(Coordinator[Any]):
 
     # -- acts -------------------------------------------------------------------------------------
     def _record(self, inner: InnerSubscriber[Any]) -> None:
-        known = self._counted.get(inner, 0)
-        self._arrived.extend([inner] * (len(inner.elements) - known))
-        self._counted[inner] = len(inner.elements)
+        new = len(inner.elements) - self._counted.get(inner, 0)
+        if new:
+            self._arrived.append((inner, new))
+            self._counted[inner] = len(inner.elements)
 
     def _emit_combinations(self) -> None:
         made: list[Any] = []
         try:
-            while self._arrived and (self._missing > 1 or len(made) < self.demand.outstanding):
-                inner = self._arrived.popleft()
-                if (combination := self._advance(inner)) is not _NOTHING:
-                    made.append(combination)
+            while self._arrived:
+                inner, count = self._arrived.popleft()
+                room = self.demand.outstanding - len(made)
+                taken = min(count, room) if self._completes_combination(inner.tag) else count
+                if taken < count:
+                    self._arrived.appendleft((inner, count - taken))
+                if not taken:
+                    break
+                self._counted[inner] -= taken
+                self._advance(inner.tag, inner.take(taken), made)
+                self._refill(inner)
         finally:
             self.emit(made)
         self._end_if_done()
 
-    def _advance(self, inner: InnerSubscriber[Any]) -> Any:
-        """Take the next element of *inner*; return the combination with it, if there is one."""
-        self._counted[inner] -= 1
-        index = inner.tag
-        if self._latest[index] is _NOTHING:
-            self._missing -= 1
-        element = self._latest[index] = inner.take(1)[0]
-        if self._prefetch - inner.outstanding >= max(1, self._prefetch * 3 // 4):
-            inner.request(self._prefetch - inner.outstanding)
-        if self._missing:
-            return _NOTHING
-        combination = self._combined_with(element)
-        self._is_combined = True
-        return combination
+    def _completes_combination(self, index: int) -> bool:
+        """Whether there is an element of every source, with the next one of source *index*."""
+        return self._missing <= (self._latest[index] is _NOTHING)
 
-    def _combined_with(self, element: Any) -> Any:
-        if self._combine is None:
-            return tuple(self._latest)
+    def _advance(self, index: int, elements: list[Any], made: list[Any]) -> None:
+        """Add the combinations with each of *elements*, if there are any, to *made*."""
+        latest = self._latest
+        if latest[index] is _NOTHING:
+            self._missing -= 1
+        if self._missing:
+            latest[index] = elements[-1]
+            return
+        following = iter(elements)
+        try:
+            for element in following:
+                latest[index] = element
+                made.append(tuple(latest) if self._combine is None else self._combined(element))
+                self._is_combined = True
+        except BaseException:
+            self.discard(following)
+            raise
+
+    def _refill(self, inner: InnerSubscriber[Any]) -> None:
+        missing = self._prefetch - inner.outstanding
+        if missing >= max(1, self._prefetch * 3 // 4):
+            inner.request(missing)
+
+    def _combined(self, element: Any) -> Any:
+        assert self._combine is not None
         try:
             combination = self._combine(*self._latest)
         except BaseException:

@@ -318,7 +318,7 @@ class TestConcatMap:
     async def test_it_has_its_own_name(self) -> None:
         flow = r.just(1).concat_map(lambda _: "text")
         assert "concat_map(<lambda>)" in flow.explain()
-        assert flow.bound().total == 33
+        assert flow.bound().total == 129
         with pytest.raises(TypeError, match="concat_map"):
             await flow.to_list()
 

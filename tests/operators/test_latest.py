@@ -122,6 +122,28 @@ class TestCombineLatest:
         assert probe.elements == [2, 3, 6]
         assert isinstance(probe.error, ZeroDivisionError)
 
+    async def test_an_error_of_combine_discards_what_arrived_with_the_element(self) -> None:
+        discarded: list[int] = []
+        (one, other), flows = two()
+        flow = r.combine_latest(*flows, combine=lambda x, y: x // y).do_on_discard(discarded.append)
+        probe = SubscriberProbe[Any](1).subscribed_to(flow)
+        one.emit(6)
+        other.emit(2, 3, 0, 4, 5)
+        probe.request(MANY)
+        assert probe.elements == [3, 2]
+        assert isinstance(probe.error, ZeroDivisionError)
+        assert sorted(discarded) == [0, 4, 5]
+
+    async def test_elements_that_arrive_together_are_combined_within_demand(self) -> None:
+        (one, other), flows = two()
+        probe = SubscriberProbe[Any](2).subscribed_to(r.combine_latest(*flows))
+        other.emit(7, 8)
+        one.emit(1, 2, 3)
+        assert probe.elements == [(1, 8), (2, 8)]
+        other.emit(9)
+        probe.request(MANY)
+        assert probe.elements == [(1, 8), (2, 8), (3, 8), (3, 9)]
+
     async def test_none_is_refused_as_a_combination(self) -> None:
         with pytest.raises(TypeError, match="combine_latest produced None"):
             await r.combine_latest([1], combine=lambda _: None).to_list()

@@ -253,21 +253,25 @@ for x in src:
 """
 
 
-def _counted(skeleton: str) -> str:
-    """The same template with `emitted` exact at the end: stages that emit after it need demand."""
-    accounts = ("dropped = 0", "emitted += size - dropped")
-    lines = skeleton.replace("DELIVER_BULK", "DELIVER_COUNTED").splitlines()
-    return "\n".join(line for line in lines if line.strip() not in accounts)
+def _exact(skeleton: str) -> str:
+    """The same template for stages that emit after the source has ended, and so need `emitted`.
+
+    In bulk it can be wrong at the end of the source, which matters unless demand is unbounded.
+    """
+    without_limit = "S.limit - emitted > 1 << 61"
+    return skeleton.replace("room > 8", without_limit).replace(
+        "S.limit - emitted >= size", without_limit
+    )
 
 
 LOOP_TEMPLATES: Final[dict[str, tuple[str, str, str]]] = {
     # for chains that emit at most one element per element; for those that also emit after the
     # source has ended; for those that emit many elements per element
-    "pull": (_PULL, _counted(_PULL), _PULL_MANY),
+    "pull": (_PULL, _exact(_PULL), _PULL_MANY),
     "pull extend": (_EXTEND, _EXTEND, _EXTEND),
     "push extend": (_PUSH_EXTEND, _PUSH_EXTEND, _PUSH_EXTEND),
-    "push": (_PUSH, _counted(_PUSH), _PUSH_MANY),
-    "flatten": (_FLATTEN, _counted(_FLATTEN), _FLATTEN_MANY),
+    "push": (_PUSH, _exact(_PUSH), _PUSH_MANY),
+    "flatten": (_FLATTEN, _exact(_FLATTEN), _FLATTEN_MANY),
     "aiter": (_AITER_BULK, _AITER, _AITER_MANY),
     # an iterator has no demand: its mode has no lines that check it
     "async_generator": (_PULL_MANY, _PULL_MANY, _PULL_MANY),
