@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow, Losses, MulticastProcessor
+from reactive_aio.stage import DropCounter
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 
 pytestmark = pytest.mark.virtual_time
@@ -153,3 +155,19 @@ def test_a_finalizer_may_report_while_losses_are_counted() -> None:
         losses.count_dropped("outer")
         losses.count_dropped_error()
     gc.collect()
+
+
+def test_a_counter_that_is_freed_while_losses_are_counted_counts_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    counters = [DropCounter("a queue")]
+    counters[0].add("full", 3)
+
+    class Freeing(Counter[tuple[str, str]]):
+        def copy(self) -> "Freeing":
+            copied = Freeing(self)
+            counters.clear()  # as a garbage collection does that begins here
+            return copied
+
+    monkeypatch.setattr("reactive_aio._core.losses._elements", Freeing())
+    assert r.losses().elements["a queue: full"] == 3

@@ -16,6 +16,8 @@ _NO_LOSSES: Final = frozenset((DISCARDED, OVERTAKEN))
 _lock = RLock()
 _elements: Counter[tuple[str, str]] = Counter()
 _errors = 0
+_freed = 0
+"""How many counters have been freed."""
 # The counts of each `DropCounter` that lives, by its id.
 _counters: dict[int, tuple[str, Counter[str]]] = {}
 
@@ -43,7 +45,7 @@ def losses() -> Losses:
     cancelled or failed, do not.
     """
     with _lock:
-        elements, live = _elements.copy(), list(_counters.values())
+        elements, live = _snapshot()
         errors = _errors
     for where, by_reason in live:
         elements.update({(where, reason): n for reason, n in dict(by_reason).items()})
@@ -55,6 +57,15 @@ def losses() -> Losses:
         },
         errors,
     )
+
+
+def _snapshot() -> tuple[Counter[tuple[str, str]], list[tuple[str, Counter[str]]]]:
+    """The counts of the counters that were freed, and those of the others."""
+    while True:
+        before = _freed
+        elements, live = _elements.copy(), list(_counters.values())
+        if _freed == before:  # otherwise one that was freed in between is in neither, or in both
+            return elements, live
 
 
 def count_dropped(where: str, reason: str = "", count: int = 1) -> None:
@@ -85,7 +96,9 @@ class DropCounter:
             _counters[id(self)] = where, self.by_reason
 
     def __del__(self) -> None:
+        global _freed
         with _lock:
+            _freed += 1
             where, by_reason = _counters.pop(id(self))
             for reason, count in by_reason.items():
                 _elements[where, reason] += count

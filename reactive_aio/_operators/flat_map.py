@@ -281,7 +281,10 @@ class _FlatMap(MergingCoordinator[Any]):
 
     def _open(self) -> Iterator[Any] | None:
         """Make sources of the elements received; return the first one to pull."""
-        outer, free = self._outer, self._free_count()
+        outer = self._outer
+        if self._pending is None and not outer.elements and (outer.outstanding or outer.is_done):
+            return None
+        free = self._free_count()
         while not self.errors and not self.is_closed:
             if self._pending is not None:
                 if not self._admit(self._pending):

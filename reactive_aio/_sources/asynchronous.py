@@ -191,8 +191,8 @@ def from_anyio(stream: AsyncIterable[T]) -> "Flow[T]":
         a--b--|
 
     Elements are received only by demand, so that the stream holds its senders back. The stream
-    serves the first subscription, and is closed with it; each ``clone()`` of a memory stream serves
-    one more.
+    serves the first subscription that begins to receive, and is closed with it; one that is
+    cancelled before leaves it as it is. Each ``clone()`` of a memory stream serves one more.
 
     Demand: pulled, one element for one requested.
     Completes: when the senders have closed the stream.
