@@ -163,6 +163,17 @@ class TestFromAnyio:
         send.close()
         assert await r.from_anyio(receive).to_list() == [1, 2]
 
+    async def test_a_subscription_that_is_cancelled_before_it_receives_leaves_the_stream(
+        self,
+    ) -> None:
+        send, receive = create_memory_object_stream[int](9)
+        flow = r.from_anyio(receive)
+        SubscriberProbe[int](1).subscribed_to(flow).cancel()
+        await asyncio.sleep(0)
+        send.send_nowait(1)
+        send.close()
+        assert await flow.to_list() == [1]
+
     def test_another_object_is_refused(self) -> None:
         with pytest.raises(TypeError, match="from_anyio: stream must be a stream of anyio"):
             r.from_anyio(cast("Any", asyncio.Queue()))
