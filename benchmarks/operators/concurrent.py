@@ -24,13 +24,14 @@ def concurrent(
     *,
     subscriber: type[Summing] = Summing,
     expected: Callable[[int], int] = lambda count: sum(range(count)),
+    sources: Callable[[int], list[Flow[int]]] = lambda count: [source(count), rx.empty()],
 ) -> Question:
-    """The question about one operator; `merge` handles as many elements."""
+    """The question about one operator; `merge` of the same *sources* takes as many turns."""
     question = Question(f"`{name}`", COUNT)
 
-    @question.handwritten("`merge` of 8 asynchronous sources")
+    @question.handwritten("`merge` of the same sources")
     async def merged(count: int) -> int:
-        await Summing().sum_of(rx.merge(*parts(count)))
+        await Summing().sum_of(rx.merge(*sources(count)))
         return expected(count)
 
     @question.ours(f"`{name}` (× `merge`)", goal=GOAL)
@@ -90,13 +91,20 @@ merge = concurrent(
     "merge(priority=)",
     lambda count: rx.merge(*parts(count), priority=range(PARTS)),
     expected=lambda count: PARTS * sum(range(count // PARTS)),
+    sources=parts,
 )
 concat = concurrent(
     "concat",
     lambda count: rx.concat(*parts(count)),
     expected=lambda count: PARTS * sum(range(count // PARTS)),
+    sources=parts,
 )
-zip_ = concurrent("zip", lambda count: rx.zip(source(count), source(count)), subscriber=Firsts)
+zip_ = concurrent(
+    "zip",
+    lambda count: rx.zip(source(count), source(count)),
+    subscriber=Firsts,
+    sources=lambda count: [source(count), source(count)],
+)
 combine_latest = concurrent(
     "combine_latest",
     lambda count: rx.combine_latest(rx.just(0), source(count)),
@@ -115,7 +123,7 @@ take_until = concurrent("take_until", lambda count: source(count).take_until(rx.
 then = concurrent("then", lambda count: rx.empty().then(source(count)))
 
 # -- inner flows -----------------------------------------------------------------------------------
-flat_map = concurrent("flat_map", flattened)
+flat_map = concurrent("flat_map", flattened, sources=parts)
 concat_map = concurrent("concat_map", concatenated)
 switch_map = concurrent("switch_map", lambda count: rx.just(0).switch_map(
     lambda _: source(count)

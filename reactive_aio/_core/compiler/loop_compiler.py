@@ -389,7 +389,8 @@ class _Writer:
         match found["word"]:
             case "drop":
                 bulk = not (counted or self.iterated)
-                lines = ["dropped += 1"] * bulk + self._let_go()
+                # Stages that emit at the end run in bulk only without a limit.
+                lines = ["dropped += 1"] * (bulk and not self.ends) + self._let_go()
                 lines += [*self._stopped(within, index), self.leave]
             case "last":
                 lines = [f"stop = {number}"]
