@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from reactive_aio.errors import RuleViolation
+from reactive_aio.stage import FlowSubscription, from_push
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.contract.subscribers import UNBOUNDED, Acting, foreign, tasks, turns
+from tests.contract.subscribers import BOTH, UNBOUNDED, Acting, foreign, tasks, turns
 
 
 def watched(request: int = 5) -> tuple[PublisherProbe[Any], SubscriberProbe[Any]]:
@@ -120,6 +121,30 @@ async def test_a_foreign_subscription_that_raises_is_a_violation(
     else:
         subscriber.cancel()
         assert [str(each["exception"]) for each in expects_loop_errors] == ["cancel"]
+
+
+@pytest.mark.parametrize("kind", BOTH)
+async def test_a_source_that_raises_in_request_is_cancelled_and_has_failed(
+    kind: type[Acting],
+) -> None:
+    """3.16: of `stage.from_push`; the subscriber's request returns normally."""
+    cancelled: list[bool] = []
+
+    class Raising(FlowSubscription):
+        def request(self, n: int, /) -> None:
+            raise ValueError(f"request({n})")
+
+        def cancel(self) -> None:
+            cancelled.append(True)
+
+    subscriber = kind()
+    from_push(lambda _: Raising(), name="raising").subscribe(subscriber)
+    await turns()
+    subscriber.request(1)
+    await turns()
+    assert isinstance(subscriber.error, ValueError)
+    assert cancelled == [True]
+    assert tasks() == set()
 
 
 @pytest.mark.parametrize(
