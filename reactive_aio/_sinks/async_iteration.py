@@ -338,9 +338,6 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
                 self._waiter = self._loop_handle.create_future()
                 await self._wait(self._waiter)
         if (error := await self._end()) is not None:
-            if isinstance(error, StopAsyncIteration):
-                # As in any asynchronous generator: an error must not look like the end.
-                raise RuntimeError("the flow failed with StopAsyncIteration") from error
             raise error
 
     def _next_chunk(self) -> list[T]:

@@ -389,12 +389,6 @@ GUARDS: Final = (
         "await asyncio.wait([asyncio.ensure_future(each) for each in work])",
         "await asyncio.gather(*work, return_exceptions=True)",
     ),
-    Guard(
-        "async for: a StopAsyncIteration is an error, not the end",
-        "reactive_aio/_sinks/async_iteration.py",
-        "        if isinstance(error, StopAsyncIteration):",
-        "        if False:",
-    ),
     # -- elements that are discarded
     Guard(
         "discards: elements that wait for an island",
