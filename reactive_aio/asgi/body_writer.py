@@ -1,13 +1,14 @@
 """BodyWriter: writes a flow into the body of a response, at the pace of the client."""
 
 from collections import deque
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from .._core.flow_subscription import FlowSubscription
 from .._core.loop import Future, LoopHandle, wait_settled, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .formats import BodyFormat
-from .http import Receive, Send, send_problem, send_response
+from .http import Headers, Receive, Send, send_problem, send_response
 from .options import ResponseConfig
 
 if TYPE_CHECKING:
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 4 * 1024
 """Bytes handed to the server in one send; a longer element is sent alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseStart:
+    """How a response starts that has elements, or ends without an error."""
+
+    status: int
+    headers: Headers
+    resumes: bool
+    """Whether the client continues an event stream: 204 if it has missed nothing."""
 
 
 class BodyWriter(BulkSubscriber):
@@ -33,7 +44,7 @@ class BodyWriter(BulkSubscriber):
         send: Send,
         form: BodyFormat,
         config: ResponseConfig,
-        resumes: bool,
+        start: ResponseStart,
     ) -> None:
         self._elements: deque[Any] = deque()
         self.append: Callable[[Any], None] = self._elements.append
@@ -42,7 +53,7 @@ class BodyWriter(BulkSubscriber):
         self._send = send
         self._form = form
         self._config = config
-        self._resumes = resumes
+        self._start = start
         self._loop_handle = loop_handle
         self._subscription: Subscription | None = None
         self._waiter: Future[Any] | None = None
@@ -172,8 +183,8 @@ class BodyWriter(BulkSubscriber):
         counters = self._config.counters
         if not self._is_started:
             self._is_started = True
-            headers = [(b"content-type", self._form.media_type.encode()), *self._config.headers]
-            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+            status, headers = self._start.status, self._start.headers
+            await self._send({"type": "http.response.start", "status": status, "headers": headers})
             body = self._form.opening() + body
         await self._send({"type": "http.response.body", "body": body, "more_body": more})
         counters.bytes += len(body)
@@ -182,9 +193,10 @@ class BodyWriter(BulkSubscriber):
 
     async def _complete(self, is_limited: bool) -> None:
         self._config.counters.completed += 1
-        if self._resumes and not self._is_started:
+        if self._start.resumes and not self._is_started:
             # The client has missed nothing; 204 stops a browser from reconnecting.
-            await send_response(self._send, 204, self._config.headers)
+            headers = [each for each in self._start.headers if each[0] != b"content-type"]
+            await send_response(self._send, 204, headers)
         else:
             await self._send_body(b"" if is_limited else self._form.completed(), 0, more=False)
 

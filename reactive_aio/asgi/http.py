@@ -2,16 +2,26 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from functools import cached_property
-from typing import Any, Final
+from functools import cached_property, partial
+from inspect import isclass, isroutine
+from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import parse_qsl
 
 from .problem import Problem, Refused
+from .starlette_response import response_class
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+else:
+
+    class Response:
+        """Stands for Starlette's class, which `Endpoint.__new__` adds if it is installed."""
+
 
 _MAX_DIGITS: Final = 15
 
@@ -105,16 +115,45 @@ async def send_problem(
     await send_response(send, problem.status, headers, body, kind=kind)
 
 
-class Endpoint(ABC):
-    """An ASGI app that answers requests, handshakes of WebSockets, or both."""
+class Endpoint(Response, ABC):
+    """An ASGI app that answers requests, handshakes of WebSockets, or both.
+
+    It is the endpoint of a route, or what a function of FastAPI or Starlette returns. If Starlette
+    is installed, it is an instance of its `Response`, and the attributes of that have their effect.
+    """
+
+    if not TYPE_CHECKING:  # to type checkers, `Response` is a base already
+
+        def __new__(cls, *_: object, **__: object) -> Self:
+            return super().__new__(response_class(cls))
+
+    def __init__(self, headers: Headers) -> None:
+        self.status_code: int = 200
+        """The status of a response without an error."""
+        self.raw_headers: Headers = [*headers]
+        """The headers of a response without an error, to which ``set_cookie`` adds."""
+        self.background: Any = None
+        """Called and awaited when the response has ended, if it is not None."""
+        self.body: bytes = b""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # FastAPI sets it for each request, so an endpoint that serves several must not keep it.
+        background, self.background = self.background, None
         if scope["type"] == "http":
             await self._answer(HttpRequest(scope), receive, send)
         elif scope["type"] == "websocket":
             await self._answer_handshake(HttpRequest(scope), receive, send)
         else:
             await _complete_lifespan(receive, send)
+        if background is not None:
+            await background()
+
+    def _header_list(self, *, content_type: str | None = None) -> Headers:
+        """Return the headers of a response, with *content_type* unless they contain another."""
+        headers = [*self.raw_headers]
+        if content_type is not None and all(name != b"content-type" for name, _ in headers):
+            headers.insert(0, (b"content-type", content_type.encode()))
+        return headers
 
     @abstractmethod
     async def _answer(self, request: HttpRequest, receive: Receive, send: Send) -> None: ...
@@ -130,3 +169,12 @@ async def _complete_lifespan(receive: Receive, send: Send) -> None:
         await send({"type": f"{message['type']}.complete"})
         if message["type"] == "lifespan.shutdown":
             return
+
+
+def is_returned_by_route(request: HttpRequest) -> bool:
+    """Whether a function or a class of a framework returned the response to *request*.
+
+    Then its route has decided which methods are allowed. The endpoint of a route is an instance.
+    """
+    endpoint = request.scope.get("endpoint")
+    return isroutine(endpoint) or isclass(endpoint) or isinstance(endpoint, partial)

@@ -12,7 +12,7 @@ from .._core.arguments import Duration
 from .._core.loop import LoopHandle
 from ..coerce import Source, to_flow
 from ..stage import is_awaitable
-from .body_writer import BodyWriter
+from .body_writer import BodyWriter, ResponseStart
 from .formats import BodyFormat, EventStream, Ndjson, negotiate, to_json
 from .http import (
     Endpoint,
@@ -20,6 +20,7 @@ from .http import (
     Receive,
     Send,
     encode_headers,
+    is_returned_by_route,
     parse_count,
     send_problem,
     send_response,
@@ -135,6 +136,7 @@ class HttpEndpoint(Endpoint, Generic[T]):
         choose: Callable[[HttpRequest], BodyFormat],
         config: ResponseConfig,
     ) -> None:
+        super().__init__(config.headers)
         self._name = name
         self._make = _maker(source, name)
         self._choose = choose
@@ -146,7 +148,7 @@ class HttpEndpoint(Endpoint, Generic[T]):
 
     async def _answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         head, max_streams = request.method == "HEAD", self._config.max_streams
-        if request.method not in ("GET", "HEAD"):
+        if request.method not in ("GET", "HEAD") and not is_returned_by_route(request):
             allow = {"allow": "GET, HEAD"}
             await send_problem(send, Problem(405, "this is a stream: GET it", allow))
             return
@@ -178,14 +180,16 @@ class HttpEndpoint(Endpoint, Generic[T]):
             await send_problem(send, problem, head=head)
             return
         if flow is None:
-            await send_response(send, 204, config.headers)
-        elif head:
-            media_type = (b"content-type", form.media_type.encode())
-            await send_response(send, 200, [media_type, *config.headers])
+            await send_response(send, 204, self._header_list())
+            return
+        headers = self._header_list(content_type=form.media_type)
+        if head:
+            await send_response(send, self.status_code, headers)
         else:
             flow = flow if count is None else flow.take(count)
             resumes = request.last_event_id is not None and form.media_type == "text/event-stream"
-            await BodyWriter(loop_handle, receive, send, form, config, resumes).run(flow, count)
+            start = ResponseStart(self.status_code, headers, resumes)
+            await BodyWriter(loop_handle, receive, send, form, config, start).run(flow, count)
 
 
 def _maker(source: Source[T] | Make[T], name: str) -> Make[T]:
@@ -221,14 +225,15 @@ class JavaScriptEndpoint(Endpoint):
         self._tag = f'"{sha256(text).hexdigest()[:24]}"'
         headers = {"content-type": "text/javascript; charset=utf-8", "etag": self._tag,
                    "cache-control": "no-cache"}  # fmt: skip
-        self._headers = encode_headers(headers)
+        super().__init__(encode_headers(headers))
 
     async def _answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         if request.method not in ("GET", "HEAD"):
             await send_problem(send, Problem(405, "this is a file: GET it", {"allow": "GET, HEAD"}))
         elif request.headers.get("if-none-match") == self._tag:
-            await send_response(send, 304, self._headers)
+            await send_response(send, 304, self._header_list())
         else:
             length = (b"content-length", str(len(self.text)).encode())
             body = b"" if request.method == "HEAD" else self.text
-            await send_response(send, 200, [*self._headers, length], body)
+            headers = [*self._header_list(), length]
+            await send_response(send, self.status_code, headers, body)

@@ -44,12 +44,14 @@ class ResponseOptions(TypedDict, total=False):
     """The number of elements requested ahead of the client (64)."""
     heartbeat: Duration | None
     """Send a heartbeat after so many seconds without data (15); None sends none."""
-    max_start_delay: Duration
-    """Start the response with the first element, but after so many seconds at the latest (1)."""
+    max_start_delay: Duration | None
+    """Start the response with the first element, but after so many seconds at the latest (1); None
+    waits for the first element, so that every error before it sets the status."""
     count_parameter: str | None
     """The query parameter that limits the elements of a response; none by default."""
     max_streams: int
-    """The number of clients served at a time (1000); further ones receive 503."""
+    """The number of clients that the endpoint serves at a time (1000); further ones receive 503.
+    It does not limit a route whose function returns a new endpoint for each request."""
     expose_errors: bool
     """Send clients the text of all errors, not only of `Refused` (False)."""
     on_error: Callable[[BaseException], object] | None
@@ -69,7 +71,7 @@ class ResponseConfig:
         *,
         prefetch: int = 64,
         heartbeat: Duration | None = 15.0,
-        max_start_delay: Duration = 1.0,
+        max_start_delay: Duration | None = 1.0,
         count_parameter: str | None = None,
         max_streams: int = 1000,
         expose_errors: bool = False,
@@ -82,8 +84,10 @@ class ResponseConfig:
         self.heartbeat: float | None = (
             None if heartbeat is None else to_seconds(heartbeat, f"{name}: heartbeat")
         )
-        self.max_start_delay: float = to_seconds(
-            max_start_delay, f"{name}: max_start_delay", zero=True
+        self.max_start_delay: float | None = (
+            None
+            if max_start_delay is None
+            else to_seconds(max_start_delay, f"{name}: max_start_delay", zero=True)
         )
         self.count_parameter: str | None = count_parameter
         self.max_streams: int = require_int(name, "max_streams", max_streams, least=1)

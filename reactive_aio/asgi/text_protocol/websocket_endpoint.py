@@ -108,6 +108,7 @@ class WebSocketEndpoint(Endpoint):
     """What `websocket` returns: an ASGI app."""
 
     def __init__(self, config: SocketConfig) -> None:
+        super().__init__([])
         self._config = config
         self._open = 0
 
