@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from .._core.flow_subscription import FlowSubscription
-from .._core.loop import Future, LoopHandle, wait_settled, yield_to_loop
+from .._core.loop import Future, LoopHandle, timeout, wait_settled, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .formats import BodyFormat
 from .http import Headers, Receive, Send, send_problem, send_response
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 4 * 1024
 """Bytes handed to the server in one send; a longer element is sent alone."""
+_SEND_GRACE: Final = 1.0
+"""The seconds that a send may take when the client has disconnected. Hypercorn's never returns if
+it waits for the window of an HTTP/2 stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ class BodyWriter(BulkSubscriber):
         self._subscription: Subscription | None = None
         self._waiter: Future[Any] | None = None
         self._error: BaseException | None = None
+        self._writing = timeout(None)
         self._is_done = False
         self._is_disconnected = False
         self._is_started = False
@@ -78,8 +82,9 @@ class BodyWriter(BulkSubscriber):
             prefetch = self._config.prefetch
             flow.subscribe(self)
             self._request(prefetch if count is None else min(prefetch, count))
-            ended = await self._write(count)
-        except OSError:  # what servers raise after a disconnect
+            async with self._writing:
+                ended = await self._write(count)
+        except OSError:  # what servers raise after a disconnect, and the timeout of a send
             pass
         finally:
             counters.open -= 1
@@ -98,6 +103,7 @@ class BodyWriter(BulkSubscriber):
         self._is_disconnected = True
         self._cancel()
         self._wake(True)
+        self._writing.reschedule(self._loop_handle.time() + _SEND_GRACE)
 
     async def _write(self, count: int | None) -> bool:
         """Return whether the stream reached its end."""

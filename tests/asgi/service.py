@@ -1,4 +1,7 @@
-"""Services for the tests, each in its own process: `python -m tests.asgi.service fd app loop`."""
+"""Services for the tests, each in its own process.
+
+The command is `python -m tests.asgi.service fd app loop server`.
+"""
 
 import asyncio
 import gc
@@ -6,6 +9,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -122,23 +126,12 @@ ROUTES: list[BaseRoute] = [
 ]
 
 
-class Streaming(Response):
-    """A response that lets a function of FastAPI return an endpoint."""
-
-    def __init__(self, app: Any) -> None:
-        super().__init__()
-        self.app = app
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await self.app(scope, receive, send)
-
-
 fast = FastAPI(routes=[*ROUTES])
 
 
-@fast.get("/fast/{n}", response_class=Response)
+@fast.get("/fast/{n}")
 async def typed(n: int) -> Response:
-    return Streaming(ndjson(numbers(n)))
+    return ndjson(numbers(n))
 
 
 async def passed_on(request: Request, call_next: Any) -> Any:
@@ -156,13 +149,42 @@ APPS: dict[str, Any] = {
 }
 
 
-def main(fd: str, app: str, loop: Any) -> None:
-    listening = socket.socket(fileno=int(fd))
+def serve_by_uvicorn(fd: int, app: Any, loop: Any, websockets: Any) -> None:
     # No pings: the raw clients of the tests do not answer them.
     config = uvicorn.Config(
-        APPS[app], loop=loop, log_level="error", timeout_graceful_shutdown=2, ws_ping_interval=None
+        app,
+        loop=loop,
+        ws=websockets,
+        log_level="error",
+        timeout_graceful_shutdown=2,
+        ws_ping_interval=None,
     )
-    uvicorn.Server(config).run(sockets=[listening])
+    uvicorn.Server(config).run(sockets=[socket.socket(fileno=fd)])
+
+
+def serve_by_hypercorn(fd: int, app: Any, loop: str) -> None:
+    import hypercorn
+
+    serve: Any = import_module("hypercorn.asyncio").serve
+    config = hypercorn.Config()
+    config.bind = [f"fd://{fd}"]
+    config.loglevel = "ERROR"
+    config.graceful_timeout = 2
+    factory: Any = asyncio.new_event_loop
+    if loop == "uvloop":
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with asyncio.Runner(loop_factory=factory) as runner:
+        runner.run(serve(app, config))
+
+
+def main(fd: str, app: str, loop: str, server: str) -> None:
+    """Serve *app* by ``hypercorn``, or by uvicorn with the WebSockets of *server*."""
+    if server == "hypercorn":
+        serve_by_hypercorn(int(fd), APPS[app], loop)
+    else:
+        serve_by_uvicorn(int(fd), APPS[app], loop, server)
 
 
 if __name__ == "__main__":

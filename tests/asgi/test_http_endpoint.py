@@ -343,6 +343,30 @@ async def test_an_error_within_the_start_delay_is_a_status() -> None:
 
 
 # -- disconnects -----------------------------------------------------------------------------------
+@pytest.mark.virtual_time
+@every_kind
+async def test_a_send_that_never_returns_does_not_keep_a_disconnected_client(kind: Any) -> None:
+    counters, closed = Counters(), asyncio.Event()
+
+    async def source() -> AsyncIterator[int]:
+        try:
+            yield 1
+            await asyncio.Event().wait()
+        finally:
+            closed.set()
+
+    def make(request: HttpRequest) -> AsyncIterator[int]:
+        return source()
+
+    call = Call(kind(make, counters=counters))
+    call.pause()
+    await asyncio.sleep(5)
+    assert counters.open == 1
+    await call.close()
+    assert closed.is_set()
+    assert (counters.open, counters.cancelled, counters.outstanding) == (0, 1, 0)
+
+
 @every_kind
 async def test_a_disconnect_cancels_upstream_at_once(kind: Any) -> None:
     probe = PublisherProbe[int]()

@@ -1,4 +1,7 @@
-"""Endpoints under uvicorn: in Starlette, in FastAPI and alone, on asyncio and uvloop."""
+"""Endpoints under uvicorn and hypercorn: in Starlette, in FastAPI and alone, on both loops.
+
+uvicorn is served with each of its implementations of WebSockets, hypercorn with HTTP/2 as well.
+"""
 
 import asyncio
 import json
@@ -15,15 +18,20 @@ from tests.asgi.serving import Service, service
 on_one_loop = pytest.mark.asyncio(loop_factories=["asyncio"])
 
 
-SERVED = ["starlette-asyncio", "middleware-asyncio", "fastapi-uvloop"]
+SERVED = [
+    "starlette asyncio websockets",
+    "middleware asyncio wsproto",
+    "fastapi uvloop websockets-sansio",
+    "starlette asyncio hypercorn",
+]
 
 
 @pytest.fixture(scope="module", params=SERVED)
 def serving(request: pytest.FixtureRequest) -> Iterator[Service]:
-    app, loop = request.param.split("-")
+    app, loop, server = request.param.split()
     if loop == "uvloop":
         pytest.importorskip("uvloop")
-    with service(app, loop) as running:
+    with service(app, loop, server) as running:
         running.get("/stat")
         yield running
 
@@ -130,6 +138,23 @@ async def test_closing_a_socket_cancels_its_streams(serving: Service) -> None:
         await send(socket, "subscribe", route="endless", n=2**53 - 1)
         await socket.recv()
         assert (await serving.stat())["open"] == 1
+    assert (await serving.settles(0))["outstanding"] == 0
+
+
+@pytest.mark.parametrize("serving", ["starlette asyncio hypercorn"], indirect=True)
+@on_one_loop
+async def test_streams_over_http2_are_complete_or_cancelled(serving: Service) -> None:
+    options: dict[str, Any] = {"http1": False, "http2": True, "timeout": 40, "trust_env": False}
+    async with httpx.AsyncClient(base_url=serving.url, **options) as http:
+        counted, listed = await asyncio.gather(http.get("/count/2000"), http.get("/own/3"))
+        assert counted.http_version == "HTTP/2"
+        assert [json.loads(line) for line in counted.text.splitlines()] == [*range(2000)]
+        assert listed.text == "0\n1\n2\n"
+        async with http.stream("GET", "/ndjson") as response:
+            async for _ in response.aiter_bytes():
+                assert (await serving.stat())["open"] == 1
+                break
+    # httpx resets no stream: what cancels it is the end of the connection.
     assert (await serving.settles(0))["outstanding"] == 0
 
 
