@@ -1,27 +1,36 @@
 """Flows as HTTP responses and over WebSockets, for any ASGI server or framework.
 
 `sse`, `ndjson` and `stream` make an ASGI app from a flow; `websocket` serves many flows on one
-socket, in the text protocol of docs/protocol.md. No framework is imported: an app is an endpoint of
-a Starlette or FastAPI route, is mounted, or is served directly.
+socket, in the text protocol of docs/protocol.md. An app is the endpoint of a route in Starlette or
+FastAPI, is returned from a function of theirs, is mounted, or is served directly. `from_sse`,
+`from_websocket` and `connect` are the clients.
 """
 
 from .formats import Event
 from .http import HttpRequest
 from .http_endpoint import javascript, ndjson, sse, stream
 from .options import Counters, ResponseOptions
-from .problem import ClientDisconnected, PeerFailed, Refused
+from .problem import ClientDisconnected, PeerFailed, Refused, SocketLost
+from .sse_client import EventStreamOptions, from_sse
+from .text_protocol.client import ClientOptions, connect, from_websocket
 from .text_protocol.streams import Peer
 from .text_protocol.websocket_endpoint import websocket
 
 __all__ = (
     "ClientDisconnected",
+    "ClientOptions",
     "Counters",
     "Event",
+    "EventStreamOptions",
     "HttpRequest",
     "Peer",
     "PeerFailed",
     "Refused",
     "ResponseOptions",
+    "SocketLost",
+    "connect",
+    "from_sse",
+    "from_websocket",
     "javascript",
     "ndjson",
     "sse",

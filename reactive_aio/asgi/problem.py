@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .._core.loop import LoopHandle
 
 _HIDDEN: Final = "the stream failed"
+_MAX_DETAIL: Final = 200
 _PHRASES: Final[dict[int, str]] = {each: each.phrase for each in HTTPStatus}
 
 
@@ -41,11 +42,18 @@ class ClientDisconnected(ReactiveError, ConnectionError):
         super().__init__("the client has closed its socket; subscribe again when it reconnects")
 
 
-class PeerFailed(ReactiveError):
-    """The stream that a client publishes has failed; `status` and `detail` are from the client."""
+class SocketLost(ReactiveError, ConnectionError):
+    """The connection to a server is closed, or could not be opened."""
 
-    def __init__(self, status: int, detail: str) -> None:
-        super().__init__(f"the client's stream failed: {detail or status}")
+
+class PeerFailed(ReactiveError):
+    """A stream of the other end failed, or a server refused a request or a socket.
+
+    `status` and `detail` are from the other end.
+    """
+
+    def __init__(self, status: int, detail: str, *, what: str = "the client's stream") -> None:
+        super().__init__(f"{what} failed: {detail or status}")
         self.status: int = status
         self.detail: str = detail
 
@@ -100,3 +108,12 @@ def _of_starlette(error: BaseException) -> Problem | None:
         return None
     raised = cast("Any", error)
     return Problem(int(raised.status_code), str(raised.detail), dict(raised.headers or {}))
+
+
+def detail_of(body: bytes) -> str:
+    """Return the detail of a problem (RFC 9457), or the beginning of another text."""
+    text = body.decode("utf-8", "replace").strip()
+    try:
+        return str(json.loads(text)["detail"])[:_MAX_DETAIL]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return text[:_MAX_DETAIL]

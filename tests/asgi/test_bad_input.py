@@ -84,6 +84,17 @@ async def test_an_invalid_message_is_answered_with_an_error_and_ignored(
     await call.close()
 
 
+async def test_an_error_about_the_whole_socket_is_not_answered() -> None:
+    """Two ends that answer each other's errors would never stop."""
+    call = await connected(max_useless=1)
+    call.send_text('{"type":"error","status":400,"detail":"type must be one of …"}')
+    call.send("subscribe", 5, route="count.0")
+    assert [each["type"] for each in await call.received(1)] == ["complete"]
+    call.send_text('{"type":"error"}')
+    assert await call.closed() == 1008
+    assert [each["type"] for each in call.messages] == ["complete", "error"]
+
+
 async def test_an_id_in_use_is_refused() -> None:
     call = await connected()
     call.send("subscribe", 1, route="count.9", n=1)

@@ -13,6 +13,8 @@ Id = int | str
 MAX_SAFE_INTEGER: Final = 2**53 - 1
 """``Number.MAX_SAFE_INTEGER`` of JavaScript; as a demand it is unbounded."""
 
+SUBPROTOCOL: Final = "reactive-streams.v1"
+
 _MAX_ID_LENGTH: Final = 64
 _TYPES: Final = frozenset({"subscribe", "request", "cancel", "next", "complete", "error"})
 
@@ -32,7 +34,8 @@ class Message:
     """One message. Members that its type does not have keep their defaults."""
 
     type: str
-    id: Id
+    id: Id | None
+    """None for an error of the whole socket."""
     route: str = ""
     n: object = 0
     """As it was received: an invalid demand ends its stream only."""
@@ -54,7 +57,8 @@ def parse_message(text: str) -> Message:
     type_ = members.get("type")
     if not isinstance(type_, str) or type_ not in _TYPES:
         raise InvalidMessage(400, f"type must be one of {', '.join(sorted(_TYPES))}")
-    message = Message(type_, _id(members.get("id")))
+    is_of_socket = type_ == "error" and "id" not in members
+    message = Message(type_, None if is_of_socket else _id(members.get("id")))
     if type_ == "subscribe":
         route = members.get("route")
         if not isinstance(route, str):

@@ -19,7 +19,7 @@ from ...rsocket.routing import Handler, Router
 from ..formats import Encode
 from ..http import HttpRequest, Receive, Send
 from ..options import Counters
-from ..problem import ClientDisconnected, ErrorPolicy, Problem
+from ..problem import ClientDisconnected, ErrorPolicy, Problem, SocketLost
 from .messages import Id, InvalidMessage, Message, format_error, parse_demand, parse_message
 from .streams import Peer, PeerSubscription, SocketSubscriber, Stream
 
@@ -67,7 +67,7 @@ class SocketRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SocketConfig:
-    """The validated options of `websocket`, common to all of its sockets."""
+    """The validated options of `websocket`, common to all of its sockets, or of `connect`."""
 
     router: Router
     encode: Encode[Any]
@@ -80,6 +80,13 @@ class SocketConfig:
     authenticate: Callable[[HttpRequest], Any] | None = None
     origins: frozenset[str] = frozenset()
     max_sockets: int = 1000
+    server: str | None = None
+    """The URL of the server, at the client's end of a socket."""
+
+    @property
+    def peer_name(self) -> str:
+        """What errors call the other end."""
+        return "client" if self.server is None else "server"
 
 
 class StreamMultiplexer:
@@ -110,10 +117,24 @@ class StreamMultiplexer:
         self._reader_wake: Future[Any] | None = None
         self._closing: list[SocketSubscriber] = []  # removed, but their handlers still run
         self._send_error_timer: TimerHandle | None = None
+        self._peer_error = ""  # why the other end closes the socket
+
+    @property
+    def peer_name(self) -> str:
+        """What errors call the other end."""
+        return self._config.peer_name
+
+    def lost(self) -> Exception:
+        """Return the error of streams that the other end can no longer send."""
+        server = self._config.server
+        if server is None:
+            return ClientDisconnected()
+        reason = f": {self._peer_error}" if self._peer_error else ""
+        return SocketLost(f"{server}: the socket is closed{reason}; subscribe again to reconnect")
 
     # -- the life of the socket --------------------------------------------------------------------
     async def run(self, receive: Receive, first: Message | None) -> None:
-        """Serve until the client disconnects, or until a message of its closes the socket."""
+        """Serve until the other end disconnects, or until a message of its closes the socket."""
         tasks = [self.loop_handle.create_task(self._write(), "asgi: writes to a socket")]
         if self._config.on_connect is not None:
             tasks.append(self.loop_handle.create_task(self._on_connect(), "asgi: on_connect"))
@@ -122,6 +143,7 @@ class StreamMultiplexer:
                 self._receive(first)
             await self._read(receive)
         except InvalidMessage as fatal:
+            self._peer_error = f"the {self.peer_name} sent an invalid message ({fatal})"
             self.send_first(format_error(None, fatal.problem))
             await self._flush(tasks[0])
             try:
@@ -149,6 +171,7 @@ class StreamMultiplexer:
                 self._reader_wake = self.loop_handle.create_future()
                 await self._reader_wake
             await yield_to_loop()  # thousands of messages may have arrived already
+        self._peer_error = self._peer_error or str(event.get("reason") or "")
 
     async def _on_connect(self) -> None:
         try:
@@ -172,17 +195,20 @@ class StreamMultiplexer:
             if subscriber.task is not None:
                 tasks.append(subscriber.task)
         for subscription in [*self._subscriptions.values()]:
-            subscription.fail(ClientDisconnected())
+            subscription.fail(self.lost())
         for task in tasks:
             task.cancel()
         await wait_settled(*tasks)
         for subscriber in subscribers:
             await subscriber.aclose()
 
-    # -- messages of the client --------------------------------------------------------------------
+    # -- messages of the other end -----------------------------------------------------------------
     def _receive(self, message: Message) -> None:
         kind = message.type
-        if kind == "subscribe":
+        if message.id is None:
+            self._peer_error = message.detail
+            self._count_useless()
+        elif kind == "subscribe":
             self._subscribe(message)
         elif kind in ("request", "cancel"):
             subscriber = self._subscribers.get(message.id)
@@ -204,6 +230,7 @@ class StreamMultiplexer:
 
     def _subscribe(self, message: Message) -> None:
         id, config = message.id, self._config
+        assert id is not None
         if id in self._subscribers:
             self._reject(Problem(409, f"the id {id!r} is in use"))
             return
@@ -283,11 +310,12 @@ class StreamMultiplexer:
         """Return what the client receives for *error*."""
         if explicit := _problem_of_stream_error(error):
             return explicit
-        report = not isinstance(error, ClientDisconnected)
+        is_own_loss = self._is_closed and isinstance(error, SocketLost)
+        report = not is_own_loss and not isinstance(error, ClientDisconnected)
         context = "a stream on a WebSocket failed"
         return self._config.errors.problem(error, self.loop_handle, context, report=report)
 
-    # -- messages to the client --------------------------------------------------------------------
+    # -- messages to the other end -----------------------------------------------------------------
     async def _write(self) -> None:
         try:
             while True:

@@ -11,7 +11,7 @@ from ...coerce import to_flow
 from ...errors import NotAnElement, RuleViolation
 from ...stage import Downstream, from_push, is_awaitable
 from ..http import HttpRequest
-from ..problem import ClientDisconnected, PeerFailed, Problem
+from ..problem import PeerFailed, Problem
 from .messages import MAX_SAFE_INTEGER, Id, Message, format_error, format_message
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class SocketSubscriber:
 
 
 class PeerSubscription(FlowSubscription):
-    """A subscription to a stream that the client publishes."""
+    """A subscription to a stream that the other end publishes."""
 
     def __init__(
         self, socket: "StreamMultiplexer", downstream: Downstream[Any], route: str, params: Any
@@ -207,7 +207,7 @@ class PeerSubscription(FlowSubscription):
             return
         self.id = self.id or self._socket.register(self)
         if not self.id:
-            self.fail(ClientDisconnected())
+            self.fail(self._socket.lost())
             return
         self._expected.add(n)
         self._unsent_demand = min(self._unsent_demand + n, MAX_SAFE_INTEGER)
@@ -241,16 +241,19 @@ class PeerSubscription(FlowSubscription):
         yield format_message("subscribe", self.id, route=self._route, n=n, **params)
 
     def receive(self, message: Message) -> None:
-        """Handle a message of the client for this stream."""
+        """Handle a message of the other end for this stream."""
         if message.type == "complete":
             self._finish()
             self._downstream.complete()
         elif message.type == "error":
-            self.fail(PeerFailed(message.status, message.detail))
+            what = f"the {self._socket.peer_name}'s stream"
+            self.fail(PeerFailed(message.status, message.detail, what=what))
         elif message.value is None:
-            self._reject(NotAnElement("the client sent null, which is not an element"))
+            name = self._socket.peer_name
+            self._reject(NotAnElement(f"the {name} sent null, which is not an element"))
         elif not self._expected.take(1):
-            self._reject(RuleViolation("1.1", "the client sent more than was requested"))
+            name = self._socket.peer_name
+            self._reject(RuleViolation("1.1", f"the {name} sent more than was requested"))
         else:
             self._downstream.push_one(message.value)
 
@@ -263,28 +266,29 @@ Stream = SocketSubscriber | PeerSubscription
 
 
 class Peer:
-    """The client at the other end of a socket, which may publish as well."""
+    """The other end of a socket: a client, which may publish as well, or a server."""
 
     def __init__(self, socket: "StreamMultiplexer", http: HttpRequest, user: Any) -> None:
         self._socket = socket
         self.http: HttpRequest = http
-        """The handshake."""
+        """The handshake; without content if the other end is a server."""
         self.user: Any = user
-        """What ``authenticate`` returned."""
+        """What ``authenticate`` returned; None if the other end is a server."""
 
     def request_stream(self, payload: Any = None, *, route: str) -> "Flow[Any]":
-        """Return a flow of what the client publishes as *route*, with *payload* as its params.
+        """Return a flow of what the other end publishes as *route*, with *payload* as its params.
 
-        Each subscription subscribes at the client with its first request, and requests exactly as
-        much as its subscriber. It fails with `PeerFailed` when the client reports an error, with
-        `ClientDisconnected` when the socket closes, and with a `RuleViolation` when the client
-        sends more than was requested.
+        Each subscription subscribes there with its first request, and requests exactly as much as
+        its subscriber. It fails with `PeerFailed` when the other end reports an error, with
+        `ClientDisconnected` or `SocketLost` when the socket closes, and with a `RuleViolation` when
+        the other end sends more than was requested.
         """
 
         def open(downstream: Downstream[Any]) -> FlowSubscription:
             return PeerSubscription(self._socket, downstream, route, payload)
 
-        return from_push(open, name=f"client's {route!r}", holds=None)
+        name = f"{self._socket.peer_name}'s {route!r}"
+        return from_push(open, name=name, holds=None)
 
 
 def _flow(made: Any) -> "Flow[Any]":

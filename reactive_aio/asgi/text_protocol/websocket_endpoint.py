@@ -3,26 +3,21 @@
 from collections.abc import Callable, Collection, Mapping
 from inspect import isawaitable
 from logging import getLogger
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..._core.arguments import require_callable, require_int
 from ..._core.loop import LoopHandle
-from ...coerce import to_flow
 from ...rsocket.routing import Router
 from ...rsocket.transports.origins import is_origin_allowed
 from ..formats import to_json
 from ..http import Endpoint, HttpRequest, Receive, Send, parse_count, send_problem
-from ..http_endpoint import is_flow
 from ..options import Counters
 from ..problem import ErrorPolicy, Problem, Refused
-from .messages import MAX_SAFE_INTEGER, Message
+from .messages import MAX_SAFE_INTEGER, SUBPROTOCOL, Message
 from .multiplexer import SocketConfig, StreamMultiplexer
+from .routes import to_router
 from .streams import Peer
 
-if TYPE_CHECKING:
-    from ...flow import Flow
-
-SUBPROTOCOL: Final = "reactive-streams.v1"
 _RESERVED: Final = frozenset({"route", "n"})
 _log: Final = getLogger("reactive_aio.asgi")
 
@@ -72,7 +67,7 @@ def websocket(
     """
     require_callable("websocket", "encode", encode)
     config = SocketConfig(
-        router=_router(routes),
+        router=to_router(routes, "websocket"),
         encode=encode,
         max_message=require_int("websocket", "max_message", max_message, least=1),
         max_streams=require_int("websocket", "max_streams", max_streams, least=1),
@@ -85,23 +80,6 @@ def websocket(
         max_sockets=require_int("websocket", "max_sockets", max_sockets, least=1),
     )
     return WebSocketEndpoint(config)
-
-
-def _router(routes: Router | Mapping[str, Any]) -> Router:
-    if isinstance(routes, Router):
-        return routes
-    router = Router()
-    for pattern, served in routes.items():
-        if is_flow(served):
-            router.route(pattern)(_handler(to_flow(served, name="websocket")))
-        else:
-            require_callable("websocket", f"routes[{pattern!r}]", served)
-            router.route(pattern)(served)
-    return router
-
-
-def _handler(flow: "Flow[Any]") -> "Callable[[], Flow[Any]]":
-    return lambda: flow
 
 
 class WebSocketEndpoint(Endpoint):

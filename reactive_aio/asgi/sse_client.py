@@ -1,0 +1,234 @@
+"""from_sse: the events of a server as a flow, by the package httpx."""
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast
+from urllib.parse import urlsplit
+
+from anyio.to_thread import run_sync
+
+from .._core.arguments import Duration, require_int, to_seconds
+from .._sources.values import defer
+from ..errors import MissingExtra
+from ..retry import RetryPolicy
+from ..stage import from_async
+from .event_parser import EventParser
+from .formats import Event
+from .problem import PeerFailed, SocketLost, detail_of
+
+if TYPE_CHECKING:
+    from httpx import AsyncClient, Response
+
+    from ..flow import Flow
+
+_NAME: Final = "from_sse"
+_MEDIA_TYPE: Final = "text/event-stream"
+_MAX_PROBLEM: Final = 4096  # bytes of a response that is not a stream
+
+
+class EventStreamOptions(TypedDict, total=False):
+    """Keyword arguments of `from_sse`; each has a default."""
+
+    method: str
+    """The HTTP method (GET)."""
+    json: Any
+    """The body of the request, as JSON; none by default."""
+    headers: Mapping[str, str] | None
+    """Additional headers of the request."""
+    timeout: Duration
+    """The number of seconds within which a connection must be there (10)."""
+    silence: Duration | None
+    """The number of seconds after which a connection without a byte is lost (60). Servers send
+    comments meanwhile; this package's do after 15 seconds."""
+    max_event: int
+    """The number of bytes that the data of an event, or a line, may have (1 MiB)."""
+    client: "AsyncClient | None"
+    """The client of httpx whose connections are used, and which decides on redirects; by default
+    there is one for each request, which follows none."""
+
+
+def from_sse(
+    url: str,
+    *,
+    last_event_id: str | None = None,
+    retry: RetryPolicy | int | None = None,
+    **options: Unpack[EventStreamOptions],
+) -> "Flow[Event[str]]":
+    """Emit the server-sent events of *url*, each an `Event` whose data is a text.
+
+    ::
+
+        from_sse("https://example.org/prices", retry=policy).map(lambda event: event.data)
+
+    With *retry*, the client reconnects as a browser does: when the connection is lost or the
+    response ends, not before the delay that the server has set, and with the id of the last event
+    as ``Last-Event-ID``, so that a server which knows it sends only what was missed. Without it,
+    the flow completes when the response ends. The first request sends *last_event_id*, if given.
+    The other options are `EventStreamOptions`; the extra ``httpx`` is needed.
+
+    Demand: one event for one requested; the connection is read when no event waits.
+    Completes: when the server says so, by 204 or an event ``complete`` with the data ``{}``;
+        without *retry*, when the response ends.
+    Fails: with `SocketLost`, a `ConnectionError`, when the connection is lost; with `PeerFailed`,
+        which has a `status`, when the server answers with another status than 200, or sends an
+        event ``failure`` in the form of `sse`; with `FrameTooLong` when an event is too long.
+    Cancels: the connection is closed.
+    Holds: the events of 64 KiB.
+    Rules: 1.1, 3.13
+
+    A policy such as ``RetryPolicy(attempts=None, within=3600, delay=0.5, only=ConnectionError,
+    reset=True)`` does not repeat requests that the server refuses.
+    """
+    config = _Config(url, options, ends=retry is None)
+    name = f"{_NAME}({url!r})"
+
+    def attempts() -> "Flow[Event[str]]":
+        progress = _Progress(last_event_id)
+        events = from_async(lambda: _read(config, progress), name=name)
+        if retry is None:
+            return events
+        policy = RetryPolicy.of(retry)
+        if policy.retry_after is None:
+            policy = replace(policy, retry_after=progress.delay_after)
+        return events.retry(policy)
+
+    if retry is not None:
+        RetryPolicy.of(retry)
+    return defer(attempts)
+
+
+@dataclass(slots=True)
+class _Progress:
+    """How far the requests of one subscription have come."""
+
+    last_event_id: str | None
+    delay: float | None = None
+    """The delay that the server has set for the next request."""
+
+    def delay_after(self, error: BaseException) -> float | None:
+        return self.delay
+
+
+class _Config:
+    """The validated options of `from_sse`."""
+
+    def __init__(self, url: str, options: EventStreamOptions, *, ends: bool) -> None:
+        if unknown := options.keys() - EventStreamOptions.__annotations__.keys():
+            known = ", ".join(EventStreamOptions.__annotations__)
+            raise TypeError(f"{_NAME}: unknown {', '.join(sorted(unknown))}; known are {known}")
+        scheme = urlsplit(url).scheme
+        if scheme not in ("http", "https"):
+            raise ValueError(f"{_NAME}: the URL must begin with http:// or https://, not {url!r}")
+        silence = options.get("silence", 60.0)
+        self.url: str = url
+        self.is_secure: bool = scheme == "https"
+        self.ends: bool = ends
+        self.method: str = options.get("method", "GET")
+        self.json: Any = options.get("json")
+        self.headers: dict[str, str] = dict(options.get("headers") or {})
+        self.timeout: float = to_seconds(options.get("timeout", 10.0), f"{_NAME}: timeout")
+        self.silence: float | None = (
+            None if silence is None else to_seconds(silence, f"{_NAME}: silence")
+        )
+        self.max_event: int = require_int(
+            _NAME, "max_event", options.get("max_event", 2**20), least=1
+        )
+        self.client: AsyncClient | None = options.get("client")
+
+    def request_headers(self, last_event_id: str | None) -> list[tuple[bytes, bytes]]:
+        # A compressed chunk could expand to a large one.
+        headers = {"accept": _MEDIA_TYPE, "accept-encoding": "identity",
+                   "cache-control": "no-store"}  # fmt: skip
+        if last_event_id is not None:
+            headers["last-event-id"] = last_event_id
+        headers |= {name.lower(): value for name, value in self.headers.items()}
+        return [(name.encode(), value.encode()) for name, value in headers.items()]
+
+
+async def _read(config: _Config, progress: _Progress) -> AsyncGenerator[Event[str]]:
+    """Send one request, and generate its events."""
+    _require_httpx()
+    import httpx
+
+    timeout = httpx.Timeout(config.timeout, read=config.silence)
+    async with AsyncExitStack() as stack:
+        client = config.client
+        if client is None:
+            # Reading the certificates takes 20 ms. Without TLS, nothing is verified.
+            verify = await run_sync(httpx.create_ssl_context) if config.is_secure else False
+            client = await stack.enter_async_context(httpx.AsyncClient(verify=verify))
+        parser = EventParser(_NAME, config.max_event, progress.last_event_id)
+        try:
+            response = await stack.enter_async_context(
+                client.stream(
+                    config.method,
+                    config.url,
+                    headers=config.request_headers(progress.last_event_id),
+                    json=config.json,
+                    timeout=timeout,
+                )
+            )
+            if not await _is_stream(config, progress, response):
+                return
+            async for chunk in response.aiter_bytes():
+                for event in parser.feed(chunk):
+                    progress.last_event_id, progress.delay = parser.last_event_id, parser.retry
+                    if _is_end(event):
+                        return
+                    yield event
+                progress.delay = parser.retry
+        except httpx.ReadTimeout as error:
+            message = f"{config.url}: no byte within {config.silence:g} s (silence=)"
+            raise SocketLost(message) from error
+        except httpx.TransportError as error:
+            text = str(error) or type(error).__name__
+            raise SocketLost(f"{config.url}: the connection is lost: {text}") from error
+    if not config.ends:
+        raise SocketLost(f"{config.url}: the response ended without an event `complete`")
+
+
+def _require_httpx() -> None:
+    try:
+        import_module("httpx")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "httpx":
+            raise
+        raise MissingExtra(f"{_NAME}()", "httpx") from error
+
+
+async def _is_stream(config: _Config, progress: _Progress, response: "Response") -> bool:
+    """Whether there are events; raise `PeerFailed` if the server refuses them."""
+    status, media_type = response.status_code, response.headers.get("content-type", "")
+    if status == 204:
+        return False
+    if status == 200 and media_type.partition(";")[0].strip().lower() == _MEDIA_TYPE:
+        return True
+    delay = response.headers.get("retry-after", "")
+    progress.delay = float(delay[:9]) if delay.isascii() and delay.isdigit() else None
+    what = f"{config.url}: the request"
+    if status == 200:
+        detail = f"the content type is {media_type or 'missing'}, and must be {_MEDIA_TYPE}"
+        raise PeerFailed(502, detail, what=what)
+    body = b""
+    async for chunk in response.aiter_bytes(_MAX_PROBLEM):
+        body = chunk
+        break
+    raise PeerFailed(status, detail_of(body) or response.reason_phrase, what=what)
+
+
+def _is_end(event: Event[str]) -> bool:
+    """Whether *event* is the end of a stream of `sse`; raise `PeerFailed` if it has failed."""
+    if event.event == "failure":
+        try:
+            found = json.loads(event.data)
+        except (ValueError, RecursionError):
+            return False
+        if isinstance(found, dict):
+            members = cast("dict[str, Any]", found)
+            status, detail = members.get("status"), members.get("detail")
+            if isinstance(status, int) and isinstance(detail, str):
+                raise PeerFailed(status, detail, what="the server's stream")
+    return event.event == "complete" and event.data == "{}"

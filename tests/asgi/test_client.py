@@ -1,0 +1,378 @@
+"""The client of the text protocol over sockets, with our server and with scripted ones."""
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from ssl import PROTOCOL_TLS_SERVER, SSLContext, create_default_context
+from typing import Any
+
+import pytest
+import trustme
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.http11 import Request, Response
+
+from reactive_aio import Flow, RetryPolicy, defer, just, range as numbers
+from reactive_aio.asgi import PeerFailed, Refused, SocketLost, connect, from_websocket
+from reactive_aio.errors import MissingExtra, RuleViolation
+from reactive_aio.testing.probes import SubscriberProbe
+from tests.asgi.serving import Service, service
+from tests.harness.leftover_checks import Context
+
+Handler = Callable[[ServerConnection], Awaitable[None]]
+
+
+@pytest.fixture(scope="module")
+def serving() -> Iterator[Service]:
+    with service("starlette") as running:
+        running.get("/stat")
+        yield running
+
+
+def live(serving: Service) -> str:
+    return f"ws://127.0.0.1:{serving.port}/live"
+
+
+class Script:
+    """A server whose handler the test writes; `sockets` is the number of its clients."""
+
+    def __init__(self, handler: Handler) -> None:
+        self.handler = handler
+        self.sockets = 0
+        self.url = ""
+
+    async def handle(self, socket: ServerConnection) -> None:
+        self.sockets += 1
+        await self.handler(socket)
+
+
+@asynccontextmanager
+async def scripted(handler: Handler, **options: Any) -> AsyncGenerator[Script]:
+    script = Script(handler)
+    async with serve(script.handle, "127.0.0.1", 0, close_timeout=1, **options) as server:
+        [listening] = server.sockets
+        script.url = f"ws://127.0.0.1:{listening.getsockname()[1]}/"
+        yield script
+
+
+async def say(socket: ServerConnection, type: str, **members: Any) -> None:
+    await socket.send(json.dumps({"type": type, "id": 1, **members}))
+
+
+async def receive(socket: ServerConnection) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(await socket.recv())
+    return found
+
+
+# -- elements and demand ---------------------------------------------------------------------------
+async def test_a_stream_of_a_server_is_a_flow(serving: Service) -> None:
+    flow = from_websocket(live(serving), route="count.1000")
+    assert await flow.to_list(limit=1000) == [*range(1000)]
+    assert await flow.take(2).to_list(limit=2) == [0, 1], "each subscription has its own socket"
+
+
+async def test_demand_is_passed_to_the_server() -> None:
+    received: list[dict[str, Any]] = []
+
+    async def handler(socket: ServerConnection) -> None:
+        received.append(await receive(socket))
+        await say(socket, "next", value="a")
+        await say(socket, "next", value="b")
+        received.append(await receive(socket))
+        await say(socket, "next", value="c")
+        await say(socket, "complete")
+
+    async with scripted(handler) as script:
+        flow: Flow[str] = from_websocket(script.url, {"since": 3}, route="letters")
+        elements: list[str] = []
+        async with flow.stream(prefetch=1) as stream:
+            elements.extend([each async for each in stream])
+    assert elements == ["a", "b", "c"]
+    assert received[0] == {
+        "type": "subscribe", "id": 1, "route": "letters", "n": 1, "params": {"since": 3},
+    }  # fmt: skip
+    assert received[1] == {"type": "request", "id": 1, "n": 1}
+
+
+async def test_several_streams_share_a_socket_and_the_client_publishes(serving: Service) -> None:
+    async with connect(live(serving), {"shout": just("so", "loud")}) as server:
+        shouted, counted, single = await asyncio.gather(
+            server.request_stream(route="shout").to_list(limit=9),
+            server.request_stream(route="count.100").to_list(limit=100),
+            server.request_stream(route="count.1").to_list(limit=1),
+        )
+        assert (shouted, counted, single) == (["SO", "LOUD"], [*range(100)], [0])
+    assert (await serving.settles(0))["outstanding"] == 0
+
+
+# -- cancellation ----------------------------------------------------------------------------------
+async def test_cancelling_the_flow_closes_the_socket_and_cancels_the_stream(
+    serving: Service,
+) -> None:
+    async with from_websocket(live(serving), route="endless").stream() as stream:
+        async for _ in stream:
+            assert (await serving.stat())["open"] == 1
+            break
+    assert (await serving.settles(0))["outstanding"] == 0
+
+
+async def test_cancelling_a_stream_of_a_shared_socket_leaves_the_others(serving: Service) -> None:
+    async with connect(live(serving)) as server:
+        async with server.request_stream(route="endless").stream() as stream:
+            await anext(aiter(stream))
+        assert await server.request_stream(route="count.3").to_list(limit=3) == [0, 1, 2]
+        await serving.settles(0)
+
+
+async def test_a_cancelled_attempt_to_connect_leaves_nothing() -> None:
+    reached, over = asyncio.Event(), asyncio.Event()
+
+    async def silent(connection: ServerConnection, request: Request) -> None:
+        reached.set()
+        await over.wait()
+
+    async def unused(socket: ServerConnection) -> None:
+        pytest.fail("the handshake does not end")
+
+    async with scripted(unused, process_request=silent) as script:
+        task = asyncio.ensure_future(from_websocket(script.url, route="x").to_list(limit=1))
+        await reached.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        over.set()
+
+
+# -- errors ----------------------------------------------------------------------------------------
+async def test_an_error_of_the_stream_has_its_status(serving: Service) -> None:
+    async with connect(live(serving)) as server:
+        with pytest.raises(PeerFailed, match="the server's stream failed: there is no") as raised:
+            await server.request_stream(route="unknown").to_list(limit=1)
+        assert raised.value.status == 404
+        with pytest.raises(PeerFailed, match="the stream failed") as raised:
+            await server.request_stream(route="fails").to_list(limit=9)
+        assert raised.value.status == 500
+
+
+async def test_a_refused_handshake_has_the_status_of_the_answer() -> None:
+    def refuse(connection: ServerConnection, request: Request) -> Response:
+        return connection.respond(HTTPStatus.FORBIDDEN, '{"status":403,"detail":"not you"}')
+
+    async def unused(socket: ServerConnection) -> None:
+        pytest.fail("the handshake is refused")
+
+    async with scripted(unused, process_request=refuse) as script:
+        with pytest.raises(PeerFailed, match="the handshake failed: not you") as raised:
+            await from_websocket(script.url, route="x").to_list(limit=1)
+    assert raised.value.status == 403
+
+
+async def test_a_port_where_nothing_listens_is_a_connection_error() -> None:
+    with pytest.raises(ConnectionError, match=r"ws://127.0.0.1:1/: no socket: "):
+        await from_websocket("ws://127.0.0.1:1/", route="x").to_list(limit=1)
+
+
+@pytest.fixture(scope="module")
+def contexts() -> tuple[SSLContext, SSLContext]:
+    """The context of a server, and one of a client that trusts it."""
+    authority, serving = trustme.CA(), SSLContext(PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(serving)
+    trusting = create_default_context()
+    authority.configure_trust(trusting)
+    return serving, trusting
+
+
+async def test_tls_is_verified_by_the_context_that_is_given(
+    contexts: tuple[SSLContext, SSLContext], expects_loop_errors: list[Context]
+) -> None:
+    """The server's loop may report the handshake that its client ends."""
+    serving, trusting = contexts
+
+    async def handler(socket: ServerConnection) -> None:
+        await receive(socket)
+        await say(socket, "complete")
+
+    async with scripted(handler, ssl=serving) as script:
+        url = script.url.replace("ws:", "wss:")
+        assert await from_websocket(url, route="x", ssl=trusting).to_list(limit=1) == []
+        with pytest.raises(SocketLost, match="certificate verify failed"):
+            await from_websocket(url, route="x").to_list(limit=1)
+
+
+async def test_a_lost_socket_fails_its_streams_with_the_reason() -> None:
+    async def handler(socket: ServerConnection) -> None:
+        await receive(socket)
+        await socket.close(1012, "back soon")
+
+    async with scripted(handler) as script:
+        with pytest.raises(SocketLost, match=r"closed: received 1012 .*back soon.*subscribe again"):
+            await from_websocket(script.url, route="x").to_list(limit=1)
+
+
+async def test_an_error_of_the_whole_socket_is_the_reason_of_its_end() -> None:
+    async def handler(socket: ServerConnection) -> None:
+        await receive(socket)
+        await socket.send('{"type":"error","status":429,"detail":"too many"}')
+        await socket.close(1008)
+
+    async with scripted(handler) as script:
+        with pytest.raises(SocketLost, match="the socket is closed: too many; "):
+            await from_websocket(script.url, route="x").to_list(limit=1)
+
+
+BROKEN: dict[str, tuple[list[Any], type[Exception], str]] = {
+    "null": ([{"value": None}], TypeError, "the server sent null"),
+    "too many": ([{"value": 1}, {"value": 2}], RuleViolation, "sent more than was requested"),
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
+async def test_a_server_that_breaks_a_rule_is_cancelled(
+    broken: tuple[list[Any], type[Exception], str],
+) -> None:
+    messages, kind, text = broken
+    answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def handler(socket: ServerConnection) -> None:
+        await receive(socket)
+        for members in messages:
+            await say(socket, "next", **members)
+        answer.set_result((await receive(socket))["type"])
+
+    async with scripted(handler) as script, connect(script.url) as server:
+        probe = SubscriberProbe[int]()
+        server.request_stream(route="x").subscribe(probe)
+        probe.request(1)
+        assert await answer == "cancel"
+        assert isinstance(probe.error, kind)
+        assert text in str(probe.error)
+
+
+async def test_a_binary_message_closes_the_socket() -> None:
+    codes: list[int | None] = []
+
+    async def handler(socket: ServerConnection) -> None:
+        await receive(socket)
+        await socket.send(b"\0")
+        await socket.wait_closed()
+        codes.append(socket.close_code)
+
+    async with scripted(handler) as script:
+        with pytest.raises(SocketLost, match=r"sent an invalid message \(messages are text\)"):
+            await from_websocket(script.url, route="x").to_list(limit=1)
+    assert codes == [1003]
+
+
+async def test_a_message_that_is_too_long_closes_the_socket() -> None:
+    async def handler(socket: ServerConnection) -> None:
+        await receive(socket)
+        await say(socket, "next", value="x" * 1000)
+        await socket.wait_closed()
+
+    async with scripted(handler) as script:
+        with pytest.raises(SocketLost, match="1009"):
+            await from_websocket(script.url, route="x", max_message=500).to_list(limit=1)
+
+
+# -- reconnecting ----------------------------------------------------------------------------------
+async def test_retry_reconnects_and_resumes_where_the_payload_says() -> None:
+    asked: list[Any] = []
+
+    async def handler(socket: ServerConnection) -> None:
+        params = (await receive(socket))["params"]
+        asked.append(params)
+        await say(socket, "next", value=params["after"] + 1)
+        if params["after"] < 2:
+            socket.transport.abort()
+        await say(socket, "complete")
+
+    last = 0
+
+    def keep(element: int) -> None:
+        nonlocal last
+        last = element
+
+    policy = RetryPolicy(attempts=2, only=ConnectionError, reset=True)
+    async with scripted(handler) as script:
+        flow = defer(
+            lambda: from_websocket(script.url, {"after": last}, route="x").do_on_next(keep)
+        ).retry(policy)
+        assert await flow.to_list(limit=9) == [1, 2, 3]
+    assert asked == [{"after": 0}, {"after": 1}, {"after": 2}]
+    assert script.sockets == 3
+
+
+async def test_a_refusal_is_not_retried_by_a_policy_for_connections(serving: Service) -> None:
+    policy = RetryPolicy(attempts=5, only=ConnectionError)
+    with pytest.raises(PeerFailed) as raised:
+        await from_websocket(live(serving), route="unknown").retry(policy).to_list(limit=1)
+    notes: list[str] = getattr(raised.value, "__notes__", [])
+    assert not [each for each in notes if "attempt 1:" in each], "there was one attempt"
+
+
+async def test_leaving_the_block_fails_the_streams_that_are_open(serving: Service) -> None:
+    async with connect(live(serving)) as server:
+        open_stream = asyncio.ensure_future(
+            server.request_stream(route="ticks").for_each(lambda _: None)
+        )
+        await server.request_stream(route="count.1").to_list(limit=1)
+    with pytest.raises(SocketLost):
+        await open_stream
+    with pytest.raises(SocketLost):
+        await server.request_stream(route="count.1").to_list(limit=1)
+
+
+# -- publishing ------------------------------------------------------------------------------------
+async def test_a_failure_of_a_published_flow_does_not_leak_its_text() -> None:
+    errors: list[BaseException] = []
+
+    def failing() -> Flow[Any]:
+        return numbers(1).map(lambda _: 1 / 0)
+
+    def refusing() -> Flow[Any]:
+        raise Refused(403, "not this one")
+
+    for publish, detail in ((failing, "the stream failed"), (refusing, "not this one")):
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+
+        async def handler(
+            socket: ServerConnection, answer: asyncio.Future[dict[str, Any]] = answer
+        ) -> None:
+            await say(socket, "subscribe", route="mine", n=1)
+            answer.set_result(await receive(socket))
+
+        async with (
+            scripted(handler) as script,
+            connect(script.url, {"mine": publish}, on_error=errors.append),
+        ):
+            assert (await answer)["detail"] == detail
+    assert [type(each) for each in errors] == [ZeroDivisionError]
+
+
+# -- mistakes --------------------------------------------------------------------------------------
+MISTAKES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "scheme": ({"url": "http://x/"}, ValueError, "must begin with ws:// or wss://"),
+    "TLS": ({"ssl": create_default_context()}, ValueError, "write wss://"),
+    "option": ({"retry": 3}, TypeError, "unknown retry; known are headers, ssl"),
+    "timeout": ({"timeout": 0}, ValueError, "timeout"),
+    "limit": ({"max_message": 0}, ValueError, "max_message"),
+    "encode": ({"encode": 1}, TypeError, "encode"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_raises_at_once(mistake: tuple[dict[str, Any], type[Exception], str]) -> None:
+    given, kind, text = mistake
+    options: dict[str, Any] = {"url": "ws://x/", "route": "x", **given}
+    with pytest.raises(kind, match=f"from_websocket: .*{text}"):
+        from_websocket(**options)
+
+
+async def test_without_the_package_an_error_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "websockets.asyncio.client", None)
+    with pytest.raises(MissingExtra, match=r"from_websocket\(\).*websockets"):
+        await from_websocket("ws://x/", route="x").to_list(limit=1)

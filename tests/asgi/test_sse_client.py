@@ -1,0 +1,209 @@
+"""from_sse: reading, resuming and failing, with our server and with scripted ones."""
+
+import asyncio
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from reactive_aio import RetryPolicy
+from reactive_aio.asgi import Event, PeerFailed, SocketLost, from_sse
+from reactive_aio.errors import FrameTooLong, MissingExtra
+from tests.asgi.serving import Service, service
+
+QUICKLY = RetryPolicy(attempts=3, only=ConnectionError, reset=True)
+STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def serving() -> Iterator[Service]:
+    with service("starlette") as running:
+        running.get("/stat")
+        yield running
+
+
+class Script:
+    """A server that answers each request with the next of some bytes, and closes the connection."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self.requests: list[str] = []
+        self.url = ""
+        self._answers = [*answers]
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        self.requests.append(head)
+        _, _, length = head.partition("content-length: ")
+        await reader.readexactly(int(length.split("\r\n")[0] or 0))
+        writer.write(self._answers.pop(0))
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+
+@asynccontextmanager
+async def scripted(*answers: bytes) -> AsyncGenerator[Script]:
+    script = Script(*answers)
+    async with await asyncio.start_server(script.answer, "127.0.0.1", 0) as server:
+        script.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/events"
+        yield script
+
+
+async def data_of(url: str, **options: Any) -> list[str]:
+    return await from_sse(url, **options).map(lambda event: event.data).to_list(limit=99)
+
+
+# -- reading ---------------------------------------------------------------------------------------
+async def test_events_of_a_server_are_a_flow(serving: Service) -> None:
+    events = await from_sse(f"{serving.url}/after").to_list(limit=9)
+    assert events == [Event(str(each), id=str(each)) for each in range(6)]
+
+
+async def test_a_flow_that_ends_early_closes_the_connection(serving: Service) -> None:
+    async with from_sse(f"{serving.url}/sse").stream() as stream:
+        async for _ in stream:
+            assert (await serving.stat())["open"] == 1
+            break
+    assert (await serving.settles(0))["outstanding"] == 0
+
+
+async def test_the_request_has_the_method_body_and_headers_that_are_given() -> None:
+    async with scripted(STREAM + b"data: 1\n\n") as script:
+        options: dict[str, Any] = {"method": "POST", "json": {"a": 1}, "headers": {"X-Key": "k"}}
+        assert await data_of(script.url, last_event_id="é7", **options) == ["1"]
+    [head] = script.requests
+    assert head.startswith("post /events http/1.1\r\n")
+    for header in ("x-key: k", "accept: text/event-stream", "accept-encoding: identity",
+                   "last-event-id: é7", "content-type: application/json"):  # fmt: skip
+        assert f"\r\n{header}\r\n" in head
+
+
+# -- the end ---------------------------------------------------------------------------------------
+async def test_without_retry_the_end_of_the_response_completes() -> None:
+    async with scripted(STREAM + b"data: 1\n\ndata: cut") as script:
+        assert await data_of(script.url) == ["1"]
+
+
+async def test_the_event_complete_of_our_server_is_the_end_and_not_an_element() -> None:
+    completed = STREAM + b"data: 1\n\nevent: complete\ndata: {}\n\ndata: 2\n\n"
+    async with scripted(completed) as script:
+        assert await data_of(script.url, retry=5) == ["1"]
+    async with scripted(STREAM + b"event: complete\ndata: 3 files\n\n") as script:
+        assert await data_of(script.url) == ["3 files"], "other events of that type are elements"
+
+
+async def test_204_completes() -> None:
+    async with scripted(b"HTTP/1.1 204 No Content\r\n\r\n") as script:
+        assert await data_of(script.url, retry=5) == []
+
+
+# -- reconnecting ----------------------------------------------------------------------------------
+async def test_a_client_resumes_after_the_last_event_when_the_response_ends(
+    serving: Service,
+) -> None:
+    assert await data_of(f"{serving.url}/after?n=2", retry=QUICKLY) == [*"012345"]
+    with pytest.raises(SocketLost, match="without an event `complete`"):
+        await data_of(f"{serving.url}/after?n=2", retry=2)
+
+
+async def test_a_client_resumes_after_the_last_event_when_the_connection_is_lost() -> None:
+    cut = STREAM[:-2] + b"content-length: 1000\r\n\r\nid: 5\ndata: 1\n\nid: 6\ndata: cut"
+    async with scripted(cut, STREAM + b"event: complete\ndata: {}\n\n") as script:
+        assert await data_of(script.url, retry=QUICKLY) == ["1"]
+    first, second = script.requests
+    assert "last-event-id" not in first
+    assert "\r\nlast-event-id: 5\r\n" in second
+
+
+async def test_a_client_waits_as_long_as_the_server_has_set() -> None:
+    policy = RetryPolicy(attempts=5, within=50, only=SocketLost)
+    async with scripted(STREAM + b"retry: 90000\ndata: 1\n\n") as script:
+        with pytest.raises(SocketLost, match="without an event"):
+            await data_of(script.url, retry=policy)
+    assert len(script.requests) == 1, "the delay exceeds the time budget of the policy"
+
+
+# -- errors ----------------------------------------------------------------------------------------
+REFUSALS: dict[str, tuple[bytes, int, str]] = {
+    "a status": (b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", 404, "Not Found"),
+    "a problem": (
+        b'HTTP/1.1 403 Forbidden\r\ncontent-length: 24\r\n\r\n{"detail":"not for you"} ',
+        403,
+        "not for you",
+    ),
+    "another content": (
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 0\r\n\r\n",
+        502,
+        "the content type is text/html, and must be text/event-stream",
+    ),
+    "an event": (
+        STREAM + b'event: failure\ndata: {"status":409,"detail":"too late"}\n\n',
+        409,
+        "too late",
+    ),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
+async def test_what_the_server_refuses_is_not_repeated(refusal: tuple[bytes, int, str]) -> None:
+    answer, status, detail = refusal
+    async with scripted(answer) as script:
+        with pytest.raises(PeerFailed, match=f"failed: {detail}\n") as raised:
+            await data_of(script.url, retry=QUICKLY)
+    assert (raised.value.status, raised.value.detail) == (status, detail)
+    assert len(script.requests) == 1
+
+
+async def test_a_port_where_nothing_listens_is_a_connection_error() -> None:
+    with pytest.raises(ConnectionError, match=r"http://127.0.0.1:1/: the connection is lost"):
+        await data_of("http://127.0.0.1:1/")
+
+
+async def test_a_silent_server_is_a_lost_connection() -> None:
+    closed = asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(STREAM)
+        await reader.read()
+        await reader.read()
+        writer.close()
+        closed.set()
+
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        with pytest.raises(SocketLost, match=r"no byte within 0.05 s \(silence=\)"):
+            await data_of(url, silence=0.05)
+        await closed.wait()
+
+
+async def test_an_event_that_is_too_long_fails_the_flow() -> None:
+    async with scripted(STREAM + b"data: 1\n\ndata: " + b"x" * 2000) as script:
+        with pytest.raises(FrameTooLong, match="from_sse: more than limit=100 bytes"):
+            await data_of(script.url, max_event=100)
+
+
+# -- mistakes --------------------------------------------------------------------------------------
+MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "scheme": (lambda: from_sse("ws://x/"), ValueError, "must begin with http:// or https://"),
+    "option": (lambda: from_sse("http://x/", prefetch=1), TypeError, "unknown prefetch; known"),  # type: ignore[call-arg]
+    "policy": (lambda: from_sse("http://x/", retry="3"), TypeError, "RetryPolicy"),  # type: ignore[arg-type]
+    "silence": (lambda: from_sse("http://x/", silence=0), ValueError, "silence"),
+    "limit": (lambda: from_sse("http://x/", max_event=0), ValueError, "max_event"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_raises_at_once(mistake: tuple[Callable[[], Any], type[Exception], str]) -> None:
+    make, kind, text = mistake
+    with pytest.raises(kind, match=text):
+        make()
+
+
+async def test_without_the_package_an_error_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(MissingExtra, match=r"from_sse\(\).*httpx"):
+        await data_of("http://x/")
