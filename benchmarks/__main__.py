@@ -58,7 +58,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--uvloop", action="store_true")
     parser.add_argument("--quick", action="store_true",
                         help="run every case once and briefly, to see that it works; "
-                        "growth and asgi too")  # fmt: skip
+                        "growth and asgi/responses too")  # fmt: skip
     parser.add_argument("--write", action="store_true",
                         help="store the results, write README.md, cases.md and plots")  # fmt: skip
     options = parser.parse_args()
@@ -68,7 +68,7 @@ def _arguments() -> argparse.Namespace:
 
 
 def _selected(names: list[str], *, is_quick: bool) -> list[Entry]:
-    by_default = [*CORE, "growth", "asgi"] if is_quick else [*CORE]
+    by_default = [*CORE, "growth", "asgi/responses"] if is_quick else [*CORE]
     try:
         modules = select(names or by_default)
     except NoSuchQuestion as error:

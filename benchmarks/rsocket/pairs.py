@@ -42,15 +42,18 @@ def rsocket_js() -> tuple[str, str]:
 
 
 def command(end: str) -> tuple[list[str], dict[str, str]]:
-    """Return the command of the end *end*: a module, with its options, or ``js``."""
+    """Return the command of the end *end*: a module, with its options, or ``js``.
+
+    An option is a package that the end needs, or ``--each``.
+    """
     name, *options = end.split()
     if name == "js":
         node, modules = rsocket_js()
         return [node, str(HERE / "js.cjs")], {"NODE_PATH": modules}
-    for needed in [name] if name == "rsocket" else [each.strip("-") for each in options]:
+    for needed in ["rsocket"] if name == "pypi" else [each.strip("-") for each in options]:
         if needed != "each" and find_spec(needed) is None:
             raise Missing(f"{needed} is not installed")
-    module = f"benchmarks.rsocket.ends.{name}"
+    module = name if "." in name else f"benchmarks.rsocket.ends.{name}"
     return [sys.executable, "-m", module, *options], {}
 
 
@@ -85,10 +88,23 @@ class End:
     async def cpu(self) -> float:
         return float(await self.command("cpu"))
 
+    async def memory(self) -> int:
+        """Return the bytes that the process has in memory now; its peak where that is unknown."""
+        found = _resident(self._process.pid)
+        return int(await self.command("peak")) if found is None else found
+
     async def stop(self) -> None:
         if self._process.returncode is None:
             self._process.kill()
         await self._process.communicate()
+
+
+def _resident(pid: int) -> int | None:
+    """Return the bytes that the process *pid* has in memory, where the system reports them."""
+    status = Path(f"/proc/{pid}/status")
+    if not status.exists():
+        return None
+    return int(status.read_text("ascii").partition("VmRSS:")[2].split()[0]) * 1024
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,10 @@ class End(Protocol):
         """Connect; return the kinds of work by name."""
         ...
 
+    def commands(self) -> dict[str, Work]:
+        """Return the kinds of work that a server does by itself."""
+        ...
+
 
 def main(end: End) -> None:
     """Parse the arguments, run on the selected loop."""
@@ -47,6 +51,7 @@ async def _run_commands(end: End, role: str, port: int) -> None:
     works: dict[str, Work] = {}
     if role == "serve":
         _print(await end.serve())
+        works = end.commands()
     else:
         works = await end.connect(port)
         _print("ready")

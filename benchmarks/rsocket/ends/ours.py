@@ -5,12 +5,16 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
-from reactive_aio import Flow, from_iterable
+from reactive_aio import Flow, MulticastProcessor, from_iterable
 from reactive_aio.rsocket import Requester, Router, connect, serve
 
 from .command import CREDIT, IN_FLIGHT, PAYLOAD, REFILL, Work, concurrently, main
 
+MANY = 20_000
+CAPACITY = 64
+
 routes = Router()
+hubs: dict[str, MulticastProcessor[bytes]] = {}
 
 
 @routes.route("stream")
@@ -62,6 +66,22 @@ async def later(payload: bytes) -> bytes:
     return payload
 
 
+@routes.route("hot")
+def hot() -> Flow[bytes]:
+    return hubs["wait"]
+
+
+@routes.route("dropping")
+def dropping() -> Flow[bytes]:
+    return hubs["drop"]
+
+
+def new_hub(overflow: str) -> MulticastProcessor[bytes]:
+    if overflow == "wait":
+        return MulticastProcessor[bytes](CAPACITY)
+    return MulticastProcessor[bytes](CAPACITY, overflow="drop_oldest")
+
+
 class Subscriber:
     """Requests 256 elements, then 192 whenever as many have been received."""
 
@@ -90,7 +110,8 @@ class Subscriber:
 
 class Ours:
     async def serve(self) -> int:
-        self.server = await serve("tcp://127.0.0.1:0", routes)
+        hubs.update({each: new_hub(each) for each in ("wait", "drop")})
+        self.server = await serve("tcp://127.0.0.1:0", routes, max_connections=MANY)
         assert self.server.address is not None
         return self.server.address.port
 
@@ -110,6 +131,17 @@ class Ours:
             "one": lambda count: concurrently(count, echo, 1),
             "later": lambda count: concurrently(count, later, IN_FLIGHT),
         }
+
+    def commands(self) -> dict[str, Work]:
+        return {"fan": partial(self.feed, "wait"), "drop": partial(self.feed, "drop")}
+
+    async def feed(self, name: str, count: int) -> int:
+        """Publish *count* elements as fast as the processor requests them."""
+        hub, hubs[name] = hubs[name], new_hub(name)
+        done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        elements = from_iterable(repeat(PAYLOAD, count))
+        elements.do_on_complete(lambda: done.set_result(count)).subscribe(hub)
+        return await done
 
     def flow(self, count: int, route: str = "stream") -> Flow[bytes]:
         return self.requester.request_stream(b"%d" % count, route=route)

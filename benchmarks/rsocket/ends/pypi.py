@@ -111,6 +111,9 @@ class PyPI:
             "one": lambda count: concurrently(count, request, 1),
         }
 
+    def commands(self) -> dict[str, Work]:
+        return {}
+
     async def stream(self, kind: bytes, count: int) -> int:
         subscriber = Subscriber()
         request = self.client.request_stream(Payload(b"%b %d" % (kind, count)))

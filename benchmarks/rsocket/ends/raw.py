@@ -8,7 +8,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections import deque
 from itertools import islice, repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .command import CREDIT, IN_FLIGHT, PAYLOAD, Work, concurrently, main
 
@@ -53,10 +53,19 @@ class Frames(asyncio.Protocol, ABC):
 
 
 class Server(Frames):
+    connections: ClassVar[set["Server"]] = set()
+
     def __init__(self) -> None:
         super().__init__()
         self.source: Iterator[bytes] = iter(())
         self.paused = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.connections.discard(self)
 
     def process(self, frames: list[bytes]) -> None:
         if frames and frames[0].startswith(b"stream"):
@@ -145,7 +154,7 @@ class Raw:
 
     async def serve(self) -> int:
         loop = asyncio.get_running_loop()
-        self.listener = await loop.create_server(self._server, "127.0.0.1", 0)
+        self.listener = await loop.create_server(self._server, "127.0.0.1", 0, backlog=1024)
         return int(self.listener.sockets[0].getsockname()[1])
 
     async def connect(self, port: int) -> dict[str, Work]:
@@ -158,6 +167,17 @@ class Raw:
             "many-awaited": lambda count: client.awaited(count, IN_FLIGHT),
             "one-awaited": lambda count: client.awaited(count, 1),
         }
+
+    def commands(self) -> dict[str, Work]:
+        return {"fan": self.fan}
+
+    async def fan(self, count: int) -> int:
+        """Write *count* frames to each connection, whether its client reads them or not."""
+        for _ in range(count):
+            for connection in [*self._server.connections]:
+                connection.send([FRAME])
+            await asyncio.sleep(0)
+        return count
 
 
 if __name__ == "__main__":

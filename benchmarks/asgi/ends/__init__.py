@@ -1,0 +1,1 @@
+"""The servers of the measured WebSockets: each is a process that reads commands."""
