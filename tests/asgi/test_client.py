@@ -177,7 +177,8 @@ async def test_a_port_where_nothing_listens_is_a_connection_error() -> None:
 @pytest.fixture(scope="module")
 def contexts() -> tuple[SSLContext, SSLContext]:
     """The context of a server, and one of a client that trusts it."""
-    authority, serving = trustme.CA(), SSLContext(PROTOCOL_TLS_SERVER)
+    authority: Any = trustme.CA()
+    serving = SSLContext(PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(serving)
     trusting = create_default_context()
     authority.configure_trust(trusting)

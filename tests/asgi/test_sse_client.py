@@ -11,6 +11,7 @@ import pytest
 from reactive_aio import RetryPolicy
 from reactive_aio.asgi import Event, PeerFailed, SocketLost, from_sse
 from reactive_aio.errors import FrameTooLong, MissingExtra
+from reactive_aio.testing.probes import SubscriberProbe
 from tests.asgi.serving import Service, service
 
 QUICKLY = RetryPolicy(attempts=3, only=ConnectionError, reset=True)
@@ -67,6 +68,19 @@ async def test_a_flow_that_ends_early_closes_the_connection(serving: Service) ->
             assert (await serving.stat())["open"] == 1
             break
     assert (await serving.settles(0))["outstanding"] == 0
+
+
+async def test_a_subscriber_that_requests_no_more_stops_the_server(serving: Service) -> None:
+    probe = SubscriberProbe[Event[str]](request=1)
+    from_sse(f"{serving.url}/sse").subscribe(probe)
+    await probe.next_element(within=20)
+    before, now = -1, (await serving.stat())["elements"]
+    while before < now:  # what the kernel buffers
+        before, now = now, (await serving.stat())["elements"]
+    assert (await serving.stat())["open"] == 1
+    assert len(probe.elements) == 1
+    probe.cancel()
+    await serving.settles(0)
 
 
 async def test_the_request_has_the_method_body_and_headers_that_are_given() -> None:

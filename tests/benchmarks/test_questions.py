@@ -23,6 +23,7 @@ from reactive_aio import Flow
 
 ROOT = Path(__file__).parents[2]
 QUESTIONS = [entry for place in select([*CORE]) for entry in entries(*place)]
+CROWDS = [entry for place in select(["asgi/crowd", "rsocket/crowd"]) for entry in entries(*place)]
 OPERATORS = [entry for place in select(["operators"]) for entry in entries(*place)]
 
 
@@ -52,6 +53,15 @@ def test_the_questions_about_each_operator_run() -> None:
     assert ended.returncode == 0, ended.stderr
     for entry in OPERATORS:
         assert entry.key in ended.stdout
+
+
+@pytest.mark.thorough
+def test_the_questions_about_thousands_of_connections_run() -> None:
+    ended = run("benchmarks", "asgi/crowd", "rsocket/crowd", "--quick")
+    assert ended.returncode == 0, ended.stderr
+    for entry in CROWDS:
+        assert f"{entry.key}: " in ended.stdout
+    assert len(CROWDS) == 8
 
 
 def test_a_question_is_about_an_operator() -> None:
