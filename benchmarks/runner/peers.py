@@ -6,7 +6,17 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, Final
 
-PEERS: Final = ("aiostream", "aioitertools", "anyio", "asyncstdlib", "reactivex", "rsocket")
+PEERS: Final = (
+    "aiostream",
+    "aioitertools",
+    "anyio",
+    "asyncstdlib",
+    "reactivex",
+    "rsocket",
+    "starlette",
+    "uvicorn",
+    "websockets",
+)
 """Those whose versions a result records."""
 
 
