@@ -126,23 +126,39 @@ async def test_cancelling_a_stream_of_a_shared_socket_leaves_the_others(serving:
         await serving.settles(0)
 
 
+class Silent:
+    """Answers no handshake until the test is over."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self.over = asyncio.Event()
+
+    async def __call__(self, connection: ServerConnection, request: Request) -> None:
+        self.reached.set()
+        await self.over.wait()
+
+
+async def unused(socket: ServerConnection) -> None:
+    pytest.fail("no handshake ends")
+
+
 async def test_a_cancelled_attempt_to_connect_leaves_nothing() -> None:
-    reached, over = asyncio.Event(), asyncio.Event()
-
-    async def silent(connection: ServerConnection, request: Request) -> None:
-        reached.set()
-        await over.wait()
-
-    async def unused(socket: ServerConnection) -> None:
-        pytest.fail("the handshake does not end")
-
+    silent = Silent()
     async with scripted(unused, process_request=silent) as script:
         task = asyncio.ensure_future(from_websocket(script.url, route="x").to_list(limit=1))
-        await reached.wait()
+        await silent.reached.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        over.set()
+        silent.over.set()
+
+
+async def test_a_server_that_does_not_answer_in_time_is_a_lost_connection() -> None:
+    silent = Silent()
+    async with scripted(unused, process_request=silent) as script:
+        with pytest.raises(SocketLost, match=r"/: no socket within 0.05 s"):
+            await from_websocket(script.url, route="x", timeout=0.05).to_list(limit=1)
+        silent.over.set()
 
 
 # -- errors ----------------------------------------------------------------------------------------
@@ -159,9 +175,6 @@ async def test_an_error_of_the_stream_has_its_status(serving: Service) -> None:
 async def test_a_refused_handshake_has_the_status_of_the_answer() -> None:
     def refuse(connection: ServerConnection, request: Request) -> Response:
         return connection.respond(HTTPStatus.FORBIDDEN, '{"status":403,"detail":"not you"}')
-
-    async def unused(socket: ServerConnection) -> None:
-        pytest.fail("the handshake is refused")
 
     async with scripted(unused, process_request=refuse) as script:
         with pytest.raises(PeerFailed, match="the handshake failed: not you") as raised:
