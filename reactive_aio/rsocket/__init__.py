@@ -14,6 +14,7 @@ from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec, PayloadError, typed
 from .protocol.connection import Connection
 from .protocol.errors import (
     ApplicationError,
+    CertificateRejected,
     ConnectionLost,
     NoLease,
     NoStreamLeft,
@@ -35,9 +36,16 @@ from .uri import Address
 
 if TYPE_CHECKING:
     from .client import Client, ClientOptions, connect
+    from .interceptors import (
+        ClientInterceptor,
+        ConnectionInterceptor,
+        Interceptor,
+        OutgoingRequest,
+    )
     from .request import Request
     from .requester import Requester, RequestOptions
     from .responder import ConnectingClient, Lease, ResponderOptions, RouterResponder
+    from .route_stats import RouteStats, ServerStats
     from .routing import Router
     from .server import AsgiApp, Server, ServerOptions, asgi_app, loopback, serve
 
@@ -50,20 +58,25 @@ __all__ = (
     "ApplicationError",
     "AsgiApp",
     "BearerToken",
+    "CertificateRejected",
     "Client",
+    "ClientInterceptor",
     "ClientOptions",
     "Codec",
     "ConnectingClient",
     "Connection",
+    "ConnectionInterceptor",
     "ConnectionLost",
     "ErrorCode",
     "InteractionModel",
+    "Interceptor",
     "Lease",
     "Limits",
     "MetadataItem",
     "NoLease",
     "NoStreamLeft",
     "OtherCredentials",
+    "OutgoingRequest",
     "Payload",
     "PayloadError",
     "ProtocolError",
@@ -76,10 +89,12 @@ __all__ = (
     "ResponderOptions",
     "ResumeRejected",
     "Resumption",
+    "RouteStats",
     "Router",
     "RouterResponder",
     "Server",
     "ServerOptions",
+    "ServerStats",
     "Sessions",
     "Setup",
     "SetupRejected",
@@ -96,9 +111,16 @@ __all__ = (
 # Imported on first use: the protocol is importable without an event loop.
 _LAZY = {
     "client": ("Client", "ClientOptions", "connect"),
+    "interceptors": (
+        "ClientInterceptor",
+        "ConnectionInterceptor",
+        "Interceptor",
+        "OutgoingRequest",
+    ),
     "request": ("Request",),
     "requester": ("RequestOptions", "Requester"),
     "responder": ("ConnectingClient", "Lease", "ResponderOptions", "RouterResponder"),
+    "route_stats": ("RouteStats", "ServerStats"),
     "routing": ("Router",),
     "server": ("AsgiApp", "Server", "ServerOptions", "asgi_app", "loopback", "serve"),
 }

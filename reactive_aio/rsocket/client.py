@@ -9,10 +9,12 @@ from anyio import move_on_after
 
 from .._core.arguments import Duration, to_seconds
 from ..retry import RetryPolicy
+from .connecting import Dialer, wait_accepted
 from .driver import Driver
+from .interceptors import ClientInterceptor, Intercepting, checked
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
-from .protocol.errors import ConnectionLost
+from .protocol.errors import ConnectionLost, StreamFailed
 from .protocol.frames import ErrorCode, Payload, Setup
 from .protocol.limits import Limits
 from .protocol.metadata import (
@@ -23,16 +25,16 @@ from .protocol.metadata import (
     write_auth,
 )
 from .reconnection import Reconnector
-from .request import write_items
+from .request import checked_items, write_items
 from .requester import Requester
 from .responder import CODECS, ResponderOptions, RouterResponder
 from .routing import Router
+from .shutdown import report_end, require_on_close, wait_closed
 from .transports.bytestream import StreamTransport
-from .transports.endpoints import dial
 from .uri import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from anyio.abc import ByteStream
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -72,15 +74,40 @@ class Client(Requester[T]):
         return super().is_closed and not self._reconnector.may_reconnect
 
     async def ready(self) -> None:
-        """Wait for a connection; raise `ConnectionLost` if the client does not reconnect."""
+        """Wait for a connection; raise `ConnectionLost` if the client does not reconnect.
+
+        Once it has given up, this is the error of its last attempt, or has it as its cause.
+        """
         if self._driver.close_reason is not None:
             await self._reconnector.wait()
-        self._driver.require_open()
+        reason, failure = self._driver.close_reason, self._reconnector.failure
+        if reason is not None and isinstance(failure, StreamFailed):
+            raise failure
+        if reason is not None:
+            raise reason from failure
+
+    async def closed(self) -> StreamFailed:
+        """Wait until there is no connection and the client does not reconnect; return the reason.
+
+        This is the error of the last attempt to connect, or the end of the last connection.
+        """
+        while True:
+            driver = self._driver
+            reason = await wait_closed(driver)
+            if self._driver is driver:
+                await self._reconnector.wait()
+            if self._driver is driver and not self._reconnector.may_reconnect:
+                failure = self._reconnector.failure
+                return failure if isinstance(failure, StreamFailed) else reason
 
     async def aclose(self) -> None:
         """Close the connection; open streams fail."""
         await self._reconnector.aclose()
         await super().aclose()
+
+
+class InterceptedClient(Intercepting[T], Client[T]):
+    """A client whose requests pass interceptors."""
 
 
 class ClientOptions(TypedDict, total=False):
@@ -95,6 +122,10 @@ class ClientOptions(TypedDict, total=False):
     """How long either side may be silent before the other closes the connection: 90 seconds."""
     limits: Limits | None
     """The bounds of the connection."""
+    interceptors: "Sequence[ClientInterceptor]"
+    """Called around each request, the first one outermost. See `ClientInterceptor`."""
+    on_close: "Callable[[StreamFailed], object] | None"
+    """Called with the reason when a connection has ended, before the client reconnects."""
     router: Router | None
     """The router that serves requests of the server."""
     responder_options: ResponderOptions
@@ -121,7 +152,7 @@ def client_driver(
     """The driver of a client's connection, without a transport."""
     if unknown := options.keys() - _OPTIONS:
         raise TypeError(f"unknown {', '.join(sorted(unknown))}; known are {', '.join(_OPTIONS)}")
-    items = list(options.get("metadata", ()))
+    items = [*checked_items(options.get("metadata", ()))]
     if credentials is not None:
         items.insert(0, (AUTHENTICATION, write_auth(credentials)))
     mime = options.get("metadata_mime", COMPOSITE_METADATA)
@@ -138,7 +169,7 @@ def client_driver(
     )
     router = options.get("router")
     if router is None:
-        return Driver(make_connection)
+        return _reporting(Driver(make_connection), options)
     responder_options = options.get("responder_options", ResponderOptions()).copy()
     if codec.mime not in CODECS:
         codecs = {codec.mime: codec, **(responder_options.get("codecs") or {})}
@@ -146,6 +177,14 @@ def client_driver(
     responder = RouterResponder(router, **responder_options)
     driver = Driver(make_connection, responder)
     responder.begin(driver)
+    return _reporting(driver, options)
+
+
+def _reporting(driver: Driver, options: ClientOptions) -> Driver:
+    on_close = options.get("on_close")
+    if on_close is not None:
+        require_on_close(on_close, 1)
+        report_end(driver, on_close)
     return driver
 
 
@@ -161,14 +200,25 @@ async def connect(
     """Connect to *where*, a URI (see `uri`) or any byte stream of anyio.
 
     *codec* encodes and decodes elements; without it, they are bytes. All other options are in
-    `ClientOptions`. If the server refuses the credentials, the first request fails with
-    `SetupRejected`. Without a connection within *timeout* seconds, `connect` raises
-    `ConnectionLost`. *retry* is the policy by which the client reconnects once the connection was
-    lost; without it, the client does not reconnect. With ``resume=Resumption()``, streams continue
-    over the next transport without loss.
+    `ClientOptions`. `connect` returns when the server has accepted the client. It raises
+    `SetupRejected` if the server refuses it, for example its credentials, `CertificateRejected` if
+    either side refuses the TLS certificate of the other, and `ConnectionLost` if there is no
+    connection within *timeout* seconds.
+
+    *retry* is the policy for the first connection, and for another one when it is lost; without it,
+    neither is repeated. A refused client does not try again, whatever the policy. With
+    ``resume=Resumption()``, streams continue over the next transport without loss.
     """
 
     chosen: Any = codec or BYTES
+    interceptors = checked("interceptors", options.get("interceptors", ()))
+
+    def make_client(driver: Driver, reconnector: Reconnector, *defaults: Any) -> Client[Any]:
+        if not interceptors:
+            return Client(driver, chosen, reconnector, *defaults)
+        client: InterceptedClient[Any] = InterceptedClient(driver, chosen, reconnector, *defaults)
+        client.intercept(interceptors)
+        return client
 
     async def make_driver() -> Driver:
         credentials: Any = options.get("credentials")
@@ -178,29 +228,24 @@ async def connect(
             credentials = await credentials
         return client_driver(chosen, options, credentials)
 
+    limit = to_seconds(timeout, "timeout")
     if not isinstance(where, str):
         if options.get("resume") is not None or retry is not None:
             raise ValueError("resume and retry need a URI: a byte stream is there only once")
 
         async def use_stream(driver: Driver) -> None:
             StreamTransport(driver, where)
+            with move_on_after(limit):
+                await wait_accepted(driver)
+                if not driver.connection.is_confirmed:
+                    driver.require_open()
+                return
+            message = f"no answer to SETUP within {limit:g} s; is RSocket served on that stream?"
+            raise ConnectionLost(ErrorCode.CONNECTION_ERROR, message.encode())
 
         reconnector = Reconnector(make_driver, use_stream, None)
-        return Client(await reconnector.connect(), chosen, reconnector)
+        return make_client(await reconnector.connect(), reconnector)
     address = Address.parse(where)
-    limit = to_seconds(timeout, "timeout")
-
-    async def dial_address(driver: Driver) -> None:
-        message = f"{address}: no connection within {limit} s"
-        try:
-            with move_on_after(limit):
-                await dial(driver.loop_handle.event_loop, address, driver, ssl)
-                return
-        except OSError as error:
-            message = f"{address}: {error}"
-            raise ConnectionLost(ErrorCode.CONNECTION_ERROR, message.encode()) from error
-        raise ConnectionLost(ErrorCode.CONNECTION_ERROR, message.encode())
-
     policy = None if retry is None else RetryPolicy.of(retry)
-    reconnector = Reconnector(make_driver, dial_address, policy)
-    return Client(await reconnector.connect(), chosen, reconnector, address.route, address.prefetch)
+    reconnector = Reconnector(make_driver, Dialer(address, ssl, limit), policy)
+    return make_client(await reconnector.connect(), reconnector, address.route, address.prefetch)

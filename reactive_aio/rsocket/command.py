@@ -23,6 +23,7 @@ from .payloads import Codec
 from .protocol.errors import ConnectionLost, StreamFailed
 from .protocol.metadata import BearerToken, Credentials, MetadataItem, SimpleAuth
 from .protocol.resume import Resumption
+from .reconnection import is_permanent
 from .uri import Address
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ _DEFAULT_REQUEST_N: Final = 256
 _WRITE_SIZE: Final = 4096
 """The number of bytes that a writable pipe takes without blocking."""
 _READ_SIZE: Final = 64 * 1024
+_MAX_MIME: Final = 128
 _INTERVAL: Final = 0.1
 """The minimum number of seconds between two updates of the progress line."""
 _MODELS: Final = {
@@ -153,7 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     about = "the data of the request; repeatable for --channel; - for standard input"
     add("--data", action="append", default=[], type=_data, metavar="TEXT", help=about)
     about = "the MIME type of the data (text/plain)"
-    add("--type", dest="mime", default="text/plain", metavar="MIME", help=about)
+    add("--type", dest="mime", type=_mime, default="text/plain", metavar="MIME", help=about)
     about = "an item of metadata in addition to the route; repeatable"
     add("--metadata", action="append", default=[], type=_item, metavar="MIME=TEXT", help=about)
     about = "fail unless the response is complete within S seconds"
@@ -242,6 +244,12 @@ def _credentials(text: str) -> Credentials:
     raise ArgumentTypeError("write simple:USER:PASSWORD or bearer:TOKEN")
 
 
+def _mime(text: str) -> str:
+    if not re.fullmatch(r"[!-.0-~]+/[!-~]+", text) or len(text) > _MAX_MIME:
+        raise ArgumentTypeError(f"must be a type such as application/json, not {text!r}")
+    return text
+
+
 def _item(text: str) -> MetadataItem:
     mime, equals, content = text.partition("=")
     if not equals or not re.fullmatch(r"[\x21-\x7e]+", mime):
@@ -287,9 +295,9 @@ async def _connect(options: CommandOptions) -> Client[bytes]:
                 credentials=options.credentials,
                 resume=Resumption() if options.resume else None,
             )
-        except ConnectionLost:
+        except ConnectionLost as error:
             attempts -= 1
-            if not attempts:
+            if not attempts or is_permanent(error):
                 raise
             await sleep(RETRY_DELAY)
 

@@ -15,6 +15,7 @@ from .protocol.connection import Connection
 from .protocol.errors import StreamFailed, error_of
 from .protocol.events import (
     Closed,
+    Confirmed,
     Event,
     RequestReceived,
     ResponseRequests,
@@ -79,6 +80,9 @@ class Driver:
     """Called once, when nothing of the connection is left."""
     on_suspended: "Callable[[Driver], object] | None" = None
     """Called when a session loses its transport and waits for another."""
+    _linger_time: float = CLOSE_TIMEOUT
+    """How long handlers without a response may run after the connection has ended properly."""
+    _is_draining: bool = False
 
     def __init__(
         self, make: Callable[[float], Connection], responder: "RouterResponder | None" = None
@@ -220,10 +224,10 @@ class Driver:
             self.connection.accept(self.loop_handle.time())
             self.schedule_turn()
 
-    def reject(self, reason: str = "") -> None:
+    def reject(self, reason: str = "", code: int | None = None) -> None:
         """Reject the client."""
         if self._state not in OVER and self.connection.is_awaiting_accept:
-            self.connection.reject(reason)
+            self.connection.reject(reason, code)
             self._advance(Input.REJECT)
             self.schedule_turn()
 
@@ -234,6 +238,16 @@ class Driver:
     def remove_lease_callback(self, callback: Callable[[], object]) -> None:
         if callback in self._lease_callbacks:
             self._lease_callbacks.remove(callback)
+
+    def confirm(self, callback: Callable[[], object]) -> None:
+        """Call *callback* when the server is known to have accepted the SETUP."""
+
+        def confirmed(_: Confirmed) -> None:
+            callback()
+
+        self._handlers[Confirmed] = confirmed
+        self.connection.confirm()
+        self.schedule_turn()
 
     def add_resume_callback(self, callback: Callable[[], object]) -> None:
         """Call *callback* whenever the session is resumed."""
@@ -247,11 +261,20 @@ class Driver:
             self._close_callbacks.append(callback)
 
     # -- the end -----------------------------------------------------------------------------------
-    async def aclose(self) -> None:
+    def close_gracefully(self, reason: str, seconds: float) -> None:
+        """Accept no more requests; close when the open streams have ended.
+
+        Handlers without a response may then run for *seconds*.
+        """
+        self._is_draining, self._linger_time = True, seconds
+        self.connection.close_gracefully(reason)
+        self.schedule_turn()
+
+    async def aclose(self, reason: str = "") -> None:
         """Close the connection and its streams, and wait until nothing of it is left."""
         await self._flush_final_output()
         if self.close_reason is None:
-            self.connection.close()
+            self.connection.close(reason)
             self.schedule_turn()
         is_ending = self._transport is not None or self.connection.is_closed
         if is_ending and self._state not in OVER:
@@ -422,7 +445,10 @@ class Driver:
         """
         transport: Any = self._transport
         if hasattr(transport, "can_write_eof") and transport.can_write_eof():
-            transport.write_eof()
+            try:
+                transport.write_eof()
+            except OSError:  # the peer has closed the socket meanwhile
+                self._abort_transport()
         else:
             self._close_transport()
 
@@ -443,7 +469,7 @@ class Driver:
 
     def _linger(self) -> None:
         self._release_transport()
-        self._time_limit = self.loop_handle.call_later(CLOSE_TIMEOUT, self._cancel_tasks)
+        self._time_limit = self.loop_handle.call_later(self._linger_time, self._cancel_tasks)
         if not self._tasks:
             self._advance(Input.IDLE)
 
@@ -499,11 +525,11 @@ class Driver:
         is_normal = event.code == ErrorCode.CONNECTION_CLOSE
         if is_normal or not isinstance(self.close_reason, ConnectionError):
             self.close_reason = error_of(ErrorCode.CONNECTION_CLOSE, event.data or b"it was closed")
-        if event.local or not is_normal:
+        if is_normal and (self._is_draining or not event.local):
+            happened = Input.DRAIN if event.local else Input.LEAVE
+        else:
             self._cancel_tasks()
             happened = Input.CLOSE
-        else:
-            happened = Input.LEAVE
         self._on_lease(event)
         self._advance(happened)
 

@@ -6,7 +6,8 @@ The table decides, `driver` acts::
                                   │  └──── suspend ────▶
                                   ├─ close ──▶ CLOSING ── lose ──▶ CLOSED
                                   ├─ reject ─▶ REFUSING ─ lose ──▶ CLOSED
-                                  └─ leave ──▶ LEAVING ── lose ──▶ LINGERING ── idle ──▶ CLOSED
+                                  ├─ drain ──▶ DRAINED ── lose ──▶ LINGERING ── idle ──▶ CLOSED
+                                  └─ leave ──▶ LEAVING ── lose ──▶ LINGERING
     any ── abort ──▶ ABORTED ── lose ──▶ CLOSED
 
 A transport that is attached after an abort, or after the end, is aborted.
@@ -28,6 +29,7 @@ class State(IntEnum):
     ABORTED = 6  # the transport is aborted, or will be as soon as there is one
     LINGERING = 7  # no transport any more; handlers of the peer's last requests finish
     CLOSED = 8
+    DRAINED = 9  # the connection has ended as this side announced, with no stream open
 
 
 class Input(IntEnum):
@@ -42,6 +44,7 @@ class Input(IntEnum):
     SENT = 6  # the connection has ended, and its last frame is written
     ABORT = 7  # the application, or the time limit, ends the transport
     IDLE = 8  # the last task has finished
+    DRAIN = 9  # the connection ends as this side announced, since no stream is open
 
 
 class Action(IntEnum):
@@ -70,6 +73,7 @@ _WITHOUT_TRANSPORT: Final = _COMMON | {
     _On.SUSPEND: (_S.SUSPENDED, _A.WAIT),
     _On.CLOSE: (_S.CLOSING, _A.NOTHING),
     _On.LEAVE: (_S.LEAVING, _A.NOTHING),
+    _On.DRAIN: (_S.DRAINED, _A.NOTHING),
 }
 _ROWS: Final[dict[State, dict[Input, tuple[State, Action]]]] = {
     _S.UNCONNECTED: _WITHOUT_TRANSPORT,
@@ -80,6 +84,7 @@ _ROWS: Final[dict[State, dict[Input, tuple[State, Action]]]] = {
         _On.REJECT: (_S.REFUSING, _A.NOTHING),
         _On.CLOSE: (_S.CLOSING, _A.LIMIT),
         _On.LEAVE: (_S.LEAVING, _A.LIMIT),
+        _On.DRAIN: (_S.DRAINED, _A.LIMIT),
         _On.SENT: (_S.CLOSING, _A.CLOSE_TRANSPORT),
     },
     _S.SUSPENDED: _WITHOUT_TRANSPORT,
@@ -97,6 +102,13 @@ _ROWS: Final[dict[State, dict[Input, tuple[State, Action]]]] = {
         _On.ATTACH: (_S.LEAVING, _A.START),
         _On.SENT: (_S.LEAVING, _A.CLOSE_TRANSPORT),
         _On.ABORT: (_S.LEAVING, _A.ABORT_TRANSPORT),
+        _On.LOSE: (_S.LINGERING, _A.LINGER),
+    },
+    # Closing a socket with unread data would reset it, and the peer could lose the last elements.
+    _S.DRAINED: {
+        _On.ATTACH: (_S.DRAINED, _A.START),
+        _On.SENT: (_S.DRAINED, _A.CLOSE_WRITING),
+        _On.ABORT: (_S.DRAINED, _A.ABORT_TRANSPORT),
         _On.LOSE: (_S.LINGERING, _A.LINGER),
     },
     _S.ABORTED: {

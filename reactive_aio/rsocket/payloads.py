@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from types import NoneType
 from typing import Any, Final, Generic, TypeVar, cast, get_args, is_typeddict
@@ -115,6 +115,21 @@ BYTES: Final[Codec[bytes]] = Codec(OCTET_STREAM, _bytes, bytes)
 TEXT: Final[Codec[str]] = Codec("text/plain", _text, _untext)
 JSON: Final[Codec[Any]] = Codec("application/json", _json, _unjson)
 MSGPACK: Final[Codec[Any]] = Codec("application/msgpack", _pack, _unpack)
+
+
+@lru_cache(maxsize=16)
+def unknown_codec(mime: str, known: tuple[str, ...]) -> Codec[Any]:
+    """The codec for a type that is not among *known*: its data are bytes, and nothing else is."""
+
+    def encode(value: Any) -> bytes:
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return bytes(cast("bytes", value))
+        kind, types = type(value).__name__, ", ".join(known)
+        raise PayloadError(
+            f"{kind!r} cannot be sent as {mime}, which is not known here: connect with {types}"
+        )
+
+    return Codec(mime, encode, bytes)
 
 
 # -- classes ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Reconnecting a client: a new transport for its session, or a new connection."""
+"""Connecting and reconnecting a client: a new transport for its session, or a new connection."""
 
 from collections.abc import Awaitable, Callable
 from random import random
@@ -9,14 +9,29 @@ from anyio import Event, sleep
 from .._core.loop import LoopHandle, Task, wait_settled
 from ..retry import RetryPolicy
 from .driver import Driver
-from .protocol.errors import ConnectionLost, SetupRejected
+from .protocol.errors import CertificateRejected, ConnectionLost, SetupRejected
 from .protocol.frames import ErrorCode
 
 Dial = Callable[[Driver], Awaitable[None]]
 
 
+_PERMANENT: Final = (
+    SetupRejected,
+    CertificateRejected,
+    # Mistakes of the program, in its options or its function for credentials.
+    TypeError,
+    ValueError,
+    ImportError,
+)
+
+
+def is_permanent(error: BaseException) -> bool:
+    """Whether the same attempt would fail again: the server refuses the client, for example."""
+    return isinstance(error, _PERMANENT)
+
+
 def _is_retryable(error: BaseException) -> bool:
-    return isinstance(error, ConnectionError | OSError) and not isinstance(error, SetupRejected)
+    return isinstance(error, OSError)
 
 
 RESUME_POLICY: Final = RetryPolicy(
@@ -30,7 +45,8 @@ class Reconnector:
 
     *make_driver* creates the driver of a connection, *dial* gives it a transport. A suspended
     session is dialed again by *policy*, or by `RESUME_POLICY`; a lost connection is replaced by a
-    new one if there is a *policy*.
+    new one if there is a *policy*, by which the first connection is retried as well. A server that
+    refuses the client is not asked again, whatever the policy.
     """
 
     def __init__(
@@ -42,6 +58,8 @@ class Reconnector:
         self.loop_handle: LoopHandle = LoopHandle("connect()")
         self.on_reconnect: Callable[[Driver], object] | None = None
         """Called with the driver of each connection but the first."""
+        self.failure: BaseException | None = None
+        """Why the last attempt failed, once there are no more."""
         self._make_driver = make_driver
         self._dial = dial
         self._policy = policy
@@ -53,17 +71,27 @@ class Reconnector:
         self._settled = Event()  # there is another connection, or there will be none
 
     async def connect(self) -> Driver:
-        """Connect for the first time, without retries."""
-        driver = await self._new_connection()
-        self._watch(driver)
-        return driver
+        """Connect for the first time."""
+        self._first_attempt_at = self.loop_handle.time()
+        while True:
+            try:
+                driver = await self._new_connection()
+            except Exception as error:
+                policy = self._policy
+                if policy is None or not await self._wait_for_attempt(policy, error):
+                    raise
+                continue
+            self._reset_attempts()
+            self._watch(driver)
+            return driver
 
     async def _new_connection(self) -> Driver:
         driver = await self._make_driver()
         try:
             await self._dial(driver)
         except BaseException:
-            driver.discard()  # it has no transport, and never will
+            driver.abort()
+            driver.discard()  # without a transport, nothing else would release it
             raise
         return driver
 
@@ -121,7 +149,7 @@ class Reconnector:
         error: BaseException = driver.close_reason or ConnectionLost(ErrorCode.CONNECTION_ERROR)
         while policy is not None:
             if not await self._wait_for_attempt(policy, error):
-                self._policy = None
+                self._policy, self.failure = None, error
                 self._wake_waiters()
                 return
             try:
@@ -136,7 +164,9 @@ class Reconnector:
             return
 
     async def _wait_for_attempt(self, policy: RetryPolicy, error: BaseException) -> bool:
-        """Wait before the next attempt; return False if the policy allows none."""
+        """Wait before the next attempt; return False if there is none."""
+        if is_permanent(error):
+            return False
         elapsed = self.loop_handle.time() - self._first_attempt_at
         delay = policy.decide(self._attempt, error, elapsed, random())
         if delay is None:

@@ -4,8 +4,9 @@ The deadline is an item of our own: the number of milliseconds that the requeste
 response, as a 32-bit number. It is a duration because the clocks of two machines differ.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from .protocol.errors import ProtocolError, RequestInvalid
 from .protocol.frames import ErrorCode, Setup
@@ -26,7 +27,7 @@ from .protocol.metadata import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from ..flow import Flow
     from .driver import Driver
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 DEADLINE: Final = "application/x.reactive-aio.deadline.v0"
 DEADLINE_PASSED: Final = b"the deadline has passed"
 """The text of the CANCELED error of a request whose deadline has passed."""
+_BYTES: Final = (bytes, bytearray, memoryview)
 _MAX_MILLISECONDS: Final = 2**32 - 1
 
 
@@ -67,7 +69,7 @@ def read_items(setup: Setup | None, metadata: bytes | None) -> tuple[MetadataIte
     return (MetadataItem(setup.metadata_mime, metadata),)
 
 
-def write_items(mime: str, items: "Iterable[MetadataItem | tuple[str, bytes]]") -> bytes | None:
+def write_items(mime: str, items: Iterable[MetadataItem | tuple[str, bytes]]) -> bytes | None:
     """Encode *items* for a connection whose metadata is of type *mime*."""
     if mime == COMPOSITE_METADATA:
         return write_composite(items) or None
@@ -81,7 +83,31 @@ def write_items(mime: str, items: "Iterable[MetadataItem | tuple[str, bytes]]") 
     return contents[0] if contents else None
 
 
-def find_credentials(items: "Iterable[MetadataItem]") -> Credentials | None:
+def checked_items(
+    items: Iterable[MetadataItem | tuple[str, bytes]],
+) -> "Sequence[MetadataItem | tuple[str, bytes]]":
+    """*items*, which must be pairs of a MIME type and bytes."""
+    given = cast("object", items)
+    wanted = "a list of (MIME type, bytes)"
+    if isinstance(given, Mapping):
+        raise TypeError(f"metadata must be {wanted}, not a dict: write [*metadata.items()]")
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise TypeError(f"metadata must be {wanted}, not {type(given).__name__}")
+    checked: list[Any] = [*items]
+    for each in checked:
+        kind: type[Any] = type(each)  # the content may be a secret
+        if not issubclass(kind, tuple) or len(each) != 2 or not issubclass(type(each[0]), str):
+            message = f"metadata must be {wanted}, and one of its items is not: a {kind.__name__}"
+            raise TypeError(message)
+        kind = type(each[1])
+        if not issubclass(kind, _BYTES):
+            remedy = ": write value.encode()" if issubclass(kind, str) else ""
+            message = f"metadata of type {each[0]} must be bytes, not {kind.__name__}{remedy}"
+            raise TypeError(message)
+    return checked
+
+
+def find_credentials(items: Iterable[MetadataItem]) -> Credentials | None:
     """The first credentials among *items*; raises `ProtocolError` if they are malformed."""
     return next((read_auth(content) for mime, content in items if mime == AUTHENTICATION), None)
 

@@ -11,6 +11,7 @@ from .._core.loop import CancelledError
 from ..coerce import to_flow
 from ..errors import AlreadySubscribed
 from ..stage import Downstream, from_push, is_awaitable
+from .interceptors import run
 from .protocol.errors import ProtocolError, RequestInvalid
 from .protocol.events import RequestReceived
 from .protocol.frames import ErrorCode, Payload
@@ -18,6 +19,7 @@ from .protocol.metadata import MIME_TYPE, write_mime_types
 from .protocol.stream_states import InteractionModel
 from .request import DEADLINE_PASSED, Request, write_items
 from .requester import Requester
+from .routing import DEFAULT, no_such_route
 from .stream_adapters import InboundStream, OutboundStream
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from .payloads import Codec
     from .request import RequestMetadata
     from .responder import RouterResponder
+    from .route_stats import RouteCounters
 
 SINGLE_TYPES: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple})
 """Types of results that are one element."""
@@ -34,6 +37,9 @@ SINGLE_TYPES: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple
 
 class RequestExecution:
     """Serves one request, and is the sender of its stream until there is a publisher."""
+
+    held: Final = 0
+    """It holds no elements: there is no publisher yet."""
 
     def __init__(
         self, responder: "RouterResponder", driver: "Driver", requested: RequestReceived
@@ -50,9 +56,13 @@ class RequestExecution:
         try:
             setup = driver.connection.setup
             envelope = responder.metadata_cache.read(setup, requested.payload.metadata)
+            self._match = responder.router.find(envelope.route)
             request_codec, response_codec = responder.choose_codecs(setup, envelope)
         except ProtocolError as error:
             raise RequestInvalid(ErrorCode.INVALID, f"{error}".encode()) from None
+        pattern = DEFAULT if self._match is None else self._match[0].pattern
+        self.counters: RouteCounters = responder.counters.of(pattern)
+        self.counters.requests += 1
         self.data_codec: Codec[Any] = request_codec
         self.codec: Codec[Any] = response_codec
         self._first_metadata = self._chosen_mime_type(envelope)
@@ -68,18 +78,19 @@ class RequestExecution:
         request, driver = self.request, self.driver
         if request.model is InteractionModel.FNF:
             name = f"rsocket: {request.route}"
-            self.responder.start_without_response(driver, self._run(), name)
+            if not self.responder.start_without_response(driver, self._run(), name):
+                self.counters.lost += 1
             return
         driver.streams.senders[self.stream_id] = self
         if request.deadline is not None:
             remaining = request.deadline - driver.loop_handle.time()
             self._timer = driver.loop_handle.call_later(remaining, self._on_deadline)
-        if self.responder.authorize is not None:
+        if self.responder.is_guarded:
             self._task = driver.create_task(
-                self._await(self._call_when_authorized()), f"rsocket: serves {request.route}"
+                self._await(self.call_when_authorized()), f"rsocket: serves {request.route}"
             )
             return
-        self.handle_result(self._call())
+        self.handle_result(self.call())
 
     def handle_result(self, result: Any) -> None:
         """Send the result of a handler that has been called."""
@@ -91,12 +102,12 @@ class RequestExecution:
             self._send(result)
 
     # -- the handler -------------------------------------------------------------------------------
-    def _call(self) -> Any:
+    def call(self) -> Any:
+        """Call the handler; what it returns."""
         request = self.request
-        found = self.responder.router.find(request.route)
-        if found is None:
-            raise RequestInvalid(ErrorCode.INVALID, b"there is no such route")
-        handler, texts = found
+        if self._match is None:
+            raise no_such_route(request.route)
+        handler, texts = self._match
         values = handler.route_arguments(texts)
         decode = handler.decoder(self.data_codec)
         request._decode = decode
@@ -126,11 +137,18 @@ class RequestExecution:
 
         return from_push(open, name="incoming", holds=None)
 
-    async def _call_when_authorized(self) -> Any:
-        """Call the handler once the request is authorized."""
-        await self.responder.check(self.request)
-        result = self._call()
-        return await result if is_awaitable(result) else result
+    async def call_when_authorized(self) -> Any:
+        """Call the interceptors, and the handler once the request is authorized."""
+        return await run(self.responder.interceptors, self.request, self._call_inmost)
+
+    async def _call_inmost(self, request: Request) -> Any:
+        """Authorize *request*, and call the handler; a result of many elements is a flow."""
+        self.request = request
+        await self.responder.check(request)
+        result = self.call()
+        value = await result if is_awaitable(result) else result
+        publisher = publisher_of(value)
+        return value if publisher is None else publisher
 
     async def _await(self, result: Awaitable[Any]) -> None:
         driver, stream_id = self.driver, self.stream_id
@@ -164,15 +182,20 @@ class RequestExecution:
     def _on_deadline(self) -> None:
         """The requester has stopped waiting."""
         if self.driver.streams.senders.get(self.stream_id) is self._sender:
+            self.counters.failed += 1
             self._fail(ErrorCode.CANCELED, DEADLINE_PASSED)
             self._sender.cancelled()
 
     def refuse(self, error: BaseException) -> None:
         """Send *error* as the response."""
         self._stop_timer()
-        code, data = self.responder.error_frame(self.driver, error)
+        code, data = self._error_frame(error)
         if self.requested.model is not InteractionModel.FNF:
             self._fail(code, data)
+
+    def _error_frame(self, error: BaseException) -> tuple[int, bytes]:
+        self.counters.count_error(error)
+        return self.responder.error_frame(self.driver, error)
 
     def _fail(self, code: int, data: bytes) -> None:
         self.driver.streams.senders.pop(self.stream_id, None)
@@ -182,7 +205,7 @@ class RequestExecution:
     # -- what it returned --------------------------------------------------------------------------
     def _send(self, value: Any) -> None:
         driver, stream_id = self.driver, self.stream_id
-        publisher = _publisher(value)
+        publisher = publisher_of(value)
         single = self.requested.model is InteractionModel.RESPONSE
         if publisher is None and single:
             self._stop_timer()
@@ -191,6 +214,7 @@ class RequestExecution:
             if payload is None:
                 driver.connection.complete(stream_id)
             else:
+                self.counters.elements += 1
                 driver.connection.send(stream_id, payload, complete=True)
             driver.schedule_turn()
             return
@@ -201,9 +225,10 @@ class RequestExecution:
             stream_id,
             self._encode,
             encode_data=self.codec.encode if self._first_metadata is None and not single else None,
-            error_frame=partial(self.responder.error_frame, driver),
+            error_frame=self._error_frame,
             single=single,
             timer=self._timer,
+            counters=self.counters,
         )
         self._sender = stream
         driver.streams.senders[stream_id] = stream
@@ -235,19 +260,19 @@ class RequestExecution:
     async def _run(self) -> None:
         try:
             with move_on_after(self.request.remaining):
-                result = await self._call_when_authorized()
-                publisher = _publisher(result)
+                result = await self.call_when_authorized()
+                publisher = publisher_of(result)
                 if publisher is not None:
                     await publisher.for_each(_ignore)
         except Exception as error:
-            self.responder.error_frame(self.driver, error)
+            self._error_frame(error)
 
 
 def _ignore(element: object) -> None:
     """Discard it: the request has no response."""
 
 
-def _publisher(value: Any) -> "Flow[Any] | None":
+def publisher_of(value: Any) -> "Flow[Any] | None":
     """*value* as a flow if it is many elements; None if it is one."""
     if value is None or type(cast("object", value)) in SINGLE_TYPES or type(value) is Payload:
         return None

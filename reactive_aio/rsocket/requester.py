@@ -30,7 +30,8 @@ from .protocol.metadata import (
     write_mime_types,
     write_routing,
 )
-from .request import DEADLINE_PASSED, deadline_item, write_items
+from .request import DEADLINE_PASSED, checked_items, deadline_item, write_items
+from .shutdown import wait_closed
 from .stream_adapters import ChannelSender, InboundStream, error_frame
 
 if TYPE_CHECKING:
@@ -241,13 +242,23 @@ class Requester(Generic[T]):
     def metadata_push(self, *metadata: MetadataItem | tuple[str, bytes]) -> None:
         """Send metadata about the whole connection."""
         driver = self._open_driver()
-        driver.connection.metadata_push(write_items(self._metadata_mime, metadata) or b"")
+        items = checked_items(metadata)
+        driver.connection.metadata_push(write_items(self._metadata_mime, items) or b"")
         driver.schedule_turn()
 
     # -- closing -----------------------------------------------------------------------------------
     @property
     def is_closed(self) -> bool:
         return self._driver.close_reason is not None
+
+    @property
+    def may_request(self) -> bool:
+        """Whether requests are sent: it is connected, and neither side is closing."""
+        return self._driver.close_reason is None and self._driver.connection.may_request
+
+    async def closed(self) -> StreamFailed:
+        """Wait until the connection has ended; return the reason."""
+        return await wait_closed(self._driver)
 
     async def aclose(self) -> None:
         """Close the connection; open streams fail."""
@@ -311,13 +322,17 @@ class Requester(Generic[T]):
         if is_route_alone and route in self._route_metadata:
             return self._route_metadata[route]
         named = self._route if route is None else route
-        items = [] if named is None else [(ROUTING, write_routing(named))]
+        items: list[MetadataItem | tuple[str, bytes]] = []
+        if named is not None:
+            items.append((ROUTING, write_routing(named)))
         if codec is not None and codec.mime != self._codec.mime:
             mime = write_mime_types(codec.mime)
             items += [(MIME_TYPE, mime), (ACCEPT_MIME_TYPES, mime)]
         if limit is not None:
             items.append(deadline_item(limit))
-        encoded = write_items(self._metadata_mime, [*items, *metadata])
+        if metadata:
+            items += checked_items(metadata)
+        encoded = write_items(self._metadata_mime, items)
         if is_route_alone:
             if len(self._route_metadata) >= _MAX_CACHED_ROUTES:
                 self._route_metadata.clear()

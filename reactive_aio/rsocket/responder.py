@@ -6,7 +6,7 @@ the next when that one is used up or has expired. The publisher thus decides whe
 granted, and none is granted ahead.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import Parameter, isawaitable
@@ -17,7 +17,8 @@ from anyio import Event, fail_after, move_on_after
 from .._core.arguments import Duration, to_seconds
 from ..coerce import to_flow
 from .driver import Driver
-from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec
+from .interceptors import ConnectionInterceptor, Interceptor, checked, run
+from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec, unknown_codec
 from .protocol.errors import ProtocolError, RequestInvalid, RequestRejected, StreamFailed
 from .protocol.events import RequestReceived, ResponseRequests
 from .protocol.frames import ErrorCode, MetadataPush, Payload, Resume, Setup
@@ -27,12 +28,15 @@ from .protocol.stream_states import InteractionModel
 from .request import MetadataCache, Request, RequestMetadata, find_credentials, read_items
 from .request_execution import SINGLE_TYPES, RequestExecution
 from .requester import Requester
-from .routing import Router, signature_parameters
+from .route_stats import Counters, RouteCounters
+from .routing import DEFAULT, Router, signature_parameters
+from .shutdown import report_end, require_on_close
 from .stream_adapters import error_frame
 
 if TYPE_CHECKING:
     from ..spec import Publisher
 
+TOO_MANY: Final = "the server has too many connections; try again later"
 _RESPONSE: Final = InteractionModel.RESPONSE
 _MAX_SETUPS: Final = 16
 _MAX_METADATA: Final = 256
@@ -92,6 +96,11 @@ class ResponderOptions(TypedDict, total=False):
     authorize: "Authorize | None"
     """Called with each `Request` before it is served. Returns False to refuse it, True, or the user
     of this request. May be a coroutine function."""
+    interceptors: "Sequence[Interceptor]"
+    """Called around each request, the first one outermost: for logging, tracing, metrics. They see
+    requests before `authorize`, and its refusals. See `Interceptor`."""
+    connection_interceptors: "Sequence[ConnectionInterceptor]"
+    """Called around `authenticate` for each client. See `ConnectionInterceptor`."""
     auth_timeout: Duration
     """The timeout of `authenticate` and `authorize`: 5 seconds."""
     codecs: dict[str, Codec[Any]] | None
@@ -101,6 +110,8 @@ class ResponderOptions(TypedDict, total=False):
     Without it, such clients are refused."""
     on_connect: Callable[[Requester[Any]], Any] | None
     """Called with a requester for each accepted client. May be a coroutine function."""
+    on_close: "Callable[[Requester[Any], StreamFailed], object] | None"
+    """Called with that requester and the reason when the connection has ended."""
     max_fire_and_forget: int
     """The maximum number of fire-and-forget requests and metadata pushes that are served at the
     same time, on all connections: 256. More are dropped."""
@@ -121,6 +132,7 @@ class _DirectHandler(NamedTuple):
 
     call: "Callable[[bytes], Any]"
     encode: "Callable[[Any], bytes]"
+    counters: RouteCounters
 
 
 Handlers: TypeAlias = dict[bytes | None, _DirectHandler | None]
@@ -135,10 +147,13 @@ class RouterResponder:
         *,
         authenticate: "Authenticate | None" = None,
         authorize: "Authorize | None" = None,
+        interceptors: "Sequence[Interceptor]" = (),
+        connection_interceptors: "Sequence[ConnectionInterceptor]" = (),
         auth_timeout: Duration = 5.0,
         codecs: dict[str, Codec[Any]] | None = None,
         leases: "Callable[[Any], Publisher[Lease]] | None" = None,
         on_connect: Callable[[Requester[Any]], Any] | None = None,
+        on_close: "Callable[[Requester[Any], StreamFailed], object] | None" = None,
         expose_errors: bool = False,
         on_error: Callable[[BaseException], object] | None = None,
         max_fire_and_forget: int = 256,
@@ -147,6 +162,11 @@ class RouterResponder:
         self.metadata_cache: MetadataCache = MetadataCache()
         self.authenticate: Authenticate | None = authenticate
         self.authorize: Authorize | None = authorize
+        self.interceptors: tuple[Interceptor, ...] = checked("interceptors", interceptors)
+        self._connection_interceptors: tuple[ConnectionInterceptor, ...] = checked(
+            "connection_interceptors", connection_interceptors
+        )
+        self.counters: Counters = Counters()
         self.leases: Callable[[Any], Publisher[Lease]] | None = leases
         self._passes_client = authenticate is not None and _takes_two(authenticate)
         self._auth_timeout = to_seconds(auth_timeout, "auth_timeout")
@@ -157,12 +177,16 @@ class RouterResponder:
         """The resumable sessions, with the TLS certificates of their clients."""
         self._codecs = CODECS | (codecs or {})
         self._on_connect = on_connect
+        self._on_close = on_close
+        require_on_close(on_close, 2)
         self._expose_errors = expose_errors
         self._on_error = on_error
         self._max_fire_and_forget = max_fire_and_forget
         self._running = 0
         self._leases_over: dict[Driver, Event] = {}
         """Set when the lease of a connection is used up, or void since the session was resumed."""
+        self.refused_connections: int = 0
+        """The number of clients refused because too many connections were open."""
         self.dropped_requests: int = 0
         """The number of fire-and-forget requests and metadata pushes that were dropped, since too
         many were running or they were malformed."""
@@ -171,9 +195,11 @@ class RouterResponder:
     def admit(self, driver: Driver, setup: Setup) -> None:
         """Accept or reject a client, now or later."""
         if driver.is_resume_only:
-            driver.reject("there are too many connections")
+            self.refused_connections += 1
+            # Not a refusal of the SETUP: the client may succeed later, with the same one.
+            driver.reject(TOO_MANY, ErrorCode.CONNECTION_ERROR)
             return
-        if self.authenticate is None:
+        if self.authenticate is None and not self._connection_interceptors:
             self._accept(driver, setup)
             return
         timer = driver.loop_handle.call_later(
@@ -184,7 +210,6 @@ class RouterResponder:
             task.add_done_callback(lambda _: timer.cancel())
 
     async def _authenticate(self, driver: Driver, setup: Setup) -> None:
-        authenticate: Any = self.authenticate
         user: Any = None
         try:
             items = read_items(setup, setup.payload.metadata)
@@ -195,18 +220,31 @@ class RouterResponder:
                 data=setup.payload.data,
                 metadata=items,
             )
-            given = [client.credentials, client] if self._passes_client else [client.credentials]
-            user = await self._in_time(authenticate(*given))
+            user = await self._in_time(run(self._connection_interceptors, client, self._user_of))
         except ProtocolError:
             driver.reject("the credentials cannot be read")
             return
         except Exception as error:
             self._report(driver, error)
         if user:
-            driver.user = user
+            driver.user = None if self.authenticate is None and user is True else user
             self._accept(driver, setup)
         else:
             driver.reject("authentication failed")
+
+    async def _user_of(self, client: ConnectingClient) -> Any:
+        """The result of `authenticate`; True without it."""
+        authenticate: Any = self.authenticate
+        if authenticate is None:
+            return True
+        given = [client.credentials, client] if self._passes_client else [client.credentials]
+        user = authenticate(*given)
+        return await user if isawaitable(user) else user
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether something is called, and perhaps awaited, before a handler."""
+        return self.authorize is not None or bool(self.interceptors)
 
     async def check(self, request: Request) -> None:
         """Raise `RequestRejected` unless *request* is authorized."""
@@ -242,6 +280,9 @@ class RouterResponder:
     def begin(self, driver: Driver) -> None:
         """Grant leases on a new connection, on either side, and call `on_connect`."""
         setup = driver.connection.setup
+        peer: Requester[Any] = Requester(driver, self.codec(setup))
+        if self._on_close is not None:
+            report_end(driver, self._on_close, peer)
         if setup is not None and setup.lease and self.leases is not None:
             granting = self._grant(driver, self.leases(driver.user))
             # Not a task of the driver, which would linger for it when the peer has closed.
@@ -251,7 +292,7 @@ class RouterResponder:
         if self._on_connect is None:
             return
         try:
-            result = self._on_connect(Requester(driver, self.codec(setup)))
+            result = self._on_connect(peer)
             if isawaitable(result):
                 driver.create_task(self._await(driver, result), "rsocket: for a connection")
         except Exception as error:
@@ -353,11 +394,11 @@ class RouterResponder:
             envelope = self.metadata_cache.read(setup, metadata)
             match = self.router.find(envelope.route)
             is_special = envelope.timeout is not None or len(envelope.accept) > 1
-            if match and match[0].needs_only_data and self.authorize is None and not is_special:
+            if match and match[0].needs_only_data and not (self.is_guarded or is_special):
                 handler, texts = match
                 read, written = self.choose_codecs(setup, envelope)
                 call = handler.bind(read, handler.route_arguments(texts))
-                found = _DirectHandler(call, written.encode)
+                found = _DirectHandler(call, written.encode, self.counters.of(handler.pattern))
         except (ProtocolError, RequestInvalid):
             pass  # the execution refuses it
         if self.metadata_cache.holds(setup, metadata):
@@ -375,8 +416,11 @@ class RouterResponder:
             result = direct.call(data)
             if type(result) in SINGLE_TYPES:
                 driver.connection.respond(stream_id, direct.encode(result))
+                direct.counters.answered += 1
                 return
         except Exception as error:
+            direct.counters.requests += 1
+            direct.counters.count_error(error)
             self.refuse(driver, stream_id, error)
             return
         self._begin(
@@ -392,6 +436,8 @@ class RouterResponder:
             begin(served)
         except Exception as error:
             if served is None:
+                self.counters.of(DEFAULT).requests += 1
+                self.counters.of(DEFAULT).count_error(error)
                 self.refuse(driver, request.stream_id, error)
             else:
                 served.refuse(error)
@@ -438,8 +484,11 @@ class RouterResponder:
 
     # -- types of data -----------------------------------------------------------------------------
     def codec(self, setup: Setup | None) -> Codec[Any]:
-        """The codec of a connection; `BYTES` for an unknown type."""
-        return self._codecs.get(setup.data_mime if setup else "", BYTES)
+        """The codec of a connection; one of bytes for an unknown type."""
+        if setup is None:
+            return BYTES
+        known = self._codecs.get(setup.data_mime)
+        return known or unknown_codec(setup.data_mime, tuple(self._codecs))
 
     def choose_codecs(
         self, setup: Setup | None, metadata: RequestMetadata
@@ -462,16 +511,17 @@ class RouterResponder:
     # -- fire and forget ---------------------------------------------------------------------------
     def start_without_response(
         self, driver: Driver, coroutine: Coroutine[Any, Any, None], name: str
-    ) -> None:
-        """Run *coroutine* as a task, or drop it if too many are running."""
+    ) -> bool:
+        """Run *coroutine* as a task; False if it is dropped, since too many are running."""
         if self._running >= self._max_fire_and_forget:
             self.dropped_requests += 1
             coroutine.close()
-            return
+            return False
         task = driver.create_task(coroutine, name)
         if task is not None:
             self._running += 1
             task.add_done_callback(self._task_done)
+        return task is not None
 
     def _task_done(self, _: object) -> None:
         self._running -= 1

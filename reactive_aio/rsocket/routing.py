@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+DEFAULT: Final = ""
+"""The pattern of the default handler; no route is empty."""
+
 Convert = Callable[[str], Any]
 Decode = Callable[[bytes], Any]
 
@@ -32,6 +35,7 @@ _PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _PUSH_ARGUMENTS: Final = frozenset({"metadata", "user", "peer"})
 _ARGUMENTS: Final = frozenset({"payload", "request", "incoming", "user", "peer"})
 _SCALARS: Final = frozenset({int, float, str, bool, bytes, dict, list})
+_MAX_DECODERS: Final = 64
 _MAX_ERROR: Final = 1000
 """The number of characters of a decoding error that are sent to the peer."""
 
@@ -42,6 +46,7 @@ class Handler:
     def __init__(self, function: Callable[..., Any], pattern: str) -> None:
         self._function = function
         self.pattern: str = pattern
+        self._name = f"route {pattern!r}" if pattern else "default handler"
         self.route_parameters: list[str] = _PARAMETER.findall(pattern)
         parameters = signature_parameters(function)
         named = {
@@ -74,11 +79,11 @@ class Handler:
     def _check_names(self, parameters: dict[str, Parameter], named: set[str]) -> None:
         name = getattr(self._function, "__name__", repr(self._function))
         if missing := set(self.route_parameters) - named:
-            raise ValueError(f"route {self.pattern!r}: {name} has no {', '.join(sorted(missing))}")
+            raise ValueError(f"{self._name}: {name} has no {', '.join(sorted(missing))}")
         required = {each for each in named if parameters[each].default is Parameter.empty}
         if unknown := required - _ARGUMENTS - set(self.route_parameters):
             raise ValueError(
-                f"route {self.pattern!r}: unknown {', '.join(sorted(unknown))}; a handler takes "
+                f"{self._name}: unknown {', '.join(sorted(unknown))}; a handler takes "
                 f"{', '.join(sorted(_ARGUMENTS))}, and the names in braces"
             )
 
@@ -86,7 +91,7 @@ class Handler:
         for name in (*self.route_parameters, "payload"):
             if isinstance(hint := hints.get(name), str):
                 raise TypeError(
-                    f"route {self.pattern!r}: the type {hint} of {name} is not known where the "
+                    f"{self._name}: the type {hint} of {name} is not known where the "
                     f"handler is defined; import it there, and not for type checkers alone"
                 )
         converters: dict[str, Convert] = {}
@@ -94,9 +99,7 @@ class Handler:
             try:
                 convert = _text_converter(hints[name])
             except TypeError as error:
-                message = (
-                    f"route {self.pattern!r}: {name} cannot be of type {hints[name]!r}; {error}"
-                )
+                message = f"{self._name}: {name} cannot be of type {hints[name]!r}; {error}"
                 raise TypeError(message) from None
             if convert is not None:
                 converters[name] = convert
@@ -129,9 +132,11 @@ class Handler:
         if decode is None:
             inner = codec.decode
             if self._scalar is not None:
-                inner = partial(_decode_scalar, self._scalar, inner)
+                inner = partial(_decode_scalar, self._scalar, codec)
             elif self._class_decoders:
                 inner = self._class_decoders.get(codec.mime) or partial(_refuse_type, codec.mime)
+            if len(self._decoders) >= _MAX_DECODERS:  # peers choose the types of their data
+                self._decoders.clear()
             decode = self._decoders[codec] = partial(_decode, inner)
         return decode
 
@@ -160,12 +165,13 @@ def _decode(decode: Decode, data: bytes) -> Any:
     raise RequestInvalid(ErrorCode.INVALID, message)
 
 
-def _decode_scalar(kind: type, decode: Decode, data: bytes) -> Any:
-    value = decode(data)
+def _decode_scalar(kind: type, codec: Codec[Any], data: bytes) -> Any:
+    value = codec.decode(data)
     is_kind = isinstance(value, (float, int) if kind is float else kind)
     if is_kind and (kind is bool or not isinstance(value, bool)):
         return value
-    raise PayloadError(f"the data is {type(value).__name__}, not {kind.__name__}")
+    given = type(value).__name__
+    raise PayloadError(f"the data is {given}, not {kind.__name__}; it was sent as {codec.mime}")
 
 
 def _refuse_type(mime: str, data: bytes) -> NoReturn:
@@ -254,6 +260,7 @@ class Router:
 
     def __init__(self) -> None:
         self._exact: dict[str, Handler] = {}
+        self._default: Handler | None = None
         self._patterns: list[tuple[re.Pattern[str], Handler]] = []
         self.metadata_push: Callable[..., Any] | None = None
         """The function of `on_metadata_push`, called with its arguments by name."""
@@ -272,6 +279,23 @@ class Router:
             return function
 
         return decorate
+
+    def default(self, function: F) -> F:
+        """Serve requests that no route matches by the decorated function.
+
+        ::
+
+            @router.default
+            def other(request: Request) -> bytes: ...
+
+        These are requests for an unknown route, requests without a route, and those of a client
+        whose metadata is not composite: its one item is in ``request.metadata``. A router has one
+        default handler; without it, such requests fail with `RequestInvalid`.
+        """
+        if self._default is not None:
+            raise ValueError("default: there is a function for it already")
+        self._default = Handler(function, DEFAULT)
+        return function
 
     def on_metadata_push(self, function: F) -> F:
         """Call *function* with metadata that the peer pushes for the connection.
@@ -296,22 +320,26 @@ class Router:
 
     @property
     def routes(self) -> int:
-        """The number of routes."""
-        return len(self._exact) + len(self._patterns)
+        """The number of routes, including the default handler."""
+        return len(self._exact) + len(self._patterns) + (self._default is not None)
 
     def find(self, route: str) -> tuple[Handler, dict[str, str]] | None:
-        """The handler of *route*, and the texts that the names in braces stand for."""
+        """The handler of *route*, and the texts that the names in braces stand for.
+
+        An empty *route*, as any other that is unknown, has the default handler, if there is one.
+        """
         handler = self._exact.get(route)
         if handler is not None:
             return handler, {}
         for pattern, each in self._patterns:
             if match := pattern.fullmatch(route):
                 return each, match.groupdict()
-        return None
+        return None if self._default is None else (self._default, {})
 
     def _check(self, pattern: str) -> None:
         if not pattern or len(pattern.encode()) > 255:
-            raise ValueError(f"route {pattern!r}: a route is from 1 to 255 bytes long")
+            remedy = "" if pattern else "; Router.default serves requests without a route"
+            raise ValueError(f"route {pattern!r}: a route is from 1 to 255 bytes long{remedy}")
         names, rest = _PARAMETER.findall(pattern), _PARAMETER.sub("", pattern)
         if rest.strip("{}") != rest or len(set(names)) < len(names):
             raise ValueError(f"route {pattern!r}: write each parameter once, as {{name}}")
@@ -321,6 +349,15 @@ class Router:
         for other in others:
             if names and _overlap(_tokens(pattern), _tokens(other)):
                 raise ValueError(f"routes {pattern!r} and {other!r} both fit some routes")
+
+
+def no_such_route(route: str) -> RequestInvalid:
+    """The error of a request for *route*, which no handler serves."""
+    message = f"there is no such route: {route!r}" if route else (
+        "no route was given, and there is no default handler: request a route, or serve such "
+        "requests with Router.default"
+    )  # fmt: skip
+    return RequestInvalid(ErrorCode.INVALID, message.encode())
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

@@ -5,17 +5,24 @@
 
 from collections.abc import MutableMapping, Sequence
 from functools import partial
+from logging import getLogger
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
-from .._core.loop import LoopHandle, wait_settled
+from anyio import Event
+
+from .._core.arguments import Duration, to_seconds
+from .._core.loop import LoopHandle
 from .client import ClientOptions, client_driver
 from .driver import Driver
+from .interceptors import Intercepting, checked
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.limits import Limits
 from .requester import Requester
-from .responder import ResponderOptions, RouterResponder
+from .responder import TOO_MANY, ResponderOptions, RouterResponder
+from .route_stats import ServerStats
+from .shutdown import end_all
 from .transports.asgi import AsgiTransport, Receive, Send
 from .transports.endpoints import bound_address, listen
 from .transports.memory import join
@@ -32,8 +39,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 RSOCKET: Final = "rsocket"
 Scope = MutableMapping[str, Any]
-_MAX_RESUMING: Final = 64
-"""The number of connections above the maximum that may be open to resume a session."""
+_MAX_EXTRA: Final = 64
+"""The number of connections above the maximum that may be open: to resume a session, or to read
+why they are refused."""
+_logger: Final = getLogger("reactive_aio.rsocket")
 
 
 class ServerOptions(ResponderOptions, total=False):
@@ -44,7 +53,10 @@ class ServerOptions(ResponderOptions, total=False):
     resume: "Resumption | None"
     """Whether, and how long, sessions outlive their transports."""
     max_connections: int
-    """The maximum number of open connections: 1024."""
+    """The maximum number of open connections: 1024. A client above it is refused with
+    `ConnectionLost`, so that its retry policy applies."""
+    grace: Duration
+    """How long `Server.aclose` lets open streams continue before it cancels them: 0 seconds."""
 
 
 class Server:
@@ -57,12 +69,14 @@ class Server:
         limits: Limits | None = None,
         resume: "Resumption | None" = None,
         max_connections: int = 1024,
+        grace: Duration = 0.0,
         **options: Unpack[ResponderOptions],
     ) -> None:
         self.address: Address | None = None
         """The address at which it listens, if any."""
-        self.refused_connections: int = 0
-        """The number of connections refused because too many were open."""
+        self._aborted_connections = 0
+        self._is_full_logged = False
+        self._grace = to_seconds(grace, "grace", zero=True)
         self._responder = RouterResponder(router, **options)
         lease = self._responder.leases is not None
         self._make_connection = partial(
@@ -72,7 +86,8 @@ class Server:
         self._max_connections = max_connections
         self._drivers: set[Driver] = set()
         self._listener: Listener | None = None
-        self._is_closing = False
+        self._is_closing = self._is_closed = False
+        self._has_closed: Event | None = None
 
     def __repr__(self) -> str:
         where = "" if self.address is None else f" at {self.uri}"
@@ -88,12 +103,20 @@ class Server:
         """The number of connections, including suspended sessions."""
         return len(self._drivers)
 
-    def new_driver(self) -> Driver:
-        """The driver of a new connection; aborted if too many are open."""
+    @property
+    def refused_connections(self) -> int:
+        """The number of connections refused because too many were open, or it is closing."""
+        return self._aborted_connections + self._responder.refused_connections
+
+    def new_driver(self, *, has_handshake: bool = False) -> Driver:
+        """The driver of a new connection; aborted if the connection is refused at once.
+
+        *has_handshake*: the transport can tell the client why, before RSocket begins.
+        """
         driver = Driver(self._make_connection, self._responder)
         driver.is_resume_only = self._is_full()
-        if self._is_closing or (driver.is_resume_only and not self._may_resume()):
-            self.refused_connections += 1
+        if self._is_closing or (driver.is_resume_only and not self._may_exceed(has_handshake)):
+            self._aborted_connections += 1
             driver.abort()
             return driver
         driver.on_closed = self._drivers.discard
@@ -102,18 +125,37 @@ class Server:
 
     def _is_full(self) -> bool:
         """Suspended sessions do not count, so that their clients can resume them."""
-        if len(self._drivers) < self._max_connections:
-            return False
-        suspended = sum(each.connection.is_suspended for each in self._drivers)
-        return len(self._drivers) - suspended >= self._max_connections
+        is_full = len(self._drivers) >= self._max_connections
+        if is_full:
+            suspended = sum(each.connection.is_suspended for each in self._drivers)
+            is_full = len(self._drivers) - suspended >= self._max_connections
+        if is_full and not self._is_full_logged:
+            _logger.warning(
+                "%r refuses connections: max_connections=%d are open; raise it, or find the "
+                "clients that do not close theirs (this is logged once)",
+                self,
+                self._max_connections,
+            )
+        self._is_full_logged |= is_full
+        return is_full
 
-    def _may_resume(self) -> bool:
-        """Whether a connection above the maximum may resume a session.
+    def _may_exceed(self, has_handshake: bool) -> bool:
+        """Whether a connection above the maximum may resume a session, or read why it may not.
 
         The transport of that session may be lost without the server having noticed.
         """
-        resuming = sum(each.is_resume_only for each in self._drivers)
-        return self._has_sessions and resuming < _MAX_RESUMING
+        if has_handshake and not self._has_sessions:
+            return False
+        return sum(each.is_resume_only for each in self._drivers) < _MAX_EXTRA
+
+    def stats(self) -> ServerStats:
+        """The connections and the counts of each route, at this moment."""
+        return ServerStats(
+            connections=len(self._drivers),
+            suspended=sum(each.connection.is_suspended for each in self._drivers),
+            refused_connections=self.refused_connections,
+            routes=self._responder.counters.snapshot(self._drivers),
+        )
 
     async def listen(self, uri: str, ssl: SSLContext | None, origins: Sequence[str] = ()) -> Self:
         """Listen at *uri*; see `serve`."""
@@ -123,14 +165,31 @@ class Server:
         self.address = bound_address(self._listener, address)
         return self
 
-    async def aclose(self) -> None:
-        """Stop listening and close all connections with their open streams."""
+    async def aclose(self, grace: Duration | None = None) -> None:
+        """Stop listening, let open streams end within *grace* seconds, and cancel the others.
+
+        Without *grace*, that of `ServerOptions` applies. Clients are notified at once: they send no
+        more requests, and those already sent are rejected, so that they may be repeated elsewhere.
+        Requests without a response are still served. A second call, with a shorter time, ends the
+        first one sooner; if the call is cancelled, the connections are aborted.
+        """
+        seconds = self._grace if grace is None else to_seconds(grace, "grace", zero=True)
         self._is_closing = True
         if self._listener is not None:
             self._listener.close()
-        await wait_settled(*(each.aclose() for each in list(self._drivers)))
+        await end_all(list(self._drivers), seconds)
         if self._listener is not None:
             await self._listener.wait_closed()
+        self._is_closed = True
+        if self._has_closed is not None:
+            self._has_closed.set()
+
+    async def closed(self) -> None:
+        """Wait until `aclose` has ended."""
+        if not self._is_closed:
+            if self._has_closed is None:
+                self._has_closed = Event()
+            await self._has_closed.wait()
 
     async def __aenter__(self) -> Self:
         return self
@@ -193,10 +252,12 @@ class AsgiApp(Server):
             reason = f"pages of {origin} may not connect; asgi_app(origins=…) says whose may\n"
             await _refuse(scope, send, 403, reason.encode())
             return
-        transport = AsgiTransport(self.new_driver(), receive, send, scope.get("client"))
+        driver = self.new_driver(has_handshake=True)
+        transport = AsgiTransport(driver, receive, send, scope.get("client"))
         transport.driver.attach(transport)
         if transport.is_aborted:
-            await _refuse(scope, send, 503, b"there are too many connections\n")
+            reason = "the server is closing" if self._is_closing else TOO_MANY
+            await _refuse(scope, send, 503, f"{reason}\n".encode())
         else:
             offered = scope.get("subprotocols", ())
             name = RSOCKET if RSOCKET in offered else None
@@ -256,6 +317,10 @@ class _Loopback(Requester[T]):
         await self._server.aclose()
 
 
+class _InterceptedLoopback(Intercepting[T], _Loopback[T]):
+    """The same, with interceptors."""
+
+
 def loopback(
     router: "Router",
     *,
@@ -281,4 +346,9 @@ def loopback(
     near = client_driver(chosen, client_options, credentials)
     far = Server(router, limits=limits, **options).new_driver()
     join(near, far)
-    return _Loopback(near, chosen, far)
+    interceptors = checked("interceptors", client_options.get("interceptors", ()))
+    if not interceptors:
+        return _Loopback(near, chosen, far)
+    intercepted: _InterceptedLoopback[Any] = _InterceptedLoopback(near, chosen, far)
+    intercepted.intercept(interceptors)
+    return intercepted

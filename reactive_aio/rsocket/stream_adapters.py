@@ -18,6 +18,7 @@ from .payloads import PayloadError
 from .protocol.errors import ConnectionLost, StreamFailed
 from .protocol.events import Elements
 from .protocol.frames import ErrorCode, Payload
+from .route_stats import UNCOUNTED, RouteCounters
 
 Encode = Callable[[Any], Payload]
 EncodeData = Callable[[Any], bytes]
@@ -141,6 +142,7 @@ class OutboundStream(BulkSubscriber):
         encode_data: EncodeData | None = None,
         single: bool = False,
         timer: TimerHandle | None = None,
+        counters: RouteCounters = UNCOUNTED,
     ) -> None:
         """*encode_data* encodes elements that need no metadata; a `Payload` is sent as it is.
 
@@ -150,6 +152,7 @@ class OutboundStream(BulkSubscriber):
         self.stream_id: int = stream_id
         self.is_done: bool = False
         self.is_notified: bool = False
+        self.counters: RouteCounters = counters
         self._elements: list[Any] = []
         self.append: Callable[[Any], None] = self._elements.append
         self._encode = encode
@@ -159,6 +162,11 @@ class OutboundStream(BulkSubscriber):
         self._timer = timer
         self._pending = 1 if single else 0
         self._subscription: Subscription | None = None
+
+    @property
+    def held(self) -> int:
+        """The number of elements collected, and not encoded yet."""
+        return len(self._elements)
 
     def attach(self, publisher: Publisher[Any]) -> None:
         if self.is_done:
@@ -193,6 +201,7 @@ class OutboundStream(BulkSubscriber):
                 error = raised
             elements.clear()
             if encoded:
+                self.counters.elements += len(encoded)
                 self.driver.connection.send_all(self.stream_id, encoded)
             if error is not None:
                 self._cancel()
@@ -203,6 +212,7 @@ class OutboundStream(BulkSubscriber):
     def _send_each(self, elements: list[Any]) -> None:
         for element in elements:
             payload = self._encode(element)
+            self.counters.elements += 1
             self.driver.connection.send(self.stream_id, payload, complete=self._single)
 
     # -- the publisher -----------------------------------------------------------------------------

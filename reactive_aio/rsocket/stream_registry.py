@@ -1,7 +1,7 @@
 """The local ends of streams: which object receives, and which one sends, on each."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from .._core.loop import Future
 from ..errors import EmptyFlow
@@ -18,6 +18,12 @@ from .protocol.events import (
 if TYPE_CHECKING:
     from .request_execution import RequestExecution
     from .stream_adapters import InboundStream, OutboundStream
+
+
+_NO_RESPONSE: Final = (
+    "the response completed without an element, as it does when a handler returns None: return a "
+    "value, or request it by fire_and_forget or request_stream"
+)
 
 
 class StreamRegistry:
@@ -63,7 +69,7 @@ class StreamRegistry:
         if receiver is not None:
             receiver.completed()
         elif (response := self._pop_response(event.stream_id)) is not None:
-            response.set_exception(EmptyFlow("the response completed without an element"))
+            response.set_exception(EmptyFlow(_NO_RESPONSE))
 
     def _on_failed(self, event: Failed) -> None:
         receiver = self.receivers.pop(event.stream_id, None)

@@ -110,7 +110,11 @@ async def test_each_type_of_credentials_authenticates_the_client(
 async def test_a_refused_client_gets_an_error_and_is_closed(credentials: Any) -> None:
     async with await serve("tcp://127.0.0.1:0", router, authenticate=knows) as server:
         assert server.address is not None
-        async with await connect(server.uri, codec=JSON, credentials=credentials) as client:
+        with pytest.raises(SetupRejected, match="authentication failed"):
+            await connect(server.uri, codec=JSON, credentials=credentials)
+        async with loopback(
+            router, codec=JSON, credentials=credentials, authenticate=knows
+        ) as client:  # it does not wait for the answer
             forgotten = asyncio.create_task(client.fire_and_forget(1, route="log"))
             with pytest.raises(SetupRejected, match="authentication failed"):
                 await client.request_response(route="me")

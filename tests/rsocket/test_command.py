@@ -216,6 +216,8 @@ def test_an_error_is_reported_in_one_line(
         (("http://there",), 2, "write one of tcp://"),
         ((server.uri, "--request-n", "0"), 2, "at least 1"),
         ((server.uri, "--timeout", "x"), 2, "must be seconds"),
+        ((server.uri, "--type", "json"), 2, "a type such as application/json, not 'json'"),
+        ((server.uri, "--type", "a/\u00e9"), 2, "a type such as application/json"),
         ((server.uri, "--fnf", "--stream"), 2, "not allowed with"),
         ((server.uri, "--data", "@/nowhere/at/all"), 2, "No such file"),
         ((server.uri, "--auth", "basic:x"), 2, "simple:USER:PASSWORD"),

@@ -529,7 +529,7 @@ def test_a_connection_that_is_being_closed_ends_with_its_last_stream() -> None:
     assert [frame.stream_id for frame in sent(connection) if isinstance(frame, Error)] == [3]
     connection.send(1, Payload(b"x"))
     assert sent(connection) == [PayloadFrame(1, Payload(b"x"), complete=True)]
-    assert connection.flush(0.0) == [Closed(ErrorCode.CONNECTION_CLOSE, b"", local=False)]
+    assert connection.flush(0.0) == [Closed(ErrorCode.CONNECTION_CLOSE, b"bye", local=False)]
     assert connection.is_closed
 
 

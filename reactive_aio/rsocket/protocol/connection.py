@@ -158,6 +158,11 @@ class Connection:
         return self._state.is_confirmed
 
     @property
+    def may_request(self) -> bool:
+        """Whether this side may open streams: neither side is closing the connection."""
+        return not self.streams.close_reason
+
+    @property
     def is_suspended(self) -> bool:
         """Whether it has no transport, and waits for another."""
         return self._state.phase is Phase.SUSPENDED
@@ -242,8 +247,8 @@ class Connection:
         if decoded is None:
             self.streams.count_useless()
             return
-        if kind != _ERROR:
-            state.is_confirmed = True
+        if kind != _ERROR and not state.is_confirmed:
+            state.confirm()
         self._handlers[kind](decoded)
 
     def _on_request_n(self, frame: RequestN) -> None:
@@ -269,6 +274,11 @@ class Connection:
             return []
         self.streams.events = []
         return events
+
+    # -- a client's question -----------------------------------------------------------------------
+    def confirm(self) -> None:
+        """Request an answer to SETUP: the event `Confirmed`, or the end."""
+        self._state.request_confirmation()
 
     # -- a server's decision -----------------------------------------------------------------------
     def accept(self, now: float) -> None:

@@ -18,7 +18,7 @@ from typing import Final
 
 from .codec import encode, header
 from .errors import ProtocolError
-from .events import Closed, Draining, Resumed, Suspended
+from .events import Closed, Confirmed, Draining, Resumed, Suspended
 from .frame_reader import FrameReader
 from .frames import (
     VERSION,
@@ -145,6 +145,8 @@ class ConnectionState:
         self._resumption = resumption
         self._extensions = extensions
         self._drains_by_own_will = False
+        self._reports_confirmation = False
+        self._drain_reason = b""
         self._resume_buffer: ResumeBuffer | None = None
         self._keepalive_timer: KeepAliveTimer | None = None
         self._deadline: float | None = now + self._limits.setup_timeout
@@ -165,6 +167,20 @@ class ConnectionState:
         return self.phase < Phase.CLOSING and self.phase is not Phase.SUSPENDED
 
     # -- setup -------------------------------------------------------------------------------------
+    def request_confirmation(self) -> None:
+        """Send a KEEPALIVE that the server answers once it has accepted the SETUP."""
+        if self.is_confirmed:
+            self._machine.events.append(Confirmed())
+        elif not self._reports_confirmation:
+            self._reports_confirmation = True
+            self._send_keepalive(True)
+
+    def confirm(self) -> None:
+        """A frame of the peer has proved that it knows of the connection."""
+        self.is_confirmed = True
+        if self._reports_confirmation:
+            self._machine.events.append(Confirmed())
+
     def _open(self, setup: Setup, now: float) -> None:
         self.setup = setup
         self.phase = Phase.OPEN
@@ -288,7 +304,7 @@ class ConnectionState:
         elif frame.code == ErrorCode.CONNECTION_ERROR:
             self.end(frame.code, frame.data, local=False)
         elif frame.code == ErrorCode.CONNECTION_CLOSE and not self.is_draining:
-            self.is_draining = True
+            self.is_draining, self._drain_reason = True, frame.data
             self._machine.close_reason = "the peer is closing the connection"
             self._machine.events.append(Draining(frame.data))
         else:
@@ -368,7 +384,8 @@ class ConnectionState:
     def end_when_drained(self) -> None:
         """End an announced end if no stream and no output is left."""
         if self.is_draining and not self._machine.open.by_id and not self._output:
-            self.end(ErrorCode.CONNECTION_CLOSE, b"", local=self._drains_by_own_will)
+            is_local = self._drains_by_own_will
+            self.end(ErrorCode.CONNECTION_CLOSE, self._drain_reason, local=is_local)
 
     # -- resuming ----------------------------------------------------------------------------------
     def lose_transport(self, now: float, reason: str) -> None:

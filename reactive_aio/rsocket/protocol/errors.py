@@ -59,6 +59,10 @@ class SetupRejected(ConnectionLost):
     """The server refused the connection's SETUP."""
 
 
+class CertificateRejected(ConnectionLost):
+    """One side does not trust the TLS certificate of the other, or requires one."""
+
+
 class ResumeRejected(ConnectionLost):
     """The server refused to resume the session."""
 

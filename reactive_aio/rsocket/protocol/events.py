@@ -103,6 +103,11 @@ class ResponseRequests:
 
 
 @dataclass(slots=True)
+class Confirmed:
+    """The server has accepted the SETUP; only after `Connection.confirm`."""
+
+
+@dataclass(slots=True)
 class Draining:
     """The peer closes the connection when the open streams have ended; open no more."""
 
@@ -142,6 +147,7 @@ Event: TypeAlias = (
     | Lease
     | MetadataPush
     | Ext
+    | Confirmed
     | Draining
     | Suspended
     | Resumed

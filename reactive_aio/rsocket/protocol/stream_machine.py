@@ -38,6 +38,7 @@ from .frames import (
     PayloadFrame,
     PayloadTuple,
     RequestChannel,
+    RequestFnf,
     RequestFrame,
     RequestN,
     RequestStream,
@@ -271,7 +272,8 @@ class StreamMachine:
             return ErrorCode.INVALID, f"stream id {frame.stream_id} is not of your side"
         if isinstance(frame, RequestStream | RequestChannel) and not frame.n:
             return ErrorCode.INVALID, "an initial request for 0 elements"
-        if self.close_reason:
+        # A request without a response may have been sent before its sender knew: it is served.
+        if self.close_reason and not isinstance(frame, RequestFnf):
             return ErrorCode.REJECTED, self.close_reason
         if self.open.remote_count >= self.limits.max_streams:
             return ErrorCode.REJECTED, f"{self.limits.max_streams} streams are open"

@@ -30,6 +30,11 @@ from ..uri import Address
 from .origins import is_origin_allowed
 
 _RSOCKET: Final = Subprotocol("rsocket")
+_PLAIN_HINT: Final = "write wss:// if TLS is spoken there, or tcp:// for RSocket without WebSocket"
+_SECURE_HINT: Final = (
+    "the server may require a client certificate (SSLContext.load_cert_chain), or serve RSocket "
+    "without WebSocket: write tls://"
+)
 _logger: Final = getLogger("reactive_aio.rsocket")
 
 
@@ -221,7 +226,10 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
         if protocol.state is State.CLOSED or (protocol.close_sent and protocol.close_rcvd):
             socket.close()
         elif half_close and socket.can_write_eof():
-            socket.write_eof()  # closing now could drop the reason if the peer is still sending
+            try:
+                socket.write_eof()  # closing now could drop the reason if the peer still sends
+            except OSError:  # the peer has closed the socket meanwhile
+                socket.abort()
         elif half_close:
             socket.close()
 
@@ -244,6 +252,7 @@ class ClientTransport(WebSocketTransport[ClientProtocol]):
             logger=_logger,
         )
         super().__init__(driver, protocol)
+        self._hint = _SECURE_HINT if address.is_secure else _PLAIN_HINT
         self.opened: Future[None] = driver.loop_handle.create_future()
 
     def connection_made(self, transport: BaseTransport) -> None:
@@ -274,7 +283,8 @@ class ClientTransport(WebSocketTransport[ClientProtocol]):
             body = bytes(response.body or b"")[:200].decode(errors="replace").strip()
             status = f"{response.status_code} {response.reason_phrase}"
             return f"no WebSocket there; the answer was {status}" + (f": {body}" if body else "")
-        return f"no WebSocket there: {failure or error or 'the connection was closed'}"
+        reason = error or failure or "the connection was closed"
+        return f"no WebSocket there: {reason}; {self._hint}"
 
 
 async def dial(
