@@ -35,6 +35,7 @@ from .protocol.stream_states import InteractionModel
 from .uri import Address
 
 if TYPE_CHECKING:
+    from .balance import BalancedServer, ServerState
     from .client import Client, ClientOptions, connect
     from .interceptors import (
         ClientInterceptor,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
         Interceptor,
         OutgoingRequest,
     )
+    from .load_balancing import BalancedClient, connect_balanced
     from .request import Request
     from .requester import Requester, RequestOptions
     from .responder import ConnectingClient, Lease, ResponderOptions, RouterResponder
@@ -57,6 +59,8 @@ __all__ = (
     "Address",
     "ApplicationError",
     "AsgiApp",
+    "BalancedClient",
+    "BalancedServer",
     "BearerToken",
     "CertificateRejected",
     "Client",
@@ -94,6 +98,7 @@ __all__ = (
     "RouterResponder",
     "Server",
     "ServerOptions",
+    "ServerState",
     "ServerStats",
     "Sessions",
     "Setup",
@@ -102,6 +107,7 @@ __all__ = (
     "StreamFailed",
     "asgi_app",
     "connect",
+    "connect_balanced",
     "error_of",
     "loopback",
     "serve",
@@ -110,6 +116,7 @@ __all__ = (
 
 # Imported on first use: the protocol is importable without an event loop.
 _LAZY = {
+    "balance": ("BalancedServer", "ServerState"),
     "client": ("Client", "ClientOptions", "connect"),
     "interceptors": (
         "ClientInterceptor",
@@ -117,6 +124,7 @@ _LAZY = {
         "Interceptor",
         "OutgoingRequest",
     ),
+    "load_balancing": ("BalancedClient", "connect_balanced"),
     "request": ("Request",),
     "requester": ("RequestOptions", "Requester"),
     "responder": ("ConnectingClient", "Lease", "ResponderOptions", "RouterResponder"),
