@@ -255,7 +255,7 @@ def test_an_unknown_example_is_an_error_that_lists_the_examples(
         start("examples", "own_operator", "no_such", "flights_data")
     assert str(refused.value) == (
         "unknown example: no_such, flights_data; the examples are flights_ingest, own_operator,"
-        " rsocket_page, rsocket_spark, spark_service, spark_stream, two_sides"
+        " rsocket_page, rsocket_service, rsocket_spark, spark_service, spark_stream, two_sides"
     )
 
 
