@@ -95,16 +95,20 @@ def checked_items(
         raise TypeError(f"metadata must be {wanted}, not {type(given).__name__}")
     checked: list[Any] = [*items]
     for each in checked:
-        kind: type[Any] = type(each)  # the content may be a secret
+        kind = _type_of(each)  # the content may be a secret
         if not issubclass(kind, tuple) or len(each) != 2 or not issubclass(type(each[0]), str):
             message = f"metadata must be {wanted}, and one of its items is not: a {kind.__name__}"
             raise TypeError(message)
-        kind = type(each[1])
+        kind = _type_of(each[1])
         if not issubclass(kind, _BYTES):
             remedy = ": write value.encode()" if issubclass(kind, str) else ""
             message = f"metadata of type {each[0]} must be bytes, not {kind.__name__}{remedy}"
             raise TypeError(message)
     return checked
+
+
+def _type_of(value: object) -> type[object]:
+    return type(value)
 
 
 def find_credentials(items: Iterable[MetadataItem]) -> Credentials | None:
