@@ -48,6 +48,8 @@ class ServerStats:
     """Sessions that wait for another transport."""
     refused_connections: int
     """Connections refused because too many were open, or the server was closing."""
+    failed_handshakes: int
+    """TLS handshakes that failed, of all servers with the same context."""
     routes: Mapping[str, RouteStats]
     """By the pattern of the route, once it was requested. The key ``""`` has all requests that no
     route matches: those of the default handler, or refused."""

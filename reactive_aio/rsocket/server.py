@@ -6,7 +6,7 @@
 from collections.abc import MutableMapping, Sequence
 from functools import partial
 from logging import getLogger
-from ssl import SSLContext
+from ssl import SSLContext, SSLError
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from anyio import Event
@@ -27,6 +27,7 @@ from .transports.asgi import AsgiTransport, Receive, Send
 from .transports.endpoints import bound_address, listen
 from .transports.memory import join
 from .transports.origins import is_origin_allowed
+from .transports.tls import add_handshake_report, remove_handshake_report
 from .uri import Address
 
 if TYPE_CHECKING:
@@ -42,6 +43,13 @@ Scope = MutableMapping[str, Any]
 _MAX_EXTRA: Final = 64
 """The number of connections above the maximum that may be open: to resume a session, or to read
 why they are refused."""
+_HANDSHAKE_HINTS: Final = {
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "; the client needs load_cert_chain(…), or the server "
+    "another verify_mode than CERT_REQUIRED",
+    "CERTIFICATE_VERIFY_FAILED": "; load_verify_locations(…) trusts the authority of the client",
+    "HTTP_REQUEST": "; the client speaks HTTP without TLS: wss:// is required",
+    "WRONG_VERSION_NUMBER": "; the client speaks no TLS: tls:// or wss:// is required",
+}
 _logger: Final = getLogger("reactive_aio.rsocket")
 
 
@@ -76,6 +84,9 @@ class Server:
         """The address at which it listens, if any."""
         self._aborted_connections = 0
         self._is_full_logged = False
+        self._failed_handshakes = 0
+        self._handshake_errors: set[str] = set()
+        self._ssl: SSLContext | None = None
         self._grace = to_seconds(grace, "grace", zero=True)
         self._responder = RouterResponder(router, **options)
         lease = self._responder.leases is not None
@@ -154,6 +165,7 @@ class Server:
             connections=len(self._drivers),
             suspended=sum(each.connection.is_suspended for each in self._drivers),
             refused_connections=self.refused_connections,
+            failed_handshakes=self._failed_handshakes,
             routes=self._responder.counters.snapshot(self._drivers),
         )
 
@@ -163,7 +175,23 @@ class Server:
         loop = LoopHandle("serve()").event_loop
         self._listener = await listen(loop, address, self.new_driver, ssl, origins)
         self.address = bound_address(self._listener, address)
+        if ssl is not None:
+            self._ssl = ssl
+            add_handshake_report(ssl, self._handshake_failed)
         return self
+
+    def _handshake_failed(self, error: SSLError) -> None:
+        """Count a TLS handshake that failed, and log each reason once."""
+        self._failed_handshakes += 1
+        reason = error.reason or type(error).__name__
+        if reason not in self._handshake_errors:
+            self._handshake_errors.add(reason)
+            _logger.warning(
+                "%r closed a connection in the TLS handshake: %s%s (each reason is logged once)",
+                self,
+                error,
+                _HANDSHAKE_HINTS.get(reason, ""),
+            )
 
     async def aclose(self, grace: Duration | None = None) -> None:
         """Stop listening, let open streams end within *grace* seconds, and cancel the others.
@@ -180,6 +208,8 @@ class Server:
         await end_all(list(self._drivers), seconds)
         if self._listener is not None:
             await self._listener.wait_closed()
+        if self._ssl is not None:
+            remove_handshake_report(self._ssl, self._handshake_failed)
         self._is_closed = True
         if self._has_closed is not None:
             self._has_closed.set()

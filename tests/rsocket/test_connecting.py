@@ -273,13 +273,36 @@ async def test_an_untrusted_server_is_not_tried_again(
 
 
 @pytest.mark.parametrize("transport", ["tls", "wss"])
-async def test_a_missing_client_certificate_leads_to_a_hint(
-    transport: str, keys: Authority, expects_loop_errors: list[Context]
+async def test_a_missing_client_certificate_is_named_on_both_sides(
+    transport: str,
+    keys: Authority,
+    expects_loop_errors: list[Context],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     uri = f"{transport}://127.0.0.1:0"
     async with await serve(uri, echoes(), ssl=keys.strict) as server:
-        with pytest.raises(ConnectionLost, match=r"may require a client certificate.*load_cert_ch"):
-            await connect(server.uri, ssl=keys.client())
+        for _ in range(2):
+            with pytest.raises(ConnectionLost, match=r"may require a client certificate.*load_cer"):
+                await connect(server.uri, ssl=keys.client())
+        assert server.stats().failed_handshakes == 2
+        [record] = [each for each in caplog.records if "TLS handshake" in each.getMessage()]
+        assert "peer did not return a certificate" in record.getMessage()
+        assert "the client needs load_cert_chain" in record.getMessage()
+    assert all("transport" in each for each in expects_loop_errors)
+
+
+async def test_clients_without_tls_are_logged_by_the_server(
+    keys: Authority, expects_loop_errors: list[Context], caplog: pytest.LogCaptureFixture
+) -> None:
+    async with await serve("tls://127.0.0.1:0", echoes(), ssl=keys.server) as server:
+        with pytest.raises(ConnectionLost):
+            await connect(server.uri.replace("tls://", "tcp://"))
+        assert server.stats().failed_handshakes == 1
+    async with await serve("tls://127.0.0.1:0", echoes(), ssl=keys.server) as other:
+        with pytest.raises(ConnectionLost):
+            await connect(other.uri.replace("tls://", "tcp://"))
+        assert (server.stats().failed_handshakes, other.stats().failed_handshakes) == (1, 1)
+    assert "the client speaks no TLS: tls:// or wss:// is required" in caplog.text
     assert all("transport" in each for each in expects_loop_errors)
 
 
