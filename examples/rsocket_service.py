@@ -19,7 +19,7 @@ import logging
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import reactive_aio as rx
 from reactive_aio.rsocket import Request, Requester, Router, Server, StreamFailed, serve
@@ -56,10 +56,15 @@ async def logged(request: Request, proceed: Callable[[Request], Awaitable[Any]])
     except Exception as error:
         log(type(error).__name__)
         raise
-    if not isinstance(result, rx.Flow):
-        log("completed")
-        return result
-    return cast("rx.Flow[Any]", result).do_finally(log)
+    if is_stream(result):
+        return result.do_finally(log)
+    log("completed")
+    return result
+
+
+def is_stream(result: object) -> bool:
+    """Whether the result of a request is a flow, which has not begun yet."""
+    return isinstance(result, rx.Flow)
 
 
 def connected(peer: Requester[Any]) -> None:
