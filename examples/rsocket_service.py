@@ -49,7 +49,8 @@ async def logged(request: Request, proceed: Callable[[Request], Awaitable[Any]])
 
     def log(outcome: object) -> None:
         seconds = time.monotonic() - began
-        logger.info("%s %r %s after %.2f s", request.model.name, request.route, outcome, seconds)
+        name = f"{request.model.name} {request.route!r}"
+        logger.info("%s of %s %s after %.2f s", name, request.address, outcome, seconds)
 
     try:
         result = await proceed(request)
@@ -69,7 +70,7 @@ def is_stream(result: object) -> bool:
 
 def connected(peer: Requester[Any]) -> None:
     """Note a client that was accepted."""
-    logger.info("a client has connected: %r", peer)
+    logger.info("a client has connected: %s", peer.address)
 
 
 def disconnected(peer: Requester[Any], reason: StreamFailed) -> None:

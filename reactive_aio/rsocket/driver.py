@@ -7,7 +7,7 @@ no task and no lock, and one timer. `driver_lifecycle` is the table of its state
 
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from .._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
 from .driver_lifecycle import OVER, TABLE, Action, Input, State
@@ -25,6 +25,7 @@ from .protocol.events import (
 from .protocol.frames import ErrorCode, Lease, MetadataPush, Resume, Setup
 from .protocol.stream_states import InteractionModel
 from .stream_registry import StreamRegistry
+from .transports.interface import Transport
 
 if TYPE_CHECKING:
     from .responder import RouterResponder
@@ -32,33 +33,6 @@ if TYPE_CHECKING:
 
 WRITE_SIZE: Final = 64 * 1024
 CLOSE_TIMEOUT: Final = 5.0
-
-
-class Transport(Protocol):
-    """An object that moves bytes.
-
-    It calls the driver's `data_received`, `pause_writing`, `resume_writing`, and once
-    `connection_lost`.
-    """
-
-    def write(self, data: bytes, /) -> object:
-        """Send *data*; never blocks."""
-        ...
-
-    def pause_reading(self) -> object: ...
-    def resume_reading(self) -> object: ...
-
-    def close(self) -> object:
-        """Send what was written, then end."""
-        ...
-
-    def abort(self) -> object:
-        """End now."""
-        ...
-
-    def get_extra_info(self, name: str) -> Any:
-        """The information that asyncio calls *name*; None if it is not available."""
-        ...
 
 
 Rebind = Callable[["Driver"], object]
@@ -83,6 +57,8 @@ class Driver:
     _linger_time: float = CLOSE_TIMEOUT
     """How long handlers without a response may run after the connection has ended properly."""
     _is_draining: bool = False
+    _background: "tuple[Task[Any], ...]" = ()
+    """The tasks that serve the connection, and not a request."""
 
     def __init__(
         self, make: Callable[[float], Connection], responder: "RouterResponder | None" = None
@@ -197,8 +173,17 @@ class Driver:
         self._batch_senders.append(sender)
         self.schedule_turn()
 
+    def create_background_task(self, work: Coroutine[Any, Any, Any], name: str) -> None:
+        """Start a task that is cancelled as soon as the connection has ended, in any way."""
+        task = self.create_task(work, name)
+        if task is not None:
+            self._background = (*self._background, task)
+
     def create_task(self, work: Coroutine[Any, Any, Any], name: str) -> "Task[Any] | None":
-        """Start a task that does not outlive the connection; None if that has ended."""
+        """Start a task that does not outlive the connection; None if that has ended.
+
+        If the connection ends properly, the task may continue for a limited time.
+        """
         if self.close_reason is not None:
             work.close()
             return None
@@ -470,6 +455,8 @@ class Driver:
     def _linger(self) -> None:
         self._release_transport()
         self._time_limit = self.loop_handle.call_later(self._linger_time, self._cancel_tasks)
+        for task in self._background:
+            task.cancel()
         if not self._tasks:
             self._advance(Input.IDLE)
 

@@ -204,6 +204,11 @@ class Request:
         """All items of metadata of the request."""
         return self._metadata.items
 
+    @property
+    def address(self) -> Any:
+        """The network address of the peer, as the transport knows it; None if it does not."""
+        return self._driver.get_extra_info("peername")
+
     def item(self, mime: str) -> bytes | None:
         """The content of the first item of metadata of type *mime*."""
         return next((content for kind, content in self.metadata if kind == mime), None)

@@ -252,6 +252,11 @@ class Requester(Generic[T]):
         return self._driver.close_reason is not None
 
     @property
+    def address(self) -> Any:
+        """The network address of the other side, as its transport knows it; None if it does not."""
+        return self._driver.get_extra_info("peername")
+
+    @property
     def may_request(self) -> bool:
         """Whether requests are sent: it is connected, and neither side is closing."""
         return self._driver.close_reason is None and self._driver.connection.may_request

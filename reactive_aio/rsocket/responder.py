@@ -109,7 +109,8 @@ class ResponderOptions(TypedDict, total=False):
     """Called with the user of a client that requires leases; returns the publisher of its leases.
     Without it, such clients are refused."""
     on_connect: Callable[[Requester[Any]], Any] | None
-    """Called with a requester for each accepted client. May be a coroutine function."""
+    """Called with a requester for each accepted client. May be a coroutine function, which is
+    cancelled when the connection has ended."""
     on_close: "Callable[[Requester[Any], StreamFailed], object] | None"
     """Called with that requester and the reason when the connection has ended."""
     max_fire_and_forget: int
@@ -294,7 +295,8 @@ class RouterResponder:
         try:
             result = self._on_connect(peer)
             if isawaitable(result):
-                driver.create_task(self._await(driver, result), "rsocket: for a connection")
+                work = self._await(driver, result)
+                driver.create_background_task(work, "rsocket: for a connection")
         except Exception as error:
             self._report(driver, error)
 

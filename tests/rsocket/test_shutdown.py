@@ -13,25 +13,29 @@ from reactive_aio.rsocket import (
     ConnectionLost,
     Resumption,
     Router,
+    Server,
     StreamFailed,
     connect,
     loopback,
     serve,
 )
+from reactive_aio.rsocket.protocol.events import RequestReceived
 from reactive_aio.rsocket.protocol.frames import (
     Error,
     ErrorCode,
     Payload,
     PayloadFrame,
+    RequestFnf,
     RequestResponse,
     Setup,
 )
 from reactive_aio.rsocket.protocol.metadata import ROUTING, write_composite, write_routing
+from reactive_aio.rsocket.transports.buffered import BufferedTransport
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .cut_transport import Bench
 from .loop_turns import turns
-from .wire import read, wire
+from .wire import one, read, sent, server as server_connection, wire
 
 CLOSE = Error(0, ErrorCode.CONNECTION_CLOSE, b"the server is closing")
 
@@ -256,6 +260,64 @@ async def test_all_elements_arrive_before_the_end() -> None:
         await server.aclose(grace=30)
         await taking
         assert came == [size] * count
+
+
+@pytest.mark.virtual_time
+async def test_a_coroutine_for_a_connection_does_not_delay_the_end() -> None:
+    ended: list[str] = []
+
+    async def accompany(peer: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+
+    bench = Bench(Work().router)
+    bench.server._responder._on_connect = accompany
+    async with await bench.client() as client:
+        assert await client.request_response(route="now") == "now"
+        await bench.server.aclose(grace=100)
+        assert ended == ["cancelled"]
+        assert clock() < 1
+
+
+def test_requests_without_a_response_are_accepted_while_closing() -> None:
+    connection = server_connection()
+    connection.receive(wire(RequestResponse(1)), 0.0)
+    connection.close_gracefully("bye")
+    events = connection.receive(wire(RequestFnf(3, Payload(b"x")), RequestResponse(5)), 0.0)
+    assert one(events, RequestReceived).stream_id == 3
+    rejected = Error(5, ErrorCode.REJECTED, b"the connection is closing")
+    assert sent(connection) == [Error(0, ErrorCode.CONNECTION_CLOSE, b"bye"), rejected]
+
+
+class Reset(BufferedTransport):
+    """A socket that the peer has reset, which the loop has not noticed yet."""
+
+    is_aborted = False
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        raise OSError(107, "Transport endpoint is not connected")
+
+    def abort(self) -> None:
+        self.is_aborted = True
+        self.driver.connection_lost(None)
+
+    def _output_changed(self) -> None: ...
+    def _reading_resumed(self) -> None: ...
+
+
+async def test_a_socket_that_was_reset_is_aborted_at_the_end() -> None:
+    server = Server(Work().router, authenticate=lambda _: None)
+    transport = Reset(server.new_driver())
+    transport.driver.attach(transport)
+    transport.driver.data_received(wire(Setup()))
+    await turns()
+    assert transport.is_aborted
+    assert server.connections == 0
 
 
 # -- notified of the end ---------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The types that checkers infer for requesters and codecs; only read, not run."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, assert_type
 
@@ -8,14 +9,21 @@ from reactive_aio.rsocket import (
     BYTES,
     JSON,
     TEXT,
+    BalancedClient,
     BearerToken,
     Client,
     Codec,
     ConnectingClient,
+    OutgoingRequest,
+    Request,
     Requester,
     Resumption,
     Router,
+    RouteStats,
+    Server,
+    StreamFailed,
     connect,
+    connect_balanced,
     loopback,
     serve,
     typed,
@@ -52,6 +60,29 @@ async def clients(router: Router) -> None:
     assert_type(loopback(router, codec=JSON), Requester[Any])
     await serve("tcp://here:1", router, authenticate=knows, authorize=lambda each: each.user)
     await serve("tcp://here:1", router, authenticate=judges, auth_timeout=3)
+
+
+async def passes(request: Request, proceed: Callable[[Request], Awaitable[Any]]) -> Any:
+    return await proceed(request)
+
+
+def sends(request: OutgoingRequest, proceed: Callable[[OutgoingRequest], Any]) -> Any:
+    return proceed(request)
+
+
+def ended(peer: Requester[Any], reason: StreamFailed) -> None: ...
+
+
+async def operations(router: Router, server: Server) -> None:
+    await serve("tcp://here:1", router, interceptors=[passes], on_close=ended, grace=3)
+    assert_type(await connect("tcp://here:1", codec=TEXT, interceptors=[sends]), Client[str])
+    assert_type(server.stats().routes["a"], RouteStats)
+    balanced = await connect_balanced(["tcp://here:1"], codec=TEXT)
+    assert_type(balanced, BalancedClient[str])
+    assert_type(await balanced.request_response("x", route="a"), str)
+    assert_type(await balanced.request_response(3, codec=typed(Order)), Order)
+    assert_type(balanced.request_stream(route="a", timeout=3), Flow[str])
+    assert_type(balanced.request_channel([1], codec=JSON), Flow[Any])
 
 
 async def requests(ask: Requester[str]) -> None:
