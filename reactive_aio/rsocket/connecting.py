@@ -15,7 +15,13 @@ from .protocol.frames import ErrorCode
 from .transports.endpoints import dial
 from .uri import Address
 
-_CERTIFICATE_ALERTS: Final = ("CERTIFICATE", "UNKNOWN_CA", "ACCESS_DENIED", "DECRYPT_ERROR")
+_CERTIFICATE_ALERTS: Final = (
+    "CERTIFICATE",
+    "UNKNOWN_CA",
+    "ACCESS_DENIED",
+    "DECRYPT_ERROR",
+    "HANDSHAKE_FAILURE",  # what servers answer until TLS 1.2 if the client shows no certificate
+)
 _NO_TLS: Final = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "UNKNOWN_PROTOCOL", "RECORD_LAYER")
 _CLIENT_CERTIFICATE: Final = (
     "the server may require a client certificate, or not trust the one it was shown: "

@@ -258,8 +258,10 @@ class Requester(Generic[T]):
 
     @property
     def may_request(self) -> bool:
-        """Whether requests are sent: it is connected, and neither side is closing."""
-        return self._driver.close_reason is None and self._driver.connection.may_request
+        """Whether requests are sent now: it is connected, and neither side is closing."""
+        connection = self._driver.connection
+        is_connected = self._driver.close_reason is None and not connection.is_suspended
+        return is_connected and connection.may_request
 
     async def closed(self) -> StreamFailed:
         """Wait until the connection has ended; return the reason."""

@@ -291,6 +291,48 @@ async def test_a_missing_client_certificate_is_named_on_both_sides(
     assert all("transport" in each for each in expects_loop_errors)
 
 
+class Alerting:
+    """A TLS server that sends its alert, and then waits for the client to close."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
+        self.refusals: list[str] = []
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        session = self._context.wrap_bio(incoming, outgoing, server_side=True)
+        while data := await reader.read(65536):
+            incoming.write(data)
+            try:
+                session.do_handshake()
+            except ssl.SSLWantReadError:
+                writer.write(outgoing.read())
+            except ssl.SSLError as error:
+                self.refusals.append(error.reason)
+                writer.write(outgoing.read())
+                writer.write_eof()
+                break
+        with suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("transport", ["tls", "wss"])
+async def test_a_client_whose_certificate_is_refused_by_an_alert_does_not_try_again(
+    transport: str, version: ssl.TLSVersion, keys: Authority, expects_loop_errors: list[Context]
+) -> None:
+    context = keys.client()
+    context.maximum_version = version
+    server = Alerting(keys.strict)
+    async with await asyncio.start_server(server, "127.0.0.1", 0) as listening:
+        uri = f"{transport}://127.0.0.1:{listening.sockets[0].getsockname()[1]}"
+        with pytest.raises(CertificateRejected, match="load_cert_chain"):
+            await connect(uri, ssl=context, retry=EAGER)
+    assert server.refusals == ["PEER_DID_NOT_RETURN_A_CERTIFICATE"]
+    assert all("transport" in each for each in expects_loop_errors)
+
+
 async def test_clients_without_tls_are_logged_by_the_server(
     keys: Authority, expects_loop_errors: list[Context], caplog: pytest.LogCaptureFixture
 ) -> None:
