@@ -142,12 +142,15 @@ class RequestExecution:
         return await run(self.responder.interceptors, self.request, self._call_inmost)
 
     async def _call_inmost(self, request: Request) -> Any:
-        """Authorize *request*, and call the handler; a result of many elements is a flow."""
+        """Authorize *request*, and call the handler.
+
+        Interceptors receive a result of many elements, such as a generator, as a flow.
+        """
         self.request = request
         await self.responder.check(request)
         result = self.call()
         value = await result if is_awaitable(result) else result
-        publisher = publisher_of(value)
+        publisher = publisher_of(value) if self.responder.interceptors else None
         return value if publisher is None else publisher
 
     async def _await(self, result: Awaitable[Any]) -> None:
