@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 WRITE_SIZE: Final = 64 * 1024
 CLOSE_TIMEOUT: Final = 5.0
+PEER_CLOSES_WITHIN: Final = 2.0
+"""How long the peer may take to close a connection whose end was announced to it."""
 
 
 Rebind = Callable[["Driver"], object]
@@ -252,7 +254,8 @@ class Driver:
         Handlers without a response may then run for *seconds*.
         """
         self._is_draining, self._linger_time = True, seconds
-        self.connection.close_gracefully(reason)
+        until = self.loop_handle.time() + min(seconds, PEER_CLOSES_WITHIN)
+        self.connection.close_gracefully(reason, until)
         self.schedule_turn()
 
     async def aclose(self, reason: str = "") -> None:

@@ -16,7 +16,7 @@ from ..retry import RetryPolicy
 from .balance import BalancedServer, Member, ServerState, choose
 from .client import Client, ClientOptions, connect
 from .payloads import Codec
-from .protocol.errors import ConnectionLost
+from .protocol.errors import ConnectionLost, RequestRejected
 from .protocol.frames import ErrorCode
 from .reconnection import is_permanent
 from .requester import RequestOptions
@@ -44,8 +44,8 @@ class BalancedClient(Generic[T]):
     Each request goes to one server, a stream when it is subscribed to: of two servers that are
     ready, picked at random, the one where it is expected to take less time. A server that is
     closing, unhealthy or not connected gets none. If there is no other, requests fail with
-    `ConnectionLost` at once; they are never repeated on another server, since only the caller knows
-    whether that is safe: ``flow.retry(policy)`` does it.
+    `ConnectionLost` at once. A request that a server may have begun to process is not repeated on
+    another one, since only the caller knows whether that is safe: ``flow.retry(policy)`` does it.
     """
 
     def __init__(self, members: Sequence[Member[T]]) -> None:
@@ -74,9 +74,17 @@ class BalancedClient(Generic[T]):
         self, payload: Any = None, *, codec: Codec[U], **options: Unpack[RequestOptions]
     ) -> U: ...
     async def request_response(self, payload: Any = None, **options: Any) -> Any:
-        """Request one element from one of the servers; see `Requester.request_response`."""
-        member, client = self._choose()
-        return await self._measured(member, client.request_response(payload, **options))
+        """Request one element from one of the servers; see `Requester.request_response`.
+
+        A server that is closing rejects requests that were in transit: they go to another one.
+        """
+        while True:
+            member, client = self._choose()
+            try:
+                return await self._measured(member, client.request_response(payload, **options))
+            except RequestRejected:
+                if client.may_request:  # another reason; otherwise this server is not chosen again
+                    raise
 
     async def fire_and_forget(self, payload: Any = None, **options: Any) -> None:
         """Send a request without a response to one of the servers."""

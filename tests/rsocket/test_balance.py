@@ -16,6 +16,8 @@ from reactive_aio.rsocket import (
     BearerToken,
     Client,
     ConnectionLost,
+    Request,
+    RequestRejected,
     Router,
     Server,
     ServerState,
@@ -259,6 +261,43 @@ async def test_a_server_that_closes_in_good_order_gets_no_more_requests() -> Non
             for probe in probes:
                 probe.cancel()
             await closing
+
+
+async def test_no_response_fails_because_a_server_closes_in_good_order() -> None:
+    async with Servers() as servers:
+        await servers.start(2)
+        uris = servers.uris[:]
+        async with await connect_balanced(uris, codec=JSON, retry=SOON) as client:
+            await until(client, "ready", "ready")
+            stopped = asyncio.Event()
+
+            async def work() -> int:
+                count = 0
+                while not stopped.is_set():
+                    await client.request_response(route="name")
+                    count += 1
+                return count
+
+            workers = [asyncio.create_task(work()) for _ in range(20)]
+            for place in (0, 1, 0):
+                await servers.servers[place].aclose(grace=30)
+                await servers.add(uris[place])
+                servers.servers[place] = servers.servers[-1]
+                await until(client, "ready", "ready")
+            stopped.set()
+            assert all(await asyncio.gather(*workers))
+
+
+def refuse_all(request: Request) -> bool:
+    return False
+
+
+async def test_a_server_that_rejects_requests_for_another_reason_is_not_left() -> None:
+    async with Servers() as servers:
+        await servers.start(2, authorize=refuse_all)
+        async with await connect_balanced(servers.uris, codec=JSON) as client:
+            with pytest.raises(RequestRejected, match="not authorized"):
+                await client.request_response(route="name")
 
 
 async def test_without_a_server_requests_fail_with_the_reason_for_each() -> None:

@@ -136,10 +136,31 @@ async def test_a_request_in_transit_is_rejected_so_that_it_may_be_repeated() -> 
     rejected = Error(3, ErrorCode.REJECTED, b"the connection is closing")
     assert read(await reader.readexactly(len(wire(rejected)))) == [rejected]
     work.may_end.set()
-    assert read(await reader.read()) == [PayloadFrame(1, Payload(b"one"), True, True)]
+    last = PayloadFrame(1, Payload(b"one"), True, True)
+    assert read(await reader.readexactly(len(wire(last)))) == [last]
+    writer.write(wire(RequestResponse(5)))  # the client has not read the announcement yet
+    rejected = Error(5, ErrorCode.REJECTED, b"the connection is closing")
+    assert read(await reader.readexactly(len(wire(rejected)))) == [rejected]
+    assert not closing.done()
     writer.close()
     await writer.wait_closed()
     await closing
+
+
+@pytest.mark.virtual_time
+async def test_a_client_that_ignores_the_announcement_is_closed_after_two_seconds() -> None:
+    bench = Bench(Work().router)
+    async with await bench.client() as client:
+        assert await client.request_response(route="now") == "now"
+        near, _ = bench.ends[-1]
+        near.pause_reading()
+        closing = asyncio.create_task(bench.server.aclose(grace=10))
+        await asyncio.sleep(1.9)
+        assert not closing.done()
+        await asyncio.sleep(0.2)
+        near.resume_reading()
+        await closing
+        assert clock() < 3
 
 
 @pytest.mark.virtual_time

@@ -13,6 +13,7 @@ exception reports a mistake of this side. *now* is any monotonic clock in second
 """
 
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from ..._core.demand import require_demand
@@ -460,9 +461,12 @@ class Connection:
         code = ErrorCode.CONNECTION_ERROR if is_busy else ErrorCode.CONNECTION_CLOSE
         self.fail(code, message)
 
-    def close_gracefully(self, message: str = "") -> None:
-        """Open no more streams, and close when the open ones have ended."""
-        self._state.drain(message)
+    def close_gracefully(self, message: str = "", until: float = -inf) -> None:
+        """Open no more streams, and close when the open ones have ended.
+
+        The peer, which may have sent more requests, has time to close it first, *until* then.
+        """
+        self._state.drain(message, until)
 
     def transport_lost(self, now: float, reason: str = "the transport was closed") -> list[Event]:
         """The transport has ended. A session that may be resumed is `Suspended`."""

@@ -12,6 +12,7 @@
 
 from dataclasses import replace
 from enum import IntEnum
+from math import inf
 from secrets import token_bytes
 from struct import Struct
 from typing import Final
@@ -147,6 +148,8 @@ class ConnectionState:
         self._drains_by_own_will = False
         self._reports_confirmation = False
         self._drain_reason = b""
+        self._drain_until = -inf
+        """Until when the peer may close a connection that this side is closing."""
         self._resume_buffer: ResumeBuffer | None = None
         self._keepalive_timer: KeepAliveTimer | None = None
         self._deadline: float | None = now + self._limits.setup_timeout
@@ -321,6 +324,8 @@ class ConnectionState:
         soonest, read_deadline = self._deadline, self._reader.deadline
         if read_deadline is not None and (soonest is None or read_deadline < soonest):
             soonest = read_deadline
+        if self._drains_by_own_will and self._machine.now < self._drain_until:
+            soonest = self._drain_until if soonest is None else min(soonest, self._drain_until)
         if self._keepalive_timer is not None:
             keepalive = self._keepalive_timer.next_deadline()
             if soonest is None or keepalive < soonest:
@@ -372,18 +377,27 @@ class ConnectionState:
         if self.phase is Phase.CLOSING and not self._output:
             self.phase = Phase.CLOSED
 
-    def drain(self, message: str) -> None:
-        """Announce the end; it comes when the open streams have ended."""
+    def drain(self, message: str, until: float) -> None:
+        """Announce the end; it comes when the open streams have ended.
+
+        Requests of the peer may be in transit, and are rejected: so it is the peer that closes, or
+        this side after *until*.
+        """
         if self.is_draining or self.phase >= Phase.CLOSING:
             return
         self.is_draining = self._drains_by_own_will = True
+        self._drain_until = until
         self._machine.close_reason = "the connection is closing"
         data = message.encode()[: self._limits.mtu - 10]
         self._output.put_control(encode(Error(0, ErrorCode.CONNECTION_CLOSE, data)))
 
+    @property
+    def _is_drained(self) -> bool:
+        return self.is_draining and not self._machine.open.by_id
+
     def end_when_drained(self) -> None:
         """End an announced end if no stream and no output is left."""
-        if self.is_draining and not self._machine.open.by_id and not self._output:
+        if self._is_drained and not self._output and self._machine.now >= self._drain_until:
             is_local = self._drains_by_own_will
             self.end(ErrorCode.CONNECTION_CLOSE, self._drain_reason, local=is_local)
 
@@ -391,7 +405,11 @@ class ConnectionState:
     def lose_transport(self, now: float, reason: str) -> None:
         """The transport has ended: suspend the session if it may be resumed, else end."""
         self._reader.clear()
-        if not self._suspend(now):
+        if self._drains_by_own_will and self._is_drained:  # the peer has closed, as it should
+            self.end(ErrorCode.CONNECTION_CLOSE, b"", local=True)
+            self._output.drop_all()
+            self.phase = Phase.CLOSED
+        elif not self._suspend(now):
             self.end(ErrorCode.CONNECTION_ERROR, reason.encode(), local=False)
             self._output.drop_all()
             self.phase = Phase.CLOSED
