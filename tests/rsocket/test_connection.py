@@ -357,8 +357,8 @@ def test_demand_is_passed_on_in_portions_while_the_output_is_short() -> None:
 def test_streams_share_the_output_buffer() -> None:
     connection = server(limits=Limits(chunk=16, watermark=1600))
     connection.receive(wire(RequestStream(1, 99), RequestStream(3, 99)), 0.0)
-    assert connection.flush(0.0) == [DemandReceived(1, 16)]
-    assert connection.flush(0.0) == [DemandReceived(3, 16)]
+    assert connection.flush(0.0) == [DemandReceived(1, 8)]
+    assert connection.flush(0.0) == [DemandReceived(3, 8)]
 
 
 def test_portions_follow_the_size_of_elements() -> None:

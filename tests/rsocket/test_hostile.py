@@ -334,6 +334,39 @@ def test_frames_in_transit_at_the_end_of_a_stream_do_not_count_as_a_flood() -> N
         assert events == []
 
 
+def test_requests_that_are_cancelled_at_once_are_a_flood() -> None:
+    """Each would start a handler in vain: ten thousand a second are too many."""
+    connection = server()
+    events: list[Event] = []
+    for begin in range(1, 40_001, 2000):
+        ids = range(begin, begin + 2000, 2)
+        data = b"".join(wire(RequestStream(each, 1), Cancel(each)) for each in ids)
+        events += connection.receive(data, 0.0)
+    assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
+    assert one(events, Closed).data == b"a flood of requests that are cancelled at once"
+    assert len([each for each in events if isinstance(each, RequestReceived)]) <= 10_001
+
+
+def test_frames_on_streams_that_have_ended_are_a_flood_at_last() -> None:
+    connection = server(limits=Limits(max_useless=10))
+    connection.receive(wire(RequestStream(1, 1)), 0.0)
+    connection.fail_stream(1, 0x201)
+    sent(connection)
+    ignores(connection, connection.receive(wire(RequestN(1, 1)) * 900, 0.0))
+    closes(connection, connection.receive(wire(Cancel(1)) * 101, 0.0), ErrorCode.CONNECTION_ERROR)
+
+
+def test_a_stream_id_used_again_and_again_is_a_flood() -> None:
+    connection = server(limits=Limits(max_useless=10))
+    events: list[Event] = []
+    for _ in range(11):
+        events += connection.receive(wire(RequestStream(1, 1)), 0.0)
+        events += connection.receive(wire(Cancel(1)), 0.0)
+    assert not [event for event in events if isinstance(event, Closed)]
+    events = connection.receive(wire(RequestStream(1, 1)), 0.0)
+    closes(connection, events, ErrorCode.CONNECTION_ERROR)
+
+
 def test_a_resume_after_the_setup_closes() -> None:
     connection = server(resumption=Resumption())
     events = connection.receive(wire(Resume(b"t", 0, 0)), 0.0)
@@ -487,6 +520,22 @@ def test_the_sum_of_unfinished_requests_is_bounded() -> None:
     half = [RequestResponse(2 * n + 1, Payload(bytes(90)), follows=True) for n in range(3)]
     refuses(connection, connection.receive(wire(*half), 0.0), 5, ErrorCode.INVALID)
     assert connection.streams.reassemblies.size == 180
+
+
+def test_only_the_streams_that_are_too_much_are_refused() -> None:
+    """Payloads that are correct by themselves never end the connection."""
+    connection = server(limits=SMALL)
+    half = [RequestResponse(2 * n + 1, Payload(b"x"), follows=True) for n in range(50)]
+    events = connection.receive(wire(*half), 0.0)
+    assert not [event for event in events if isinstance(event, Closed)]
+    errors = [frame for frame in sent(connection) if isinstance(frame, Error)]
+    assert [error.stream_id for error in errors] == [*range(7, 100, 2)]
+    rest = [PayloadFrame(n, Payload(b"y")) for n in range(1, 100, 2)]  # some are on their way
+    events = connection.receive(wire(*rest), 0.0)
+    assert [event.payload for event in events if isinstance(event, RequestReceived)] == [
+        Payload(b"xy")
+    ] * 3
+    assert alive(connection)
 
 
 def test_an_endless_response_is_cancelled() -> None:

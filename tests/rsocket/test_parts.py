@@ -8,11 +8,14 @@ from reactive_aio.rsocket.protocol.errors import (
     ApplicationError,
     ConnectionLost,
     NoStreamLeft,
+    ProtocolError,
     RequestRejected,
     SetupRejected,
     StreamFailed,
     error_of,
 )
+from reactive_aio.rsocket.protocol.flood_guard import FloodGuard
+from reactive_aio.rsocket.protocol.frames import PayloadFrame
 from reactive_aio.rsocket.protocol.limits import Allowance, Limits, UselessFrameLimit
 from reactive_aio.rsocket.protocol.resume import ResumeBuffer, Resumption, Sessions
 from reactive_aio.rsocket.protocol.stream_states import InteractionModel, State
@@ -108,11 +111,25 @@ def test_useful_frames_compensate_for_useless_ones() -> None:
         flood.useful()
 
 
-def test_frames_in_transit_are_not_counted() -> None:
-    flood = UselessFrameLimit(10)
-    flood.expect(100)
-    assert not any(flood.exceeded_by_one(0.0) for _ in range(110))
-    assert flood.exceeded_by_one(0.0)
+def test_elements_in_transit_are_not_counted() -> None:
+    streams = Streams(client=True)
+    guard = FloodGuard(10, streams)
+    stream_id = streams.next_id()
+    element = PayloadFrame(stream_id)
+    guard.expect(100)
+    for _ in range(110):
+        guard.count_late_payload(element, 0.0)
+    with pytest.raises(ProtocolError, match="a flood"):
+        guard.count_late_payload(element, 0.0)
+
+
+def test_elements_on_streams_that_never_were_are_counted() -> None:
+    guard = FloodGuard(10, Streams(client=True))
+    guard.expect(100)
+    for _ in range(10):
+        guard.count_late_payload(PayloadFrame(1), 0.0)
+    with pytest.raises(ProtocolError, match="a flood"):
+        guard.count_late_payload(PayloadFrame(2), 0.0)
 
 
 # -- resuming --------------------------------------------------------------------------------------

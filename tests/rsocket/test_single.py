@@ -116,7 +116,7 @@ def test_an_answered_stream_is_removed() -> None:
 
 
 def test_a_stream_is_served_among_endless_responses() -> None:
-    asking, answering = pair(limits=Limits(max_streams=2000))
+    asking, answering = pair(limits=Limits(max_streams=2000, max_requests=2000))
     stream_id = asking.request_stream(X, 5)
     many = [asking.request_response(X) for _ in range(1000)]
     carry(asking, answering)

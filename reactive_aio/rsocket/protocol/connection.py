@@ -88,12 +88,14 @@ class Connection:
         lease: bool = False,
         resumption: Resumption | None = None,
         extensions: frozenset[int] = frozenset(),
+        metadata_pushes: bool = False,
     ) -> None:
         """Make a client's connection if there is a *setup*, else a server's.
 
         *length_prefixed*: each frame follows its length, as on TCP. *lease*, *resumption*: whether
         a server accepts clients that use leases, or resume; for a client, *resumption* requests it.
-        *extensions*: types of EXT frames that the application understands.
+        *extensions*: types of EXT frames that the application understands. *metadata_pushes*:
+        whether the application takes METADATA_PUSH frames; otherwise they are useless.
         """
         limits = limits or Limits()
         is_client = setup is not None
@@ -113,6 +115,7 @@ class Connection:
             allow_leases=lease,
             resumption=resumption,
             extensions=extensions,
+            metadata_pushes=metadata_pushes,
         )
         self._handlers: dict[int, Callable[[Any], None]] = {
             FrameType.PAYLOAD: self.streams.on_payload,
@@ -178,6 +181,7 @@ class Connection:
         """Take in bytes, cut anywhere."""
         state, reader = self._state, self._reader
         state.note_activity(now)
+        self.streams.flood_guard.begin_batch()
         if data and state.is_receiving:
             taken = 0
             if state.has_only_streams and not reader.held and len(data) <= reader.limit:
@@ -199,6 +203,14 @@ class Connection:
     def note_activity(self, now: float) -> None:
         """The peer has sent something that is not a frame yet: it is alive."""
         self._state.note_activity(now)
+
+    def pause_reading(self, now: float) -> None:
+        """The driver reads nothing from now on, since the application is busy."""
+        self._state.pause_reading(now)
+
+    def resume_reading(self, now: float) -> None:
+        """The driver reads again."""
+        self._state.resume_reading(now)
 
     def _read(self) -> None:
         """Take in all whole frames, and end the connection if one breaks a rule."""
@@ -303,6 +315,10 @@ class Connection:
         return [rest] if rest else []
 
     # -- this side's requests ----------------------------------------------------------------------
+    def require_room(self) -> None:
+        """Raise `MustWait` if no request may be sent now."""
+        self.streams.require_room()
+
     def request_response(self, payload: PayloadTuple) -> int:
         """Request one element. All requests return the id of their stream."""
         return self._fast_path.request_response(payload)
@@ -385,10 +401,7 @@ class Connection:
         """Whether it is open, without output, events or demand to pass on."""
         streams = self.streams
         is_busy = (
-            streams.output.queued_bytes
-            or streams.events
-            or streams.requesting
-            or streams.awaiting_grant
+            streams.output.queued_bytes or streams.events or streams.requesting or streams.grants
         )
         return not is_busy and self._state.phase is _OPEN and not self._state.is_draining
 
@@ -413,8 +426,8 @@ class Connection:
     def flush(self, now: float) -> list[Event]:
         """End a turn: pass on the peer's demand as far as there is room; the events so far."""
         self.streams.now = now
-        if self.streams.awaiting_grant and self._state.phase is _OPEN:
-            self.streams.grant_demand()
+        if self.streams.grants and self._state.phase is _OPEN:
+            self.streams.grants.grant(self.streams.events)
         return self._take_events()
 
     def data_to_send(self, at_most: int = 64 * 1024) -> bytes:

@@ -130,6 +130,7 @@ class ConnectionState:
         allow_leases: bool,
         resumption: Resumption | None,
         extensions: frozenset[int],
+        metadata_pushes: bool,
     ) -> None:
         self.is_client: bool = setup is not None
         self.phase: Phase = Phase.START
@@ -145,6 +146,9 @@ class ConnectionState:
         self._allow_leases = allow_leases
         self._resumption = resumption
         self._extensions = extensions
+        self._takes_pushes = metadata_pushes
+        self._is_paused = False
+        """Whether this side reads nothing for the time being, by its own decision."""
         self._drains_by_own_will = False
         self._reports_confirmation = False
         self._drain_reason = b""
@@ -200,8 +204,27 @@ class ConnectionState:
             lifetime = self.setup.lifetime / 1000
             if not self.is_client:
                 lifetime = min(lifetime, self._limits.max_lifetime)
-            interval = self.setup.keepalive / 1000 if self.is_client else None
+            has_interval = self.is_client or self._is_paused
+            interval = self.setup.keepalive / 1000 if has_interval else None
             self._keepalive_timer = KeepAliveTimer(now, lifetime, interval)
+
+    def pause_reading(self, now: float) -> None:
+        """This side reads nothing from now on: no silence and no unfinished frame is the peer's.
+
+        The peer gets no answers to its keepalives either: a server sends some by itself.
+        """
+        self._is_paused = True
+        self._reader.deadline = None
+        if not self.is_client and self._keepalive_timer is not None:
+            self._restart_keepalive(now)
+
+    def resume_reading(self, now: float) -> None:
+        """This side reads again."""
+        self._is_paused = False
+        self._reader.restart_deadline(now)
+        if not self.is_client and self._keepalive_timer is not None:
+            self._restart_keepalive(now)
+        self.note_activity(now)
 
     def check_first_frame(self, frame: bytes) -> None:
         """Check that a client's first frame is SETUP or RESUME, in a known version."""
@@ -285,7 +308,8 @@ class ConnectionState:
         self._output.put_control(encode(frame))
 
     def on_metadata_push(self, frame: MetadataPush) -> None:
-        self._machine.count_useless()
+        if not self._takes_pushes:
+            self._machine.count_useless()
         self._machine.events.append(frame)
 
     def on_ext(self, frame: Ext) -> None:
@@ -345,9 +369,12 @@ class ConnectionState:
         elif deadline is not None and now >= deadline:
             self.fail(ErrorCode.CONNECTION_ERROR, "the rest of a frame did not come in time")
         elif timer is not None and timer.is_expired(now):
-            self.fail(ErrorCode.CONNECTION_ERROR, "no sign of life from the peer")
+            if self._is_paused:
+                timer.reset(now)
+            else:
+                self.fail(ErrorCode.CONNECTION_ERROR, "no sign of life from the peer")
         elif timer is not None and timer.is_due(now):
-            self._send_keepalive(True)
+            self._send_keepalive(self.is_client)
 
     # -- the end -----------------------------------------------------------------------------------
     def end(self, code: int, data: bytes, *, local: bool, last: bytes | None = None) -> None:

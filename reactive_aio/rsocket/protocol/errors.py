@@ -2,7 +2,7 @@
 
 `ProtocolError`: malformed bytes of the peer. `StreamFailed` and its subclasses: the peer's answer
 to one request. `ConnectionLost`, `SetupRejected`: the connection has ended, or never began.
-`NoLease`, `NoStreamLeft`: a request could not be sent, and may be retried later or elsewhere.
+`MustWait`, `NoStreamLeft`: a request could not be sent, and may be retried later or elsewhere.
 """
 
 from ...errors import ReactiveError
@@ -67,8 +67,16 @@ class ResumeRejected(ConnectionLost):
     """The server refused to resume the session."""
 
 
-class NoLease(ReactiveError):
+class MustWait(ReactiveError):
+    """A request cannot be sent yet. A `Requester` holds it back until it can be."""
+
+
+class NoLease(MustWait):
     """The peer has granted no lease for another request, or the lease has expired."""
+
+
+class TooManyRequests(MustWait):
+    """The limit of open requests is reached, or that of payloads being sent in fragments."""
 
 
 class NoStreamLeft(ReactiveError):

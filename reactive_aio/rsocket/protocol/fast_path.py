@@ -57,6 +57,7 @@ class FastPath:
         self._open = machine.open
         self._by_id = machine.open.by_id
         self._small_frame = machine.small_frame
+        self._max_requests = machine.limits.max_requests
 
     # -- in ----------------------------------------------------------------------------------------
     def read(self, data: bytes, at: int) -> int:
@@ -98,7 +99,7 @@ class FastPath:
             at = stop
             credit -= 1
         stream.inbound_credit = credit
-        machine.useless_frames.useful(before - credit)
+        machine.flood_guard.useful(before - credit)
         if stream.unsent_demand and credit < TOP_UP_LEVEL:
             machine.schedule_request(stream)
         return at
@@ -121,7 +122,7 @@ class FastPath:
             responses.append((stream_id, data[at + _HEAD_SIZE : stop]))
             at = stop
         self._machine.events.append(Responses(responses))
-        self._machine.useless_frames.useful(len(responses))
+        self._machine.flood_guard.useful(len(responses))
         return at
 
     def _read_requests(self, data: bytes, at: int) -> int:
@@ -129,6 +130,7 @@ class FastPath:
         end, streams, by_id = len(data), self._open, self._by_id
         requests: list[tuple[int, bytes, bytes | None]] = []
         room = self._machine.room()
+        highest = streams.highest_remote_id
         while room and at + _HEAD_SIZE <= end:
             high, low, stream_id, bits = _HEAD(data, at)
             begin, stop = at + _HEAD_SIZE, at + 3 + (high << 16 | low)
@@ -139,16 +141,21 @@ class FastPath:
                 begin += 3 + size
             elif bits != _REQUEST_BITS:
                 break
-            if stream_id in by_id or streams.is_local_id(stream_id) or not 0 < stream_id <= MAX_31:
+            # An id that was used before is not one of a correct peer, unless ids begin again.
+            if stream_id <= highest or stream_id in by_id or streams.is_local_id(stream_id):
+                break
+            if stream_id > MAX_31:
                 break
             if not begin <= stop <= end:
                 break
             by_id[stream_id] = OwedResponse(stream_id)
+            highest = stream_id
             requests.append((stream_id, data[begin:stop], metadata))
             at = stop
             room -= 1
         if requests:
             streams.remote_count += len(requests)
+            streams.highest_remote_id = highest
             self._machine.events.append(ResponseRequests(requests))
         return at
 
@@ -159,8 +166,12 @@ class FastPath:
         data, metadata = payload
         size = len(data) + (HEADER if metadata is None else HEADER + 3 + len(metadata))
         # Streams begin in the order of their ids: no request precedes others that are queued.
-        is_busy = output.queued_bytes >= COALESCE_LIMIT or output.ready
-        is_restricted = machine.close_reason or machine.received_lease is not None
+        is_busy = output.queued_bytes >= COALESCE_LIMIT or output.rotation.ready
+        is_restricted = (
+            machine.close_reason
+            or machine.received_lease is not None
+            or len(self._by_id) >= self._max_requests
+        )
         if size > self._small_frame or is_busy or is_restricted:
             return machine.open_local(_RESPONSE, payload, 1)
         streams, by_id = self._open, self._by_id

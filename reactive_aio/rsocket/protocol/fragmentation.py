@@ -6,11 +6,15 @@ fragment is a whole frame, so that frames of other streams can be sent in betwee
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
-from .codec import COMPLETE, ELEMENT_BITS, FOLLOWS, HEADER, encode_payload
+from .codec import COMPLETE, ELEMENT_BITS, FOLLOWS, HEADER, LENGTH_SIZE, encode_payload
 from .errors import ProtocolError
 from .frames import Payload, PayloadTuple
 from .limits import Limits
+
+_FLAGS: Final = LENGTH_SIZE + HEADER - 1
+"""Where the lower eight flags of a frame are."""
 
 
 def fragments(
@@ -38,6 +42,15 @@ def fragments(
         flags = complete if is_last else FOLLOWS
         yield encode_payload(stream_id, bits | flags, (taken, piece), n)
         bits, n = ELEMENT_BITS, 0
+
+
+def fragment_follows(fragment: bytes) -> bool:
+    """Whether another fragment follows *fragment*, a frame after its length."""
+    return bool(fragment[_FLAGS] & FOLLOWS)
+
+
+class TooMuch(ProtocolError):
+    """The payload is correct by itself, but there are too many like it at the same time."""
 
 
 @dataclass(slots=True, eq=False)
@@ -85,18 +98,21 @@ class Reassemblies:
         return Reassembly()
 
     def add(self, reassembly: Reassembly, payload: Payload, follows: bool) -> None:
-        """Add a fragment to *reassembly*; `ProtocolError` if that exceeds a limit."""
+        """Add a fragment to *reassembly*; `ProtocolError` if that exceeds a limit of payloads.
+
+        `TooMuch` if it exceeds a limit of all payloads together.
+        """
         limits = self._limits
         self.size += reassembly.add(payload)
         if reassembly.size > limits.max_payload:
             raise ProtocolError(f"a payload of more than {limits.max_payload} bytes")
-        if self.size > limits.max_partial:
-            raise ProtocolError(f"more than {limits.max_partial} bytes of unfinished payloads")
-        if follows and self.count > limits.max_partials:
-            raise ProtocolError(f"more than {limits.max_partials} unfinished payloads")
         if reassembly.empty > limits.max_empty_fragments:
             most = limits.max_empty_fragments
             raise ProtocolError(f"more than {most} empty fragments of one payload")
+        if self.size > limits.max_partial:
+            raise TooMuch(f"more than {limits.max_partial} bytes of unfinished payloads")
+        if follows and self.count > limits.max_partials:
+            raise TooMuch(f"more than {limits.max_partials} unfinished payloads")
 
     def end(self, reassembly: Reassembly) -> None:
         """*reassembly* is whole, or was given up."""

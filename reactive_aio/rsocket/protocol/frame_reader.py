@@ -66,6 +66,10 @@ class FrameReader:
         elif self.deadline is None or self.position != begin:
             self.deadline = now + self._timeout
 
+    def restart_deadline(self, now: float) -> None:
+        """Reading continues: the rest of a frame has all of its time again."""
+        self.deadline = now + self._timeout if self.held else None
+
     def rest(self) -> bytes:
         """Take out all that is held, whole or not."""
         rest = self.data[self.position :] + bytes(self._later)

@@ -1,11 +1,8 @@
-"""The limits of what one connection may cost, of requests under a lease, and of useless frames."""
+"""The limits of what one connection may cost, of requests under a lease, and of frames by rate."""
 
 from dataclasses import dataclass
-from typing import Final
 
 from .frames import MAX_FRAME
-
-_MAX_EXPECTED: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,14 +17,21 @@ class Limits:
     - max_partial, max_partials: all unfinished payloads of the connection, in bytes and number.
     - max_empty_fragments: empty fragments of one payload.
     - max_streams: open streams that the peer opened.
-    - max_useless: frames without effect, a second.
+    - max_useless: frames that no correct peer sends, a second. Ten times as many requests may be
+      cancelled by the bytes that bring them, and a hundred times as many frames may arrive late, on
+      streams that have ended.
     - max_zero_requests: requests for zero elements, in all.
     - setup_timeout, frame_timeout: how long the first frame, and the rest of any frame, may take.
     - max_lifetime: the longest lifetime without a sign that a client may declare.
 
     Out:
 
+    - max_requests: open streams that this side opened; more requests wait. It should not exceed the
+      *max_streams* of the peer, which rejects more.
     - mtu: longer frames are sent in fragments.
+    - max_started: payloads that are being sent in fragments, in bytes; more payloads wait. Those of
+      more than an eighth of it have a limit of their own, of the same size, and a single one may
+      exceed it. It should not exceed a third of the *max_partial* of the peer, which refuses more.
     - watermark: while more output than this is queued, no publisher is requested more.
     - chunk: the most elements requested of a publisher at a time.
     - max_backlog: answers queued for a peer that does not read.
@@ -46,6 +50,8 @@ class Limits:
     setup_timeout: float = 5.0
     frame_timeout: float = 10.0
     max_lifetime: float = 600.0
+    max_requests: int = 1024
+    max_started: int = 8 * 1024 * 1024
     mtu: int = 64 * 1024
     watermark: int = 64 * 1024
     chunk: int = 256
@@ -84,24 +90,18 @@ class Allowance:
 class UselessFrameLimit:
     """A bucket that holds *limit* useless frames and drains within a second.
 
-    A few are normal, a flood of them is an attack. Each useful frame takes one out. Frames in
-    flight when this side cancels a stream are not the peer's fault: `expect` excuses them in
-    advance.
+    A few are normal, a flood of them is an attack. Each useful frame takes one out.
     """
 
-    __slots__ = ("_expected", "_level", "_limit", "_updated_at")
+    __slots__ = ("_level", "_limit", "_updated_at")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._level = 0.0
         self._updated_at = 0.0
-        self._expected = 0
 
     def exceeded_by_one(self, now: float) -> bool:
         """Count one useless frame; whether the limit is exceeded."""
-        if self._expected:
-            self._expected -= 1
-            return False
         self._level = max(0.0, self._level - (now - self._updated_at) * self._limit) + 1
         self._updated_at = now
         return self._level > self._limit
@@ -110,7 +110,3 @@ class UselessFrameLimit:
         """Count useful frames."""
         if self._level:  # rarely
             self._level = max(0.0, self._level - count)
-
-    def expect(self, count: int) -> None:
-        """Excuse *count* useless frames that are in flight."""
-        self._expected = min(self._expected + count, _MAX_EXPECTED)

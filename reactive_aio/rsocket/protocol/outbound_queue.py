@@ -1,8 +1,8 @@
 """The output of a connection, and the order in which it is sent.
 
 Frames of the connection go first, then signals of streams (REQUEST_N, CANCEL, ERROR), then requests
-and responses of the fast path, then everything else, stream by stream, one frame's worth each: a
-large payload delays neither a keepalive nor another stream.
+and responses of the fast path, then everything else in a `Rotation` of the streams: a large payload
+delays neither a keepalive nor another stream.
 """
 
 from collections import deque
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from .codec import LENGTH_SIZE, add_length
 from .limits import Limits
+from .rotation import Rotation
 from .streams import FragmentedPayload, Stream
 
 if TYPE_CHECKING:
@@ -34,9 +35,8 @@ class OutboundQueue:
         """Requests of the fast path by their streams."""
         self.responses: dict[int, bytes] = {}
         """Responses of the fast path by their streams."""
-        self.ready: deque[Stream] = deque()
-        """The rotation of streams with output."""
-        self._quantum = limits.mtu
+        self.rotation: Rotation = Rotation(limits)
+        """The streams with output of their own."""
         self.control: list[bytes] = []
         """Frames of the connection itself."""
         self._signals: list[bytes] = []
@@ -76,21 +76,23 @@ class OutboundQueue:
 
     def put_fragments(self, stream: Stream, fragments: Iterator[bytes], size: int) -> None:
         """Queue frames that *fragments* makes when they are sent; *size* is about their sum."""
-        stream.frames = [*stream.frames, FragmentedPayload(fragments, size)]
+        payload = FragmentedPayload(fragments, size, size)
+        if not (stream.is_started or stream.frames):
+            self.rotation.reserve(payload)
+        stream.frames = [*stream.frames, payload]
         stream.fragmented_payloads += 1
+        self.rotation.fragmented_bytes += size
         self._queued(stream, size)
 
     def _queued(self, stream: Stream, size: int) -> None:
         stream.queued_bytes += size
         self.queued_bytes += size
-        if not stream.is_ready:
-            stream.is_ready = True
-            self.ready.append(stream)
+        self.rotation.add(stream)
 
     def clear(self, stream: Stream) -> None:
         """Drop the output of *stream*."""
         if stream.queued_bytes or stream.frames:
-            self.queued_bytes -= stream.clear()
+            self.queued_bytes -= self.rotation.clear(stream)
         self.queued_bytes -= len(self.requests.pop(stream.id, b""))
         self.queued_bytes -= len(self.responses.pop(stream.id, b""))
 
@@ -108,13 +110,10 @@ class OutboundQueue:
         self._replay.clear()
 
     def drop_all(self) -> None:
-        for stream in self.ready:
-            stream.clear()
-            stream.is_ready = False
+        self.rotation.drop_all()
         self.control.clear()
         self._signals.clear()
         self._replay.clear()
-        self.ready.clear()
         self.requests.clear()
         self.responses.clear()
         self.queued_bytes = self.backlog = 0
@@ -160,31 +159,9 @@ class OutboundQueue:
             responded += self.responses
             self.responses = {}
         self.queued_bytes -= taken
-        if self.ready:
-            self._take_in_rotation(at_most - taken, out, flushed)
+        if self.queued_bytes > 0 or self.rotation.ready:
+            self.queued_bytes -= self.rotation.take(at_most - taken, out, flushed)
         if self.resume_buffer is not None:
             for frame in out[untracked:]:
                 self.resume_buffer.add(frame, len(frame) - LENGTH_SIZE)
         return out
-
-    def _take_in_rotation(self, room: int, out: list[bytes], flushed: list[Stream]) -> None:
-        ready, quantum, before = self.ready, self._quantum, room
-        while ready and room > 0:
-            stream = ready.popleft()
-            size = stream.queued_bytes
-            if size <= quantum and not stream.fragmented_payloads:
-                stream.is_started = True
-                stream.is_ready = False
-                stream.queued_bytes = 0
-                room -= size
-                out += stream.frames  # type: ignore[arg-type]  # none of them is fragmented
-                stream.frames = ()
-                flushed.append(stream)
-                continue
-            room -= stream.take(out, quantum)
-            if stream.frames:
-                ready.append(stream)
-            else:
-                stream.is_ready = False
-                flushed.append(stream)
-        self.queued_bytes -= before - room

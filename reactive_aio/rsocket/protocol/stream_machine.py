@@ -4,11 +4,9 @@
 adds events. Nothing here reads a clock or calls the application.
 
 Demand is counted twice. What the application requests becomes one REQUEST_N for each stream when
-output is taken. What the peer requests is passed on in small portions, and only while little output
-is queued: a peer that requests everything and reads nothing costs little.
+output is taken. What the peer requests is passed on by `DemandGrants`.
 """
 
-from collections import deque
 from typing import Final
 
 from ..._core.demand import UNBOUNDED, require_demand
@@ -23,9 +21,11 @@ from .codec import (
     encode_payload,
     small_header,
 )
-from .errors import ConnectionLost, NoLease, ProtocolError
-from .events import Cancelled, Completed, DemandReceived, Elements, Event, Failed, RequestReceived
-from .fragmentation import Reassemblies, Reassembly, fragments
+from .demand_grants import DemandGrants
+from .errors import ConnectionLost, NoLease, ProtocolError, TooManyRequests
+from .events import Cancelled, Completed, Elements, Event, Failed, RequestReceived
+from .flood_guard import FloodGuard
+from .fragmentation import Reassemblies, Reassembly, TooMuch, fragments
 from .frames import (
     EMPTY_PAYLOAD,
     MAX_31,
@@ -43,7 +43,7 @@ from .frames import (
     RequestN,
     RequestStream,
 )
-from .limits import Allowance, Limits, UselessFrameLimit
+from .limits import Allowance, Limits
 from .outbound_queue import OutboundQueue
 from .stream_states import (
     RECEIVING_STATES,
@@ -97,15 +97,15 @@ class StreamMachine:
         self.open: Streams = Streams(client=client)
         self.output: OutboundQueue = OutboundQueue(limits)
         self.reassemblies: Reassemblies = Reassemblies(limits)
-        self.useless_frames: UselessFrameLimit = UselessFrameLimit(limits.max_useless)
+        self.flood_guard: FloodGuard = FloodGuard(limits.max_useless, self.open)
         self.small_frame: int = min(limits.mtu, 0xFFFF)
         """The size up to which a frame needs neither fragments nor more than `small_header`."""
-        self.initial_mean_size: int = max(limits.watermark // 16, 1)
+        self.initial_mean_size: int = max(limits.watermark // 8, 1)
         self._low_credit = limits.chunk >> 2
         self.requesting: list[Stream] = []
         """Streams with demand of the application that has not been sent."""
-        self.awaiting_grant: deque[Stream] = deque()
-        """Streams with demand of the peer that has not been passed on."""
+        self.grants: DemandGrants = DemandGrants(limits, self.output)
+        """The demand of the peer that has not been passed on."""
         self._oversized_payloads = 0
         self.close_reason: str = ""
         """Why no stream may be opened any more; empty while streams may be."""
@@ -126,14 +126,27 @@ class StreamMachine:
         self.granted_lease.grant(lease.requests, lease.ttl / 1000, self.now)
         self.output.put_control(encode(lease))
 
+    def require_room(self, payload: PayloadTuple | None = None) -> None:
+        """Raise `MustWait` if no request, or none with *payload*, may be sent now."""
+        limits = self.limits
+        if self.open.local_count >= limits.max_requests:
+            raise TooManyRequests(f"{limits.max_requests} requests are open")
+        size = 0 if payload is None else _size(payload)
+        if size > limits.mtu and not self.output.rotation.may_start(size):
+            raise TooManyRequests("as many payloads are being sent as max_started allows")
+        lease, now = self.received_lease, self.now
+        if lease is not None and (lease.requests < 1 or now >= lease.expires):
+            raise NoLease("no lease for another request: wait for the peer to grant one")
+
     def open_local(
         self, model: InteractionModel, payload: PayloadTuple, n: int, *, complete: bool = False
     ) -> int:
         """Open a stream of this side; its id."""
         if self.close_reason:
             raise ConnectionLost(ErrorCode.CONNECTION_CLOSE, self.close_reason.encode())
-        if self.received_lease is not None and not self.received_lease.take(self.now):
-            raise NoLease("no lease for another request: wait for the peer to grant one")
+        self.require_room(payload)
+        if self.received_lease is not None:
+            self.received_lease.take(self.now)
         stream_id = self.open.next_id()
         state = State.REQUESTER_CHANNEL_IN if complete else _REQUESTER_STATES[model]
         stream = Stream(stream_id, model, state, self.initial_mean_size)
@@ -179,7 +192,7 @@ class StreamMachine:
         if stream.model is _RESPONSE:  # no demand to account for: the response was the last
             stream.state = TABLE[stream.state, _SEND_COMPLETE].state
         elif bits == LAST_BITS:
-            self.useless_frames.useful()
+            self.flood_guard.useful()
             self._move(stream, _SEND_COMPLETE)
         else:
             self.account_for_sent(stream, size)
@@ -195,10 +208,11 @@ class StreamMachine:
 
     def account_for_sent(self, stream: Stream, size: int) -> None:
         """Elements of up to *size* bytes have been queued: more demand may be passed on."""
+        stream.is_measured = True
         if size > stream.mean_size:
             stream.mean_size = size
         if stream.outbound_credit <= self._low_credit and stream.peer_demand:
-            self._schedule_grant(stream)
+            self.grants.schedule(stream)
 
     def complete(self, stream_id: int) -> bool:
         """Complete what is sent on a stream; False if the peer no longer receives."""
@@ -215,6 +229,7 @@ class StreamMachine:
         if stream is None or TABLE[stream.state, Input.SEND_ERROR].action is _IGNORE:
             return False
         is_receiving = stream.state in RECEIVING_STATES
+        self.flood_guard.expect(stream.inbound_credit + is_receiving)
         self.output.put(stream, add_length(encode(self._error(stream_id, code, data))))
         self._move(stream, Input.SEND_ERROR)
         if is_receiving:
@@ -227,7 +242,7 @@ class StreamMachine:
         if stream is None or TABLE[stream.state, Input.SEND_CANCEL].action is _IGNORE:
             return False
         stops_sending = stream.is_local and stream.state in SENDING_STATES
-        self.useless_frames.expect(stream.inbound_credit + 2)
+        self.flood_guard.expect(stream.inbound_credit + 2)
         if stream.is_started and stream_id not in self.output.requests:
             self.output.put_signal(encode(Cancel(stream_id)))
         self._move(stream, Input.SEND_CANCEL)
@@ -245,8 +260,10 @@ class StreamMachine:
             self.count_useless()
             return
         code, reason = self._refusal(frame)
-        if reason:
+        is_rejected = code == ErrorCode.REJECTED
+        if (reason and not is_rejected) or not self.open.use_remote_id(stream_id):
             self.count_useless()
+        if reason:
             if model is not _FNF:  # it has no answer
                 self._refuse_request(stream_id, code, reason.encode())
             return
@@ -298,13 +315,13 @@ class StreamMachine:
         elif model is _CHANNEL:
             stream.first_element = payload
             stream.is_first_last = complete
-        self._schedule_grant(stream)
+        self.grants.schedule(stream)
 
     # -- frames of the peer ------------------------------------------------------------------------
     def on_payload(self, frame: PayloadFrame) -> None:
         stream = self.open.by_id.get(frame.stream_id)
         if stream is None or TABLE[stream.state, _NEXT].action is _IGNORE:
-            self.count_useless()
+            self.flood_guard.count_late_payload(frame, self.now)
             return
         payload, has_element, complete = frame.payload, frame.next, frame.complete
         is_payload = has_element or frame.follows
@@ -339,7 +356,7 @@ class StreamMachine:
             self.reassemblies.add(reassembly, payload, follows)
         except ProtocolError as error:
             self._refuse(stream, str(error).encode())
-            self._oversized_payloads += 1
+            self._oversized_payloads += not isinstance(error, TooMuch)
             if self._oversized_payloads > 1:
                 raise
             return None
@@ -359,7 +376,7 @@ class StreamMachine:
 
     def _deliver(self, stream: Stream, payload: Payload) -> None:
         stream.inbound_credit -= 1
-        self.useless_frames.useful()
+        self.flood_guard.useful()
         self.elements_event(stream.id).add(payload)
         if stream.unsent_demand and stream.inbound_credit < TOP_UP_LEVEL:
             self.schedule_request(stream)
@@ -376,7 +393,7 @@ class StreamMachine:
         return event
 
     def _finish(self, stream: Stream, input_: Input, payload: Payload | None) -> None:
-        self.useless_frames.useful()
+        self.flood_guard.useful()
         if payload is None:
             self.events.append(Completed(stream.id))
         else:
@@ -388,11 +405,11 @@ class StreamMachine:
     def on_request_n(self, frame: RequestN) -> None:
         stream = self.open.by_id.get(frame.stream_id)
         if stream is None or not self._move(stream, Input.REQUEST_N):
-            self.count_useless()
+            self.flood_guard.count_late(frame.stream_id, self.now)
             return
         stream.peer_demand = min(stream.peer_demand + frame.n, UNBOUNDED)
         if stream.state in SENDING_STATES and stream.outbound_credit <= self._low_credit:
-            self._schedule_grant(stream)
+            self.grants.schedule(stream)
 
     def on_cancel(self, frame: Cancel) -> None:
         self._end_by_peer(frame.stream_id, Input.CANCEL, ErrorCode.CANCELED, _CHANNEL_CANCELLED)
@@ -404,11 +421,9 @@ class StreamMachine:
         """End the stream, or one direction of it."""
         stream = self.open.by_id.get(stream_id)
         if stream is None:
-            self.count_useless()
+            self.flood_guard.count_late(stream_id, self.now)
             return
-        has_output = stream.queued_bytes or stream.id in self.output.responses
-        if not (stream.is_local or has_output):
-            self.count_useless()  # opening streams only to end them has no effect either
+        self.flood_guard.count_end(stream, self.now)
         action = self._move(stream, input_)
         if action in (Action.FAIL_RECEIVING, Action.ABORT):
             self.events.append(Failed(stream.id, code, data))
@@ -416,17 +431,18 @@ class StreamMachine:
             self.output.clear(stream)
             self.events.append(Cancelled(stream.id))
         if action is _IGNORE:
-            self.count_useless()
+            self.flood_guard.count_late(stream_id, self.now)
 
     def _refuse(self, stream: Stream, reason: bytes) -> None:
         """End a stream on which the peer broke a rule, and report that to both sides."""
         is_receiving = stream.state in RECEIVING_STATES
         is_sending = stream.state in SENDING_STATES
+        self.flood_guard.expect(stream.inbound_credit + 1)
         action = self._move(stream, Input.VIOLATION)
         if action is Action.REFUSE_ERROR:
             self._refuse_request(stream.id, ErrorCode.INVALID, reason)
         else:
-            self.useless_frames.expect(1024)
+            self.flood_guard.expect(1024)
             self.output.put_signal(encode(Cancel(stream.id)))
         if is_receiving:
             self.events.append(Failed(stream.id, ErrorCode.INVALID, reason, local=True))
@@ -434,9 +450,8 @@ class StreamMachine:
             self.events.append(Cancelled(stream.id))
 
     def count_useless(self) -> None:
-        """Count a frame without effect; `ProtocolError` if there are too many."""
-        if self.useless_frames.exceeded_by_one(self.now):
-            raise ProtocolError("a flood of frames that lead to nothing")
+        """Count a frame that no correct peer sends; `ProtocolError` if there are too many."""
+        self.flood_guard.count_useless(self.now)
 
     # -- demand ------------------------------------------------------------------------------------
     def schedule_request(self, stream: Stream) -> None:
@@ -444,11 +459,6 @@ class StreamMachine:
         if not stream.is_requesting and stream.unsent_demand:
             stream.is_requesting = True
             self.requesting.append(stream)
-
-    def _schedule_grant(self, stream: Stream) -> None:
-        if not stream.is_awaiting_grant and stream.peer_demand:
-            stream.is_awaiting_grant = True
-            self.awaiting_grant.append(stream)
 
     def send_demand(self) -> None:
         """Queue the demand of the application: one REQUEST_N for each stream."""
@@ -466,34 +476,13 @@ class StreamMachine:
                 stream.unsent_demand -= 0 if demand == UNBOUNDED else n
                 self.output.put_signal(encode(RequestN(stream.id, n)))
 
-    def grant_demand(self) -> None:
-        """Pass the peer's demand to the application, while little output is queued."""
-        room = self.limits.watermark - self.output.queued_bytes
-        for _ in range(len(self.awaiting_grant)):
-            if room <= 0:
-                return
-            stream = self.awaiting_grant.popleft()
-            stream.is_awaiting_grant = False
-            if not stream.peer_demand or stream.state is _CLOSED:
-                continue
-            most = min(self.limits.chunk - stream.outbound_credit, max(1, room // stream.mean_size))
-            n = min(stream.peer_demand, most)
-            stream.outbound_credit += n
-            stream.peer_demand -= 0 if stream.peer_demand == UNBOUNDED else n
-            room -= n * stream.mean_size
-            stream.mean_size = max(stream.mean_size >> 1, 32)
-            self.events.append(DemandReceived(stream.id, n))
-
     # -- output ------------------------------------------------------------------------------------
     def put_payload(self, stream: Stream, bits: int, payload: PayloadTuple, n: int = 0) -> int:
         """Queue a request or an element, in fragments if it is large; its approximate size.
 
         *bits* are the type and the flags of its frame.
         """
-        data, metadata = payload
-        size = len(data) + HEADER + 4
-        if metadata is not None:
-            size += len(metadata) + 3
+        size = _size(payload)
         if size <= self.limits.mtu:
             self.output.put(stream, encode_payload(stream.id, bits, payload, n))
         else:
@@ -522,8 +511,7 @@ class StreamMachine:
                 self._close(stream)
                 ended += not stream.is_local
         if ended:
-            self.useless_frames.useful(ended)
-            self.useless_frames.expect(2 * ended)  # frames in flight before the peer sees the end
+            self.flood_guard.useful(ended)
         return frames
 
     # -- states ------------------------------------------------------------------------------------
@@ -573,5 +561,12 @@ class StreamMachine:
                 self.events.append(Cancelled(stream.id))
             self._close(stream)
         self.requesting.clear()
-        self.awaiting_grant.clear()
+        self.grants.clear()
         self.output.drop_all()
+
+
+def _size(payload: PayloadTuple) -> int:
+    """The approximate size of a request or an element, with its header."""
+    data, metadata = payload
+    size = len(data) + HEADER + 4
+    return size if metadata is None else size + len(metadata) + 3

@@ -1,21 +1,52 @@
 """The streams of one connection: the account of each, and the ids of new ones."""
 
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from .errors import NoStreamLeft
-from .fragmentation import Reassembly
+from .fragmentation import Reassembly, fragment_follows
 from .frames import MAX_31, Payload
 from .stream_states import RESPONDER_STATES, InteractionModel, State
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
+class Lane:
+    """Payloads that are being sent in fragments, up to *limit* bytes, and those that wait."""
+
+    limit: int
+    max_count: int
+    size: int = 0
+    count: int = 0
+    waiting: "deque[Stream]" = field(default_factory=lambda: deque[Stream]())
+
+    def has_room(self, size: int) -> bool:
+        """Whether a payload of *size* bytes may start; a single one may always."""
+        return not self.count or (self.count < self.max_count and self.size + size <= self.limit)
+
+    def start(self, payload: "FragmentedPayload") -> None:
+        payload.lane = self
+        self.count += 1
+        self.size += payload.size
+
+    def end(self, payload: "FragmentedPayload") -> None:
+        payload.lane = None
+        self.count -= 1
+        self.size -= payload.size
+
+
+@dataclass(slots=True, eq=False)
 class FragmentedPayload:
     """An outgoing payload in fragments, each made when it is sent."""
 
     fragments: Iterator[bytes]
+    size: int
+    """Its approximate size."""
     remaining: int
+    """The part of it that has not been sent."""
+    lane: Lane | None = None
+    """Where it is counted once it may be sent."""
 
 
 class Stream:
@@ -30,6 +61,8 @@ class Stream:
     state: State
     mean_size: int = 0
     """The approximate size of its elements."""
+    is_measured: bool = False
+    """Whether an element has been sent, so that the size is more than a guess."""
     frames: list[bytes | FragmentedPayload] | tuple[()] = ()
     """Its output; a list only while it has some."""
 
@@ -74,39 +107,62 @@ class Stream:
     def __repr__(self) -> str:
         return f"<Stream {self.id} {self.model.name} {self.state.name}>"
 
-    def take(self, out: list[bytes], quantum: int) -> int:
-        """Move frames to *out* until they have at least *quantum* bytes; their size."""
-        self.is_started = True
-        if not self.frames:
-            return 0
-        frames = self.frames
-        taken = done = 0
-        before = self.queued_bytes
-        while done < len(frames) and taken < quantum:
-            head = frames[done]
-            if isinstance(head, bytes):
-                frame: bytes | None = head
-                self.queued_bytes -= len(head)
-            else:
-                frame = self._next_fragment(head)
-            if frame is not None:
-                out.append(frame)
-                taken += len(frame)
-            done += frame is None or frame is head
-        del frames[:done]
-        if not frames:
-            self.frames = ()
-        return before - self.queued_bytes
+    @property
+    def head(self) -> FragmentedPayload | None:
+        """The payload in fragments that is to be sent next, if there is one."""
+        if not self.fragmented_payloads or not self.frames:
+            return None
+        head = self.frames[0]
+        return None if isinstance(head, bytes) else head
 
-    def _next_fragment(self, payload: FragmentedPayload) -> bytes | None:
-        """The next fragment; None if there are no more."""
-        fragment = next(payload.fragments, None)
-        # The size was an estimate, without the headers of all fragments: the last one settles it.
-        size = payload.remaining if fragment is None else min(len(fragment), payload.remaining)
+    @property
+    def fragmented_bytes(self) -> int:
+        """What is queued of payloads in fragments."""
+        return sum(each.remaining for each in self.frames if not isinstance(each, bytes))
+
+    def take(self, out: list[bytes], quantum: int) -> int:
+        """Move frames to *out* until they have *quantum* bytes, or up to a payload in fragments.
+
+        Returns their size.
+        """
+        self.is_started = True
+        taken = done = 0
+        frames = self.frames
+        while done < len(frames) and taken < quantum:
+            frame = frames[done]
+            if not isinstance(frame, bytes):
+                break
+            out.append(frame)
+            taken += len(frame)
+            done += 1
+        self._remove(done)
+        self.queued_bytes -= taken
+        return taken
+
+    def take_fragment(self, payload: FragmentedPayload, out: list[bytes]) -> int:
+        """Move the next fragment of *payload*, the head, to *out*; by how much less is queued.
+
+        The last one removes the payload.
+        """
+        self.is_started = True
+        fragment = next(payload.fragments)
+        out.append(fragment)
+        # The size was an estimate, without the headers of all fragments: the last one settles it,
+        # and until then at least one byte is queued.
+        is_last = not fragment_follows(fragment)
+        size = payload.remaining if is_last else min(len(fragment), payload.remaining - 1)
         payload.remaining -= size
         self.queued_bytes -= size
-        self.fragmented_payloads -= fragment is None
-        return fragment
+        if is_last:
+            self.fragmented_payloads -= 1
+            self._remove(1)
+        return size
+
+    def _remove(self, count: int) -> None:
+        if count and self.frames:
+            del self.frames[:count]
+        if not self.frames:
+            self.frames = ()
 
     def clear(self) -> int:
         """Drop all frames that have not been sent; their size."""
@@ -148,12 +204,15 @@ class OwedResponse(RemoteStream):
 
 STREAM_ID_STEP: Final = 2
 """Each side has every other id."""
+_WRAPPED: Final = MAX_31 // 2
+"""An id that is lower by more than this is the first of those that begin again."""
 
 
 class Streams:
     """The open streams by their ids."""
 
-    __slots__ = ("_first_id", "by_id", "last_id", "next", "remote_count")
+    __slots__ = ("_first_id", "_has_wrapped", "by_id", "highest_remote_id", "last_id", "next",
+                 "remote_count")  # fmt: skip
 
     def __init__(self, *, client: bool, last: int = MAX_31) -> None:
         self._first_id = 1 if client else 2
@@ -164,6 +223,28 @@ class Streams:
         self.by_id: dict[int, Stream] = {}
         self.remote_count: int = 0
         """The number of streams that the peer opened."""
+        self.highest_remote_id: int = 0
+        """The highest id that the peer has used; after it, the peer's ids begin again."""
+        self._has_wrapped = False
+
+    @property
+    def local_count(self) -> int:
+        """The number of streams that this side opened."""
+        return len(self.by_id) - self.remote_count
+
+    def use_remote_id(self, stream_id: int) -> bool:
+        """Note an id of the peer's; whether it is a new one, as every id should be."""
+        highest = self.highest_remote_id
+        is_new = stream_id > highest or highest - stream_id > _WRAPPED
+        if is_new:
+            self.highest_remote_id = stream_id
+        return is_new
+
+    def was_opened(self, stream_id: int) -> bool:
+        """Whether a stream with this id is open, or was."""
+        if self.is_local_id(stream_id):
+            return self._has_wrapped or 0 < stream_id < self.next
+        return 0 < stream_id <= self.highest_remote_id
 
     def is_local_id(self, stream_id: int) -> bool:
         """Whether *stream_id* is one of this side's."""
@@ -175,7 +256,7 @@ class Streams:
             stream_id = self.next
             self.next += STREAM_ID_STEP
             if self.next > self.last_id:
-                self.next = self._first_id
+                self.next, self._has_wrapped = self._first_id, True
             if stream_id not in self.by_id:
                 return stream_id
         raise NoStreamLeft(f"all {len(self.by_id)} stream ids are in use: open another connection")

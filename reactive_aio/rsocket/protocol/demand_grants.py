@@ -1,0 +1,75 @@
+"""The demand of the peer, and when it is passed on to the application.
+
+It is passed on in small portions, and only while little output is queued: a peer that requests
+everything and reads nothing costs little. Payloads that are sent in fragments count for streams of
+such elements alone. They may be megabytes, and small elements do not wait for them.
+"""
+
+from collections import deque
+
+from ..._core.demand import UNBOUNDED
+from .events import DemandReceived, Event
+from .limits import Limits
+from .outbound_queue import OutboundQueue
+from .stream_states import State
+from .streams import Stream
+
+
+class DemandGrants:
+    """The streams of one connection that have demand of the peer to pass on."""
+
+    def __init__(self, limits: Limits, output: OutboundQueue) -> None:
+        self._limits = limits
+        self._output = output
+        self._waiting: deque[Stream] = deque()
+        self._waiting_with_large: deque[Stream] = deque()
+        """Those whose elements are sent in fragments, while much of that is queued."""
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting or self._waiting_with_large)
+
+    def schedule(self, stream: Stream) -> None:
+        """Pass on the demand for *stream* as soon as there is room."""
+        if not stream.is_awaiting_grant and stream.peer_demand:
+            stream.is_awaiting_grant = True
+            self._waiting.append(stream)
+
+    def clear(self) -> None:
+        self._waiting.clear()
+        self._waiting_with_large.clear()
+
+    def grant(self, events: list[Event]) -> None:
+        """Add a `DemandReceived` to *events* for each stream for which there is room."""
+        output, watermark = self._output, self._limits.watermark
+        room = watermark - output.queued_bytes
+        while room > 0 and self._waiting_with_large:
+            room -= self._grant(self._waiting_with_large.popleft(), room, events)
+        small_room = room + output.rotation.fragmented_bytes
+        for _ in range(len(self._waiting)):
+            if small_room <= 0:
+                return
+            stream = self._waiting.popleft()
+            if room > 0:
+                used = self._grant(stream, room, events)
+            elif stream.mean_size <= self._limits.mtu:
+                # If nothing is known of its elements, it is tried with one.
+                used = self._grant(stream, small_room if stream.is_measured else 1, events)
+            else:
+                self._waiting_with_large.append(stream)
+                continue
+            room -= used
+            small_room -= used
+
+    def _grant(self, stream: Stream, room: int, events: list[Event]) -> int:
+        """Pass on a portion of the demand for *stream*; the room that its elements may take."""
+        stream.is_awaiting_grant = False
+        if not stream.peer_demand or stream.state is State.CLOSED:
+            return 0
+        mean_size = stream.mean_size
+        most = min(self._limits.chunk - stream.outbound_credit, max(1, room // mean_size))
+        n = min(stream.peer_demand, most)
+        stream.outbound_credit += n
+        stream.peer_demand -= 0 if stream.peer_demand == UNBOUNDED else n
+        stream.mean_size = max(mean_size >> 1, 32)
+        events.append(DemandReceived(stream.id, n))
+        return n * mean_size
