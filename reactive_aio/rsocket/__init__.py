@@ -16,6 +16,7 @@ from .protocol.errors import (
     ApplicationError,
     CertificateRejected,
     ConnectionLost,
+    MustWait,
     NoLease,
     NoStreamLeft,
     ProtocolError,
@@ -25,6 +26,7 @@ from .protocol.errors import (
     ResumeRejected,
     SetupRejected,
     StreamFailed,
+    TooManyRequests,
     error_of,
 )
 from .protocol.frames import ErrorCode, Payload, Setup
@@ -37,6 +39,7 @@ from .uri import Address
 if TYPE_CHECKING:
     from .balance import BalancedServer, ServerState
     from .client import Client, ClientOptions, connect
+    from .fire_and_forget import DroppedRequest
     from .interceptors import (
         ClientInterceptor,
         ConnectionInterceptor,
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
         OutgoingRequest,
     )
     from .load_balancing import BalancedClient, connect_balanced
+    from .received import Received
     from .request import Request
     from .requester import Requester, RequestOptions
     from .responder import ConnectingClient, Lease, ResponderOptions, RouterResponder
@@ -71,12 +75,14 @@ __all__ = (
     "Connection",
     "ConnectionInterceptor",
     "ConnectionLost",
+    "DroppedRequest",
     "ErrorCode",
     "InteractionModel",
     "Interceptor",
     "Lease",
     "Limits",
     "MetadataItem",
+    "MustWait",
     "NoLease",
     "NoStreamLeft",
     "OtherCredentials",
@@ -84,6 +90,7 @@ __all__ = (
     "Payload",
     "PayloadError",
     "ProtocolError",
+    "Received",
     "Request",
     "RequestCanceled",
     "RequestInvalid",
@@ -105,6 +112,7 @@ __all__ = (
     "SetupRejected",
     "SimpleAuth",
     "StreamFailed",
+    "TooManyRequests",
     "asgi_app",
     "connect",
     "connect_balanced",
@@ -118,6 +126,7 @@ __all__ = (
 _LAZY = {
     "balance": ("BalancedServer", "ServerState"),
     "client": ("Client", "ClientOptions", "connect"),
+    "fire_and_forget": ("DroppedRequest",),
     "interceptors": (
         "ClientInterceptor",
         "ConnectionInterceptor",
@@ -125,6 +134,7 @@ _LAZY = {
         "OutgoingRequest",
     ),
     "load_balancing": ("BalancedClient", "connect_balanced"),
+    "received": ("Received",),
     "request": ("Request",),
     "requester": ("RequestOptions", "Requester"),
     "responder": ("ConnectingClient", "Lease", "ResponderOptions", "RouterResponder"),

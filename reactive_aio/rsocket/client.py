@@ -165,7 +165,11 @@ def client_driver(
         lease=options.get("lease", False),
     )
     make_connection = partial(
-        Connection, setup, limits=options.get("limits"), resumption=options.get("resume")
+        Connection,
+        setup,
+        limits=options.get("limits"),
+        resumption=options.get("resume"),
+        metadata_pushes=True,
     )
     router = options.get("router")
     if router is None:

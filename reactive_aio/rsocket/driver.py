@@ -7,10 +7,12 @@ no task and no lock, and one timer. `driver_lifecycle` is the table of its state
 
 from collections.abc import Callable, Coroutine
 from functools import partial
+from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any, Final
 
 from .._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
 from .driver_lifecycle import OVER, TABLE, Action, Input, State
+from .held_requests import HeldRequests
 from .protocol.connection import Connection
 from .protocol.errors import StreamFailed, error_of
 from .protocol.events import (
@@ -61,6 +63,9 @@ class Driver:
     _is_draining: bool = False
     _background: "tuple[Task[Any], ...]" = ()
     """The tasks that serve the connection, and not a request."""
+    _is_busy: bool = False  # nothing is read, since the handlers have enough to do
+    _is_intake_full: bool = False
+    _waiting_handlers: int = 0
 
     def __init__(
         self, make: Callable[[float], Connection], responder: "RouterResponder | None" = None
@@ -69,6 +74,7 @@ class Driver:
         self.loop_handle: LoopHandle = LoopHandle("an RSocket connection")
         self.connection: Connection = make(self.loop_handle.time())
         self.streams: StreamRegistry = StreamRegistry()
+        self.held_requests: HeldRequests = HeldRequests()
         self._state = State.UNCONNECTED
         self._has_turn = False  # a turn is scheduled or runs
         self._has_woken_several = False  # several tasks continued when bytes were last received
@@ -76,13 +82,12 @@ class Driver:
         self._rebind: Rebind | None = None
         self._is_writable = True
         self._is_reading_paused = False
-        self._tasks: set[Task[Any]] = set()
+        self._tasks: dict[Task[Any], tuple[object, ...]] = {}
         self._deadline_timer: TimerHandle | None = None
         self._deadline = 0.0  # of the timer
         self._time_limit: TimerHandle | None = None  # of the end
         self._batch_senders: list[OutboundStream] = []
         self._drain_waiters: list[Future[None]] = []
-        self._lease_callbacks: list[Callable[[], object]] = []
         self._resume_callbacks: list[Callable[[], object]] = []
         self._close_callbacks: list[Callable[[Driver], object]] = []
         self._released: Future[None] | None = None
@@ -119,7 +124,8 @@ class Driver:
         events = self.connection.receive(data, self.loop_handle.time())
         self._has_woken_several = _wakes_several(events)
         self._dispatch(events)
-        if self._batch_senders or self._drain_waiters or not self.connection.is_idle:
+        is_quiet = not (self._batch_senders or self._drain_waiters or self.held_requests)
+        if not is_quiet or not self.connection.is_idle:
             self._run_turn()
         elif self._has_woken_several:  # their next requests leave together, in this turn
             self.loop_handle.call_soon(self._run_turn)
@@ -131,7 +137,9 @@ class Driver:
         self._is_writable = False
 
     def resume_writing(self) -> None:
+        """Output has left: the peer takes it, even if its signs of life wait in a slow link."""
         self._is_writable = True
+        self.connection.note_activity(self.loop_handle.time())
         self.schedule_turn()
 
     def connection_lost(self, error: BaseException | None = None) -> None:
@@ -181,21 +189,27 @@ class Driver:
         if task is not None:
             self._background = (*self._background, task)
 
-    def create_task(self, work: Coroutine[Any, Any, Any], name: str) -> "Task[Any] | None":
+    def create_task(
+        self, work: Coroutine[Any, Any, Any], name: str, *awaited: object
+    ) -> "Task[Any] | None":
         """Start a task that does not outlive the connection; None if that has ended.
 
-        If the connection ends properly, the task may continue for a limited time.
+        If the connection ends properly, the task may continue for a limited time. Coroutines that
+        *work* would have *awaited* are closed if it never begins.
         """
         if self.close_reason is not None:
             work.close()
+            _close_coroutines(awaited)
             return None
         task = self.loop_handle.create_task(work, name)
-        self._tasks.add(task)
+        self._tasks[task] = awaited
         task.add_done_callback(self._on_task_done)
         return task
 
     def _on_task_done(self, task: "Task[Any]") -> None:
-        self._tasks.discard(task)
+        awaited = self._tasks.pop(task, ())
+        if awaited and task.cancelled():
+            _close_coroutines(awaited)
         if not self._tasks and self._state is State.LINGERING:
             self._advance(Input.IDLE)
 
@@ -218,14 +232,6 @@ class Driver:
             self._advance(Input.REJECT)
             self.schedule_turn()
 
-    def add_lease_callback(self, callback: Callable[[], object]) -> None:
-        """Call *callback* once, when the peer grants a lease or the connection ends."""
-        self._lease_callbacks.append(callback)
-
-    def remove_lease_callback(self, callback: Callable[[], object]) -> None:
-        if callback in self._lease_callbacks:
-            self._lease_callbacks.remove(callback)
-
     def confirm(self, callback: Callable[[], object]) -> None:
         """Call *callback* when the server is known to have accepted the SETUP."""
 
@@ -246,6 +252,23 @@ class Driver:
             callback(self)
         else:
             self._close_callbacks.append(callback)
+
+    # -- requests without a response ---------------------------------------------------------------
+    @property
+    def is_needed_by_handlers(self) -> bool:
+        """Whether a handler of such a request awaits something of the peer."""
+        return self._waiting_handlers > 0
+
+    def handler_waits(self, by: int) -> None:
+        """*by* more of these handlers await something of the peer, or fewer."""
+        self._waiting_handlers += by
+        self._update_reading()
+
+    def set_intake(self, *, is_full: bool) -> None:
+        """Read nothing while the handlers have enough to do, unless one of them needs the peer."""
+        if is_full is not self._is_intake_full:
+            self._is_intake_full = is_full
+            self._update_reading()
 
     # -- the end -----------------------------------------------------------------------------------
     def close_gracefully(self, reason: str, seconds: float) -> None:
@@ -332,6 +355,8 @@ class Driver:
         if not self._has_turn or self._state in OVER:
             return
         connection, now = self.connection, self.loop_handle.time()
+        if self.held_requests:
+            self.held_requests.release()
         while True:
             senders, self._batch_senders = self._batch_senders, []
             for each in senders:
@@ -341,6 +366,8 @@ class Driver:
             self._dispatch(events)
         self._write()
         self._has_turn = False
+        if self.held_requests and self.held_requests.release():
+            self.schedule_turn()
         if events := connection.flush(now):  # there is room for more demand: use the next turn
             self._has_turn = True
             self._dispatch(events)
@@ -363,8 +390,14 @@ class Driver:
                 transport.write(data)
 
     def _update_reading(self) -> None:
-        """Read nothing while the application decides on a client."""
-        is_paused = self.connection.is_awaiting_accept
+        """Read nothing while the application decides on a client, or its handlers are busy."""
+        is_busy = self._is_intake_full and not self._waiting_handlers
+        if is_busy is not self._is_busy:
+            self._is_busy = is_busy
+            connection, now = self.connection, self.loop_handle.time()
+            (connection.pause_reading if is_busy else connection.resume_reading)(now)
+            self._set_deadline_timer()
+        is_paused = is_busy or self.connection.is_awaiting_accept
         if is_paused is not self._is_reading_paused and self._transport is not None:
             self._is_reading_paused = is_paused
             if is_paused:
@@ -505,10 +538,8 @@ class Driver:
         for each in self._resume_callbacks:
             each()
 
-    def _on_lease(self, _: Lease | Closed) -> None:
-        callbacks, self._lease_callbacks = self._lease_callbacks, []
-        for each in callbacks:
-            each()
+    def _on_lease(self, _: Lease) -> None:
+        self.held_requests.release()
 
     def _on_connection_closed(self, event: Closed) -> None:
         self.close_reason = error_of(event.code, event.data)
@@ -520,7 +551,7 @@ class Driver:
         else:
             self._cancel_tasks()
             happened = Input.CLOSE
-        self._on_lease(event)
+        self.held_requests.fail_all(self.close_reason)
         self._advance(happened)
 
 
@@ -535,6 +566,12 @@ _ACTIONS: Final[dict[Action, Callable[[Driver], None]]] = {
     Action.RELEASE: Driver._release,
     Action.REPORT: Driver._report_end,
 }
+
+
+def _close_coroutines(objects: tuple[object, ...]) -> None:
+    for each in objects:
+        if iscoroutine(each):
+            each.close()
 
 
 def _wakes_several(events: list[Event]) -> bool:

@@ -4,8 +4,6 @@ from collections.abc import AsyncIterable, Awaitable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from anyio import move_on_after
-
 from .._core.flow_subscription import FlowSubscription
 from .._core.loop import CancelledError
 from ..coerce import to_flow
@@ -20,7 +18,7 @@ from .protocol.stream_states import InteractionModel
 from .request import DEADLINE_PASSED, Request, write_items
 from .requester import Requester
 from .routing import DEFAULT, no_such_route
-from .stream_adapters import InboundStream, OutboundStream
+from .stream_adapters import InboundStream, OutboundStream, ReadAheadStream
 
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle
@@ -76,30 +74,26 @@ class RequestExecution:
 
     def begin(self) -> None:
         request, driver = self.request, self.driver
-        if request.model is InteractionModel.FNF:
-            name = f"rsocket: {request.route}"
-            if not self.responder.start_without_response(driver, self._run(), name):
-                self.counters.lost += 1
-            return
         driver.streams.senders[self.stream_id] = self
         if request.deadline is not None:
             remaining = request.deadline - driver.loop_handle.time()
             self._timer = driver.loop_handle.call_later(remaining, self._on_deadline)
         if self.responder.is_guarded:
-            self._task = driver.create_task(
-                self._await(self.call_when_authorized()), f"rsocket: serves {request.route}"
-            )
+            self._start(self.call_when_authorized())
             return
         self.handle_result(self.call())
 
     def handle_result(self, result: Any) -> None:
         """Send the result of a handler that has been called."""
-        request, driver = self.request, self.driver
-        driver.streams.senders[self.stream_id] = self
+        self.driver.streams.senders[self.stream_id] = self
         if is_awaitable(result):
-            self._task = driver.create_task(self._await(result), f"rsocket: serves {request.route}")
+            self._start(result)
         else:
             self._send(result)
+
+    def _start(self, result: Awaitable[Any]) -> None:
+        name = f"rsocket: serves {self.request.route}"
+        self._task = self.driver.create_task(self._await(result), name, result)
 
     # -- the handler -------------------------------------------------------------------------------
     def call(self) -> Any:
@@ -193,8 +187,7 @@ class RequestExecution:
         """Send *error* as the response."""
         self._stop_timer()
         code, data = self._error_frame(error)
-        if self.requested.model is not InteractionModel.FNF:
-            self._fail(code, data)
+        self._fail(code, data)
 
     def _error_frame(self, error: BaseException) -> tuple[int, bytes]:
         self.counters.count_error(error)
@@ -223,7 +216,7 @@ class RequestExecution:
             return
         if publisher is None:
             publisher = to_flow([] if value is None else [value])
-        stream = OutboundStream(
+        stream = _sender_kind(value, single)(
             driver,
             stream_id,
             self._encode,
@@ -259,20 +252,13 @@ class RequestExecution:
         except ValueError:
             return None  # this connection's metadata has no room for it
 
-    # -- fire and forget ---------------------------------------------------------------------------
-    async def _run(self) -> None:
-        try:
-            with move_on_after(self.request.remaining):
-                result = await self.call_when_authorized()
-                publisher = publisher_of(result)
-                if publisher is not None:
-                    await publisher.for_each(_ignore)
-        except Exception as error:
-            self._error_frame(error)
 
-
-def _ignore(element: object) -> None:
-    """Discard it: the request has no response."""
+def _sender_kind(value: Any, single: bool) -> type[OutboundStream]:
+    """What sends *value*, the result of a handler."""
+    is_publisher = callable(getattr(value, "subscribe", None))
+    if single or is_publisher or not isinstance(value, AsyncIterable | Iterator):
+        return OutboundStream
+    return ReadAheadStream
 
 
 def publisher_of(value: Any) -> "Flow[Any] | None":

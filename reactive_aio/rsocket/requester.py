@@ -6,6 +6,7 @@ from typing import (
     Any,
     Final,
     Generic,
+    Literal,
     Self,
     TypeAlias,
     TypedDict,
@@ -19,7 +20,8 @@ from ..coerce import Source, to_flow
 from ..errors import TimedOut
 from ..stage import Downstream, from_push
 from .driver import Driver
-from .protocol.errors import NoLease, RequestCanceled, StreamFailed
+from .fire_and_forget import IN_HANDLER
+from .protocol.errors import RequestCanceled, StreamFailed
 from .protocol.frames import Payload, PayloadTuple
 from .protocol.metadata import (
     ACCEPT_MIME_TYPES,
@@ -30,7 +32,9 @@ from .protocol.metadata import (
     write_mime_types,
     write_routing,
 )
+from .received import Received
 from .request import DEADLINE_PASSED, checked_items, deadline_item, write_items
+from .response_call import ResponseCall
 from .shutdown import wait_closed
 from .stream_adapters import ChannelSender, InboundStream, error_frame
 
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from .._core.loop import Future, TimerHandle
     from ..flow import Flow
     from .payloads import Codec
+    from .protocol.frames import Setup
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -63,7 +68,8 @@ class Requester(Generic[T]):
     """One connection, for requests to the other side. Close it with ``async with``.
 
     A *codec* is for requests whose types differ from those of the connection. All other options of
-    a request are in `RequestOptions`. If the other side grants leases, requests wait for one.
+    a request are in `RequestOptions`. If the other side grants leases, requests wait for one. They
+    also wait while `Limits.max_requests` are open, and are sent in their order.
     """
 
     def __init__(
@@ -92,6 +98,23 @@ class Requester(Generic[T]):
     async def request_response(
         self, payload: Any = None, *, codec: "Codec[U]", **options: Unpack[RequestOptions]
     ) -> U: ...
+    @overload
+    async def request_response(
+        self,
+        payload: T | None = None,
+        *,
+        with_metadata: Literal[True],
+        **options: Unpack[RequestOptions],
+    ) -> Received[T]: ...
+    @overload
+    async def request_response(
+        self,
+        payload: Any = None,
+        *,
+        codec: "Codec[U]",
+        with_metadata: Literal[True],
+        **options: Unpack[RequestOptions],
+    ) -> Received[U]: ...
     async def request_response(
         self,
         payload: Any = None,
@@ -100,10 +123,12 @@ class Requester(Generic[T]):
         route: str | None = None,
         metadata: Metadata = _NO_METADATA,
         timeout: Duration | None = None,
+        with_metadata: bool = False,
     ) -> Any:
         """Request one element. Cancelling the call cancels the request.
 
-        Fails with `TimedOut` after *timeout* seconds, including the wait for a lease.
+        With *with_metadata*, the result is a `Received`, which has the metadata of the response.
+        Fails with `TimedOut` after *timeout* seconds, including the wait until it can be sent.
         """
         driver = self._driver
         driver.require_open()
@@ -115,32 +140,24 @@ class Requester(Generic[T]):
         else:
             request = self._encode(payload, codec, route, metadata, limit)
             codec = codec or self._codec
-        response: Future[bytes] = driver.loop_handle.event_loop.create_future()
+        call = ResponseCall(driver, request, with_metadata)
         timer: TimerHandle | None = None
         if limit is not None:
-            timer = driver.loop_handle.call_later(limit, _time_out, response, limit)
-        stream_id = 0
+            timer = driver.loop_handle.call_later(limit, _time_out, call.response, limit)
         try:
-            while not stream_id:
-                try:
-                    stream_id = driver.connection.request_response(request)
-                except NoLease:
-                    await _wait_for_lease(driver, response)
-            driver.streams.responses[stream_id] = response
-            driver.send_request()
-            data = await response
+            call.begin()
+            data = await call.response
         except BaseException as error:
-            if driver.streams.responses.get(stream_id) is response:  # the request is still open
-                del driver.streams.responses[stream_id]
-                driver.connection.cancel(stream_id)
-                driver.schedule_turn()
+            call.give_up()
             if limit is not None and _is_deadline_error(error):
                 raise _no_answer(limit) from None
             raise
         finally:
+            found = call.end()
             if timer is not None:
                 timer.cancel()
-        return data if codec.decode is bytes else codec.decode(data)
+        decoded = data if codec.decode is bytes else codec.decode(data)
+        return Received(decoded, found, driver.connection.setup) if with_metadata else decoded
 
     async def fire_and_forget(
         self,
@@ -152,14 +169,16 @@ class Requester(Generic[T]):
     ) -> None:
         """Send a request without a response; wait while the output buffer is full."""
         request = self._encode(payload, codec, route, metadata, None)
-        await self._open_driver().drain()
-        driver = self._open_driver()
-        while True:
-            try:
-                driver.connection.fire_and_forget(request)
-                break
-            except NoLease:
-                await _wait_for_lease(driver)
+        is_nested, driver = IN_HANDLER.get(), self._open_driver()
+        if is_nested:
+            driver.handler_waits(1)
+        try:
+            await driver.drain()
+            driver.require_open()
+            await _send_when_possible(driver, partial(driver.connection.fire_and_forget, request))
+        finally:
+            if is_nested:
+                driver.handler_waits(-1)
         driver.schedule_turn()
 
     @overload
@@ -170,6 +189,23 @@ class Requester(Generic[T]):
     def request_stream(
         self, payload: Any = None, *, codec: "Codec[U]", **options: Unpack[RequestOptions]
     ) -> "Flow[U]": ...
+    @overload
+    def request_stream(
+        self,
+        payload: T | None = None,
+        *,
+        with_metadata: Literal[True],
+        **options: Unpack[RequestOptions],
+    ) -> "Flow[Received[T]]": ...
+    @overload
+    def request_stream(
+        self,
+        payload: Any = None,
+        *,
+        codec: "Codec[U]",
+        with_metadata: Literal[True],
+        **options: Unpack[RequestOptions],
+    ) -> "Flow[Received[U]]": ...
     def request_stream(
         self,
         payload: Any = None,
@@ -178,10 +214,12 @@ class Requester(Generic[T]):
         route: str | None = None,
         metadata: Metadata = _NO_METADATA,
         timeout: Duration | None = None,
+        with_metadata: bool = False,
     ) -> "Flow[Any]":
         """Request a stream, once for each subscription, with its first demand.
 
-        The demand of the subscriber is the demand on the other side. The stream fails with
+        With *with_metadata*, its elements are `Received`, with the metadata of each. The demand of
+        the subscriber is the demand on the other side. The stream fails with
         `TimedOut` unless it ends within *timeout* seconds from its first demand.
         """
         limit = None if timeout is None else to_seconds(timeout, "timeout")
@@ -190,7 +228,7 @@ class Requester(Generic[T]):
         def begin(stream: InboundStream, n: int) -> None:
             stream.bind(stream.driver.connection.request_stream(request, n))
 
-        flow = self._flow("request_stream", route, codec, begin, limit)
+        flow = self._flow("request_stream", route, codec, begin, limit, with_metadata)
         return flow if self._prefetch is None else flow.boundary(self._prefetch)
 
     @overload
@@ -201,6 +239,23 @@ class Requester(Generic[T]):
     def request_channel(
         self, source: Source[Any], *, codec: "Codec[U]", **options: Unpack[RequestOptions]
     ) -> "Flow[U]": ...
+    @overload
+    def request_channel(
+        self,
+        source: Source[T],
+        *,
+        with_metadata: Literal[True],
+        **options: Unpack[RequestOptions],
+    ) -> "Flow[Received[T]]": ...
+    @overload
+    def request_channel(
+        self,
+        source: Source[Any],
+        *,
+        codec: "Codec[U]",
+        with_metadata: Literal[True],
+        **options: Unpack[RequestOptions],
+    ) -> "Flow[Received[U]]": ...
     def request_channel(
         self,
         source: Source[Any],
@@ -209,9 +264,11 @@ class Requester(Generic[T]):
         route: str | None = None,
         metadata: Metadata = _NO_METADATA,
         timeout: Duration | None = None,
+        with_metadata: bool = False,
     ) -> "Flow[Any]":
         """Send the elements of *source* under the demand of the other side; receive its elements.
 
+        With *with_metadata*, the elements received are `Received`, with the metadata of each.
         The first element of *source* opens the channel; if *source* is empty, so is the result. An
         error of *source* fails the channel; its text is not sent to the other side.
         """
@@ -220,10 +277,7 @@ class Requester(Generic[T]):
         encode = (codec or self._codec).encode
 
         def begin(stream: InboundStream, n: int) -> None:
-            held = stream.driver.connection.received_lease
-            now = stream.driver.loop_handle.time()
-            if held is not None and (held.requests < 1 or held.expires <= now):
-                raise NoLease
+            stream.driver.connection.require_room()
 
             def send_request(payload: Payload, n: int) -> int:
                 first = Payload(payload.data, items)
@@ -237,7 +291,7 @@ class Requester(Generic[T]):
             )
             sender.attach(to_flow(source))
 
-        return self._flow("request_channel", route, codec, begin, limit)
+        return self._flow("request_channel", route, codec, begin, limit, with_metadata)
 
     def metadata_push(self, *metadata: MetadataItem | tuple[str, bytes]) -> None:
         """Send metadata about the whole connection."""
@@ -289,15 +343,18 @@ class Requester(Generic[T]):
         codec: "Codec[Any] | None",
         begin: "Callable[[InboundStream, int], None]",
         limit: float | None,
+        with_metadata: bool = False,
     ) -> "Flow[Any]":
         decode = (codec or self._codec).decode
-        when_leased = partial(_begin_when_leased, begin)
+        when_possible = partial(_begin_when_possible, begin)
 
         def subscribe(downstream: Downstream[Any]) -> InboundStream:
-            if limit is None:
-                return InboundStream(self._driver, downstream, decode, when_leased)
-            stream = _TimedInboundStream(self._driver, downstream, decode, when_leased)
-            stream.limit = limit
+            kind = InboundStream if limit is None else _TimedInboundStream
+            stream = kind(self._driver, downstream, decode, when_possible)
+            if isinstance(stream, _TimedInboundStream) and limit is not None:
+                stream.limit = limit
+            if with_metadata:
+                stream.wrap = partial(_received, self._driver.connection.setup)
             return stream
 
         return from_push(subscribe, name=f"{model}({route or self._route or ''})", holds=None)
@@ -347,52 +404,44 @@ class Requester(Generic[T]):
         return encoded
 
 
-# -- leases ----------------------------------------------------------------------------------------
-async def _wait_for_lease(driver: Driver, response: "Future[Any] | None" = None) -> None:
-    """Wait for a lease, or until *response* is done; raise the error of *response*."""
-    driver.require_open()
+def _received(setup: "Setup | None", data: Any, metadata: bytes | None) -> Received[Any]:
+    return Received(data, metadata, setup)
+
+
+# -- requests that wait ----------------------------------------------------------------------------
+def _fail(response: "Future[Any]", error: BaseException) -> None:
+    if not response.done():
+        response.set_exception(error)
+
+
+async def _send_when_possible(driver: Driver, send: "Callable[[], object]") -> None:
+    """Call *send*, which has no response, as soon as it does not have to wait."""
     waiter = driver.loop_handle.create_future()
 
-    def wake(_: object = None) -> None:
+    def attempt() -> None:
+        send()
         if not waiter.done():
             waiter.set_result(None)
 
-    driver.add_lease_callback(wake)
-    if response is not None:
-        response.add_done_callback(wake)
     try:
-        await waiter
+        if not driver.held_requests.send(attempt, partial(_fail, waiter)):
+            await waiter
     finally:
-        driver.remove_lease_callback(wake)
-    if response is not None and response.done():
-        response.result()
-    driver.require_open()
+        driver.held_requests.discard(attempt)
 
 
-def _begin_when_leased(
-    begin: "Callable[[InboundStream, int], None]", stream: InboundStream, n: int
+def _begin_when_possible(
+    begin: "Callable[[InboundStream, int], None]", stream: InboundStream, _: int
 ) -> None:
-    """Call *begin*, and again when there is a lease if it raises `NoLease`.
+    """Call *begin* as soon as the request does not have to wait."""
+    held_requests = stream.driver.held_requests
 
-    The stream fails if the connection is closed first.
-    """
-    driver = stream.driver
-    try:
-        begin(stream, n)
-        return
-    except NoLease:
-        pass
+    def attempt() -> None:
+        if not stream.is_done:
+            begin(stream, stream.early_demand)
 
-    def retry() -> None:
-        stream.on_early_cancel = None
-        try:
-            driver.require_open()
-            _begin_when_leased(begin, stream, stream.early_demand)
-        except Exception as error:
-            stream.fail(error)
-
-    driver.add_lease_callback(retry)
-    stream.on_early_cancel = lambda: driver.remove_lease_callback(retry)
+    stream.on_early_cancel = partial(held_requests.discard, attempt)
+    held_requests.send(attempt, stream.fail)
 
 
 # -- timeouts --------------------------------------------------------------------------------------

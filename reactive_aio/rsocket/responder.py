@@ -6,17 +6,18 @@ the next when that one is used up or has expired. The publisher thus decides whe
 granted, and none is granted ahead.
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import Parameter, isawaitable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypedDict
 
 from anyio import Event, fail_after, move_on_after
 
 from .._core.arguments import Duration, to_seconds
 from ..coerce import to_flow
 from .driver import Driver
+from .fire_and_forget import DroppedRequest, FireAndForget
 from .interceptors import ConnectionInterceptor, Interceptor, checked, run
 from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec, unknown_codec
 from .protocol.errors import ProtocolError, RequestInvalid, RequestRejected, StreamFailed
@@ -27,6 +28,7 @@ from .protocol.resume import Sessions
 from .protocol.stream_states import InteractionModel
 from .request import MetadataCache, Request, RequestMetadata, find_credentials, read_items
 from .request_execution import SINGLE_TYPES, RequestExecution
+from .request_without_response import FnfRequest, ReceivedPush
 from .requester import Requester
 from .route_stats import Counters, RouteCounters
 from .routing import DEFAULT, Router, signature_parameters
@@ -114,8 +116,16 @@ class ResponderOptions(TypedDict, total=False):
     on_close: "Callable[[Requester[Any], StreamFailed], object] | None"
     """Called with that requester and the reason when the connection has ended."""
     max_fire_and_forget: int
-    """The maximum number of fire-and-forget requests and metadata pushes that are served at the
-    same time, on all connections: 256. More are dropped."""
+    """The maximum number of handlers of fire-and-forget requests and metadata pushes that run at
+    the same time for one connection: 256."""
+    max_fire_and_forget_total: int
+    """The same for all connections together: 1024. Each connection may always run one."""
+    fire_and_forget_overflow: Literal["wait", "drop_newest"]
+    """What happens beyond these limits: the connection is not read until a handler ends (``wait``,
+    the default), or the request is dropped (``drop_newest``)."""
+    on_drop: "Callable[[DroppedRequest], object] | None"
+    """Called with each fire-and-forget request and metadata push that no handler processes; the
+    first of them is also logged."""
     expose_errors: bool
     """Whether the texts of all exceptions, not only of `StreamFailed`, are sent to the peer."""
     on_error: Callable[[BaseException], object] | None
@@ -158,6 +168,9 @@ class RouterResponder:
         expose_errors: bool = False,
         on_error: Callable[[BaseException], object] | None = None,
         max_fire_and_forget: int = 256,
+        max_fire_and_forget_total: int = 1024,
+        fire_and_forget_overflow: Literal["wait", "drop_newest"] = "wait",
+        on_drop: "Callable[[DroppedRequest], object] | None" = None,
     ) -> None:
         self.router: Router = router
         self.metadata_cache: MetadataCache = MetadataCache()
@@ -182,15 +195,22 @@ class RouterResponder:
         require_on_close(on_close, 2)
         self._expose_errors = expose_errors
         self._on_error = on_error
-        self._max_fire_and_forget = max_fire_and_forget
-        self._running = 0
         self._leases_over: dict[Driver, Event] = {}
         """Set when the lease of a connection is used up, or void since the session was resumed."""
         self.refused_connections: int = 0
         """The number of clients refused because too many connections were open."""
-        self.dropped_requests: int = 0
-        """The number of fire-and-forget requests and metadata pushes that were dropped, since too
-        many were running or they were malformed."""
+        self.fire_and_forget: FireAndForget = FireAndForget(
+            max_fire_and_forget,
+            max_fire_and_forget_total,
+            fire_and_forget_overflow,
+            on_drop,
+            self.report,
+        )
+
+    @property
+    def dropped_requests(self) -> int:
+        """The number of fire-and-forget requests and metadata pushes that no handler processed."""
+        return self.fire_and_forget.dropped
 
     # -- admission ---------------------------------------------------------------------------------
     def admit(self, driver: Driver, setup: Setup) -> None:
@@ -226,7 +246,7 @@ class RouterResponder:
             driver.reject("the credentials cannot be read")
             return
         except Exception as error:
-            self._report(driver, error)
+            self.report(driver, error)
         if user:
             driver.user = None if self.authenticate is None and user is True else user
             self._accept(driver, setup)
@@ -298,7 +318,7 @@ class RouterResponder:
                 work = self._await(driver, result)
                 driver.create_background_task(work, "rsocket: for a connection")
         except Exception as error:
-            self._report(driver, error)
+            self.report(driver, error)
 
     async def _grant(self, driver: Driver, leases: "Publisher[Lease]") -> None:
         """Grant the peer one lease after the other."""
@@ -329,7 +349,7 @@ class RouterResponder:
         try:
             await result
         except Exception as error:
-            self._report(driver, error)
+            self.report(driver, error)
 
     def resume(self, driver: Driver, frame: Resume) -> None:
         """Continue a session on the transport of *driver*, or reject the connection.
@@ -349,6 +369,8 @@ class RouterResponder:
         if request.model is _RESPONSE:
             data, metadata = request.payload
             self.respond(driver, ResponseRequests([(request.stream_id, data, metadata)]))
+        elif request.model is InteractionModel.FNF:
+            self.fire_and_forget.run(driver, FnfRequest(self, driver, request))
         else:
             self._begin(driver, request, RequestExecution.begin)
         if self._leases_over:
@@ -450,35 +472,17 @@ class RouterResponder:
         driver.schedule_turn()
 
     def pushed(self, driver: Driver, frame: MetadataPush) -> None:
-        """Metadata for the whole connection; malformed and excess metadata is dropped."""
-        if self.router.metadata_push is not None:
-            self.start_without_response(
-                driver, self._push(driver, frame.metadata), "rsocket: metadata push"
-            )
-
-    async def _push(self, driver: Driver, metadata: bytes) -> None:
-        setup = driver.connection.setup
-        try:
-            items = read_items(setup, metadata)
-        except ProtocolError:
-            self.dropped_requests += 1
-            return
-        try:
-            peer = Requester(driver, self.codec(setup))
-            push: Any = self.router.metadata_push
-            result = push(metadata=items, user=driver.user, peer=peer)
-            if isawaitable(result):
-                await result
-        except Exception as error:
-            self._report(driver, error)
+        """Metadata for the whole connection."""
+        self.fire_and_forget.run(driver, ReceivedPush(self, driver, frame))
 
     def error_frame(self, driver: Driver, error: BaseException) -> tuple[int, bytes]:
         """The error frame for *error*, which is reported unless it is meant for the peer."""
         if not isinstance(error, StreamFailed):
-            self._report(driver, error)
+            self.report(driver, error)
         return error_frame(error, self._expose_errors)
 
-    def _report(self, driver: Driver, error: BaseException) -> None:
+    def report(self, driver: Driver, error: BaseException) -> None:
+        """Report an exception that is not sent to the peer."""
         if self._on_error is not None:
             self._on_error(error)
         else:
@@ -509,24 +513,6 @@ class RouterResponder:
                 return data, self._codecs[mime]
         message = f"none of the acceptable types can be written here: {', '.join(metadata.accept)}"
         raise RequestInvalid(ErrorCode.INVALID, message.encode())
-
-    # -- fire and forget ---------------------------------------------------------------------------
-    def start_without_response(
-        self, driver: Driver, coroutine: Coroutine[Any, Any, None], name: str
-    ) -> bool:
-        """Run *coroutine* as a task; False if it is dropped, since too many are running."""
-        if self._running >= self._max_fire_and_forget:
-            self.dropped_requests += 1
-            coroutine.close()
-            return False
-        task = driver.create_task(coroutine, name)
-        if task is not None:
-            self._running += 1
-            task.add_done_callback(self._task_done)
-        return task is not None
-
-    def _task_done(self, _: object) -> None:
-        self._running -= 1
 
 
 def _takes_two(function: Authenticate) -> bool:

@@ -91,7 +91,12 @@ class Server:
         self._responder = RouterResponder(router, **options)
         lease = self._responder.leases is not None
         self._make_connection = partial(
-            Connection, None, limits=limits, lease=lease, resumption=resume
+            Connection,
+            None,
+            limits=limits,
+            lease=lease,
+            resumption=resume,
+            metadata_pushes=True,
         )
         self._has_sessions = resume is not None
         self._max_connections = max_connections
@@ -118,6 +123,11 @@ class Server:
     def refused_connections(self) -> int:
         """The number of connections refused because too many were open, or it is closing."""
         return self._aborted_connections + self._responder.refused_connections
+
+    @property
+    def dropped_requests(self) -> int:
+        """The number of fire-and-forget requests and metadata pushes that no handler processed."""
+        return self._responder.dropped_requests
 
     def new_driver(self, *, has_handshake: bool = False) -> Driver:
         """The driver of a new connection; aborted if the connection is refused at once.

@@ -6,6 +6,7 @@ An `InboundStream` is the subscription of a flow: its first demand sends the req
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from .._core.flow_subscription import FlowSubscription
@@ -14,6 +15,7 @@ from .._core.subscription.bulk_subscriber import BulkSubscriber
 from ..spec import Publisher, Subscription
 from ..stage import Downstream
 from .driver import Driver
+from .fire_and_forget import IN_HANDLER
 from .payloads import PayloadError
 from .protocol.errors import ConnectionLost, StreamFailed
 from .protocol.events import Elements
@@ -47,10 +49,14 @@ class InboundStream(FlowSubscription):
     has_begun: bool = False
     on_early_cancel: Callable[[], None] | None = None
     """Called when the stream is cancelled before it has its id."""
+    is_nested: bool = False
+    """Whether the handler of a request without a response awaits the stream."""
     early_demand: int = 0
     """Demand from before the stream has its id."""
     timer: TimerHandle | None = None
     """Cancelled at the end."""
+    wrap: Callable[[Any, bytes | None], Any] | None = None
+    """Makes an element of decoded data and metadata; without it, metadata is discarded."""
 
     def bind(self, stream_id: int) -> None:
         """The stream is open: register it for its elements."""
@@ -70,6 +76,9 @@ class InboundStream(FlowSubscription):
         if self.has_begun:
             return
         self.has_begun = True
+        self.is_nested = IN_HANDLER.get()
+        if self.is_nested:
+            self.driver.handler_waits(1)
         try:
             self.driver.require_open()
             self._begin(self, n)
@@ -93,7 +102,10 @@ class InboundStream(FlowSubscription):
             return
         decoded: list[Any] = []
         try:
-            if self._decode is bytes:
+            if self.wrap is not None:
+                for data, metadata in event.payloads:
+                    decoded.append(self.wrap(self._decode(data), metadata))
+            elif self._decode is bytes:
                 decoded = event.data
             else:
                 decoded.extend(map(self._decode, event.data))
@@ -122,6 +134,8 @@ class InboundStream(FlowSubscription):
 
     def _end(self) -> None:
         self.is_done = True
+        if self.is_nested:
+            self.driver.handler_waits(-1)
         if self.timer is not None:
             self.timer.cancel()
 
@@ -269,6 +283,51 @@ class OutboundStream(BulkSubscriber):
             self._timer.cancel()
 
 
+class ReadAheadStream(OutboundStream):
+    """Sends the elements of an iterator, and holds one more than the peer has requested.
+
+    Only the call after its last element shows that an iterator has ended, and the end of a stream
+    needs no request (N.15).
+    """
+
+    is_done: bool
+    is_notified: bool
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._credit = 0
+        self._has_begun = False
+        self._end: Callable[[], None] | None = None
+        """Called once the element held has been sent."""
+
+    def demanded(self, n: int) -> None:
+        self._credit += n
+        ahead = 0 if self._has_begun else 1
+        self._has_begun = True
+        super().demanded(n + ahead)
+        self.flush()
+
+    def send(self) -> None:
+        held = self._elements[self._credit :]
+        del self._elements[self._credit :]
+        self._credit -= len(self._elements)
+        super().send()
+        if self.is_done:
+            return
+        self._elements += held
+        if self._end is not None and not held:
+            end, self._end = self._end, None
+            end()
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._end = partial(super().on_error, error)
+        self.send()
+
+    def on_complete(self) -> None:
+        self._end = super().on_complete
+        self.send()
+
+
 class ChannelSender(OutboundStream):
     """The requester's direction of a channel: its first element opens the stream."""
 
@@ -286,6 +345,8 @@ class ChannelSender(OutboundStream):
         self._inbound = inbound
         self._open = open
         self._pending = 1
+        self._first: Payload | None = None
+        self._is_complete = False
         inbound.on_early_cancel = self.cancelled
 
     def flush(self) -> None:
@@ -294,28 +355,52 @@ class ChannelSender(OutboundStream):
         super().flush()
 
     def _begin(self, element: Any) -> None:
-        inbound = self._inbound
+        """Open the channel with *element*, the only one requested so far, as soon as possible."""
         try:
-            payload = self._encode(element)
-            inbound.driver.require_open()
-            self.stream_id = self._open(payload, inbound.early_demand)
+            self._first = self._encode(element)
+            self.driver.require_open()
+            self.driver.held_requests.send(self._send_request, self._cannot_begin)
         except Exception as error:
-            self._cancel()
-            inbound.fail(error)
+            self._cannot_begin(error)
+
+    def _send_request(self) -> None:
+        inbound, first = self._inbound, self._first
+        if first is None or self.is_done:
             return
-        self._pending = 0
+        self.stream_id = self._open(first, inbound.early_demand)
+        self._pending, self._first = 0, None
         inbound.driver.streams.senders[self.stream_id] = self
         inbound.bind(self.stream_id)
+        if self._is_complete:
+            self.on_complete()
+
+    def _cannot_begin(self, error: BaseException) -> None:
+        self._cancel()
+        self._inbound.fail(error)
+
+    def _cancel(self) -> None:
+        self._give_up()
+        super()._cancel()
+
+    def _give_up(self) -> None:
+        """Do not open the channel any more, if it has not been opened."""
+        if self._first is not None:
+            self._first = None
+            self.driver.held_requests.discard(self._send_request)
 
     def on_error(self, error: BaseException, /) -> None:
         """The elements sent have failed: so have those received, for the same reason."""
         if not self.is_done:
+            self._give_up()
             self._inbound.fail(error)
             if self.stream_id:
                 super().on_error(error)
             self.is_done = True
 
     def on_complete(self) -> None:
+        if self._first is not None:
+            self._is_complete = True
+            return
         if not self.stream_id and not self.is_done:
             self.is_done = True
             self._inbound.completed()  # the channel was never opened

@@ -36,6 +36,8 @@ class StreamRegistry:
         self.receivers: dict[int, InboundStream] = {}
         self.senders: dict[int, RequestExecution | OutboundStream] = {}
         self.responses: dict[int, Future[bytes]] = {}
+        self.response_metadata: dict[int, bytes | None] = {}
+        """The metadata of responses, of those requests that have an entry here."""
 
     def handlers(self) -> dict[type[Any], Callable[[Any], None]]:
         """The handler of each event of a stream."""
@@ -62,6 +64,8 @@ class StreamRegistry:
                 del self.receivers[event.stream_id]
             receiver.elements(event)
         elif (response := self._pop_response(event.stream_id)) is not None:
+            if event.metadata is not None and event.stream_id in self.response_metadata:
+                self.response_metadata[event.stream_id] = event.metadata.get(0)
             response.set_result(event.data[0])
 
     def _on_completed(self, event: Completed) -> None:

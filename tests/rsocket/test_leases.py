@@ -102,7 +102,7 @@ async def test_the_timeout_includes_the_wait_for_a_lease() -> None:
             await requester.request_response(route="one", timeout=3)
         with pytest.raises(TimedOut):
             await requester.request_stream(route="range.3", timeout=3).to_list(limit=3)
-        assert requester._driver._lease_callbacks == []
+        assert not requester._driver.held_requests
 
 
 async def test_the_end_of_the_connection_fails_requests_that_wait_for_a_lease() -> None:

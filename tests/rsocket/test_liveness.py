@@ -1,6 +1,7 @@
 """Large payloads do not delay other frames, and both sides detect a silent peer."""
 
 import asyncio
+import socket
 from typing import Any
 
 import pytest
@@ -16,11 +17,15 @@ from reactive_aio.rsocket import (
     Router,
     Server,
     StreamFailed,
+    connect,
     loopback,
+    serve,
 )
 from reactive_aio.rsocket.client import client_driver
 from reactive_aio.rsocket.protocol.frame_reader import FrameReader
+from reactive_aio.rsocket.transports import buffered
 from reactive_aio.rsocket.transports.memory import MemoryTransport
+from reactive_aio.rsocket.transports.sockets import MAX_UNSENT
 from reactive_aio.testing.probes import SubscriberProbe
 
 MIB = 1024 * 1024
@@ -94,6 +99,46 @@ async def test_a_large_payload_on_a_slow_line_does_not_delay_keepalive(way: str)
         else:
             assert await requester.request_response(bytes(6 * MIB), route="size") == b"6291456"
         assert asyncio.get_running_loop().time() > 40
+
+
+class SlowAndDeep(MemoryTransport):
+    """Delivers 64 KiB a second, and holds several seconds of output as a kernel does."""
+
+    def _output_changed(self) -> None:
+        if not self._is_delivery_scheduled and not self.is_closed:
+            self._is_delivery_scheduled = True
+            self.driver.loop_handle.call_later(1.0, self._deliver)
+
+    def _take_output(self) -> list[bytes]:
+        return [self._output.pop(0)]
+
+    def _deliver(self) -> None:
+        super()._deliver()
+        if self._output:
+            self._output_changed()
+
+
+@pytest.mark.virtual_time
+async def test_output_that_leaves_is_a_sign_of_life(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A keepalive waits for 7 seconds in the buffers, and so does its answer."""
+    monkeypatch.setattr(buffered, "HIGH_WATER", 7 * 64 * 1024)
+    options = ClientOptions(keepalive=3, lifetime=8)
+    requester, server, _, _ = await pair(options, SlowAndDeep)
+    async with server, requester:
+        assert await requester.request_response(bytes(3 * MIB), route="size") == b"3145728"
+        assert asyncio.get_running_loop().time() > 40
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_NOTSENT_LOWAT"), reason="the platform has no limit")
+@pytest.mark.parametrize("uri", ["tcp://127.0.0.1:0", "ws://127.0.0.1:0"])
+async def test_the_kernel_holds_little_that_it_has_not_sent(uri: str) -> None:
+    async with await serve(uri, router) as server, await connect(server.uri) as client:
+        assert await client.request_response(route="small") == b"s"
+        [served] = server._drivers
+        for driver in (served, client._driver):
+            tcp = driver.get_extra_info("socket")
+            unsent = tcp.getsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT)
+            assert unsent == MAX_UNSENT
 
 
 class Lossy(MemoryTransport):

@@ -15,6 +15,7 @@ from reactive_aio.rsocket import (
     Codec,
     ConnectingClient,
     OutgoingRequest,
+    Received,
     Request,
     Requester,
     Resumption,
@@ -89,6 +90,13 @@ async def requests(ask: Requester[str]) -> None:
     assert_type(await ask.request_response("x", route="a"), str)
     assert_type(await ask.request_response(3, route="a", codec=typed(Order)), Order)
     assert_type(ask.request_stream(route="a", timeout=3), Flow[str])
+    received = await ask.request_response("x", route="a", with_metadata=True)
+    assert_type(received, Received[str])
+    assert_type(
+        ask.request_stream(3, route="a", codec=typed(Order), with_metadata=True),
+        Flow[Received[Order]],
+    )
+    assert_type(ask.request_channel(just("x"), timeout=3, with_metadata=True), Flow[Received[str]])
     assert_type(ask.request_stream(b"x", codec=BYTES), Flow[bytes])
     assert_type(ask.request_channel(just("x")), Flow[str])
     assert_type(ask.request_channel(["x"], codec=typed(list[Order])), Flow[list[Order]])

@@ -13,6 +13,7 @@ from ..._core.loop import AbstractEventLoop, BaseTransport, Listener, SocketProt
 from ...errors import MissingExtra
 from ..driver import Driver
 from ..uri import Address
+from .sockets import limit_unsent
 
 TLS_TIMEOUT: Final = 5.0
 """The number of seconds for the TLS handshake of a client; the default of asyncio is a minute."""
@@ -41,6 +42,7 @@ class DriverProtocol(SocketProtocol):
 
     def connection_made(self, transport: BaseTransport) -> None:
         self._transport = transport
+        limit_unsent(transport)
         self.driver.attach(cast("Any", transport), self.rebind)
 
     def connection_lost(self, exc: Exception | None) -> None:

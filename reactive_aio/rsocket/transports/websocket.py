@@ -28,6 +28,7 @@ from ..protocol.frames import ErrorCode
 from ..protocol.limits import UselessFrameLimit
 from ..uri import Address
 from .origins import is_origin_allowed
+from .sockets import limit_unsent
 
 _RSOCKET: Final = Subprotocol("rsocket")
 _PLAIN_HINT: Final = "write wss:// if TLS is spoken there, or tcp:// for RSocket without WebSocket"
@@ -56,6 +57,7 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
         self._received_before_message = 0
         self._useless_frames = UselessFrameLimit(self._limits.max_useless)
         self._is_writing_paused = False
+        self._is_reading = True
         self._message_timer: TimerHandle | None = None
         self._close_timer: TimerHandle | None = None
         self._error: Exception | None = None
@@ -63,6 +65,7 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
     # -- for the event loop ------------------------------------------------------------------------
     def connection_made(self, transport: BaseTransport) -> None:
         self._socket = transport
+        limit_unsent(transport)
 
     def data_received(self, data: bytes) -> None:
         self._protocol.receive_data(data)
@@ -99,10 +102,10 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
         self.driver.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        for timer in (self._message_timer, self._close_timer):
-            if timer is not None:
-                timer.cancel()
-        self._message_timer = self._close_timer = None
+        self._stop_message_timer()
+        if self._close_timer is not None:
+            self._close_timer.cancel()
+            self._close_timer = None
         self.socket_lost(self._error or exc)
 
     # -- for the driver ----------------------------------------------------------------------------
@@ -121,10 +124,15 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
             self._socket.write(b"".join(protocol.data_to_send()))
 
     def pause_reading(self) -> None:
+        self._is_reading = False
+        self._stop_message_timer()
         self._socket.pause_reading()
 
     def resume_reading(self) -> None:
+        self._is_reading = True
         self._socket.resume_reading()
+        if self._is_fragmented:
+            self._watch_message(is_whole=False)
 
     def close(self) -> None:
         """Start the closing handshake, which the peer has to finish within a timeout."""
@@ -199,12 +207,17 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
         """Start the timer of an unfinished message; stop it when the message is whole."""
         if self._is_fragmented or not is_whole:
             self.driver.connection.note_activity(self.driver.loop_handle.time())
-            if self._message_timer is None and self._protocol.state is State.OPEN:
+            is_open = self._is_reading and self._protocol.state is State.OPEN
+            if self._message_timer is None and is_open:
                 timeout = self._limits.frame_timeout
                 self._message_timer = self.driver.loop_handle.call_later(
                     timeout, self._message_timed_out
                 )
-        elif self._message_timer is not None:
+        else:
+            self._stop_message_timer()
+
+    def _stop_message_timer(self) -> None:
+        if self._message_timer is not None:
             self._message_timer.cancel()
             self._message_timer = None
 

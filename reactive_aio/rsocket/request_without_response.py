@@ -1,0 +1,137 @@
+"""Requests without a response, and how their handlers are called."""
+
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from anyio import move_on_after
+
+from ..stage import is_awaitable
+from .protocol.errors import ProtocolError, RequestInvalid, RequestRejected
+from .protocol.frames import Payload
+from .protocol.stream_states import InteractionModel
+from .request import read_items
+from .request_execution import RequestExecution, publisher_of
+from .requester import Requester
+
+if TYPE_CHECKING:
+    from .driver import Driver
+    from .protocol.events import RequestReceived
+    from .protocol.frames import MetadataPush
+    from .responder import RouterResponder
+
+_REFUSALS = (ProtocolError, RequestInvalid, RequestRejected)
+"""The request cannot be served; any other exception is one of the handler."""
+
+
+class _WithoutResponse:
+    """What both kinds of requests share: the end of a handler, and how it fails."""
+
+    model: InteractionModel | None
+    payload: Payload
+
+    def __init__(self, responder: "RouterResponder", driver: "Driver") -> None:
+        self.result: Any = None
+        self._responder = responder
+        self._driver = driver
+
+    def begin(self) -> Coroutine[Any, Any, object] | None:
+        """Call the handler; the rest of its work, if it has not finished. Raises nothing."""
+        try:
+            self.result = self._call()
+        except Exception as error:
+            self._failed(error)
+            return None
+        is_unfinished = is_awaitable(self.result) or publisher_of(self.result) is not None
+        return self._finish() if is_unfinished else None
+
+    def _call(self) -> Any:
+        raise NotImplementedError
+
+    def lost(self) -> None:
+        """Count the request, which no handler processes, for its route."""
+
+    def _remaining(self) -> float | None:
+        """The number of seconds until the peer's deadline."""
+        return None
+
+    async def _finish(self) -> None:
+        try:
+            with move_on_after(self._remaining()) as scope:
+                result = self.result
+                if is_awaitable(result):
+                    result = await result
+                publisher = publisher_of(result)
+                if publisher is not None:
+                    await publisher.run()
+            if scope.cancelled_caught:
+                self._drop("its deadline has passed")
+        except Exception as error:
+            self._failed(error)
+
+    def _failed(self, error: Exception) -> None:
+        if isinstance(error, _REFUSALS):
+            self._drop(str(error))
+        else:
+            self._responder.report(self._driver, error)
+
+    def _drop(self, reason: str) -> None:
+        self._responder.fire_and_forget.drop(self._driver, self, reason)
+
+
+class FnfRequest(_WithoutResponse):
+    """A fire-and-forget request."""
+
+    model = InteractionModel.FNF
+
+    def __init__(
+        self, responder: "RouterResponder", driver: "Driver", requested: "RequestReceived"
+    ) -> None:
+        super().__init__(responder, driver)
+        self.payload = requested.payload
+        self._requested = requested
+        self._execution: RequestExecution | None = None
+
+    def _call(self) -> Any:
+        execution = RequestExecution(self._responder, self._driver, self._requested)
+        self._execution = execution
+        if self._responder.is_guarded:
+            return execution.call_when_authorized()
+        return execution.call()
+
+    def _failed(self, error: Exception) -> None:
+        if self._execution is not None:
+            self._execution.counters.count_error(error)
+        super()._failed(error)
+
+    def lost(self) -> None:
+        if self._execution is None:
+            with suppress(RequestInvalid):
+                self._execution = RequestExecution(self._responder, self._driver, self._requested)
+        if self._execution is not None:
+            self._execution.counters.lost += 1
+
+    def _remaining(self) -> float | None:
+        return None if self._execution is None else self._execution.request.remaining
+
+
+class ReceivedPush(_WithoutResponse):
+    """A metadata push."""
+
+    model = None
+
+    def __init__(
+        self, responder: "RouterResponder", driver: "Driver", frame: "MetadataPush"
+    ) -> None:
+        super().__init__(responder, driver)
+        self.payload = Payload(b"", frame.metadata)
+
+    def _call(self) -> Any:
+        responder, driver = self._responder, self._driver
+        push: Any = responder.router.metadata_push
+        if push is None:
+            raise ProtocolError("no function is decorated with @router.on_metadata_push")
+        setup = driver.connection.setup
+        items = read_items(setup, self.payload.metadata)
+        peer = Requester(driver, responder.codec(setup))
+        return push(metadata=items, user=driver.user, peer=peer)
