@@ -21,7 +21,7 @@ from ..errors import TimedOut
 from ..stage import Downstream, from_push
 from .driver import Driver
 from .fire_and_forget import IN_HANDLER
-from .protocol.errors import RequestCanceled, StreamFailed
+from .protocol.errors import MustWait, RequestCanceled, StreamFailed
 from .protocol.frames import Payload, PayloadTuple
 from .protocol.metadata import (
     ACCEPT_MIME_TYPES,
@@ -416,6 +416,12 @@ def _fail(response: "Future[Any]", error: BaseException) -> None:
 
 async def _send_when_possible(driver: Driver, send: "Callable[[], object]") -> None:
     """Call *send*, which has no response, as soon as it does not have to wait."""
+    if not driver.held_requests:
+        try:
+            send()
+            return
+        except MustWait:
+            pass
     waiter = driver.loop_handle.create_future()
 
     def attempt() -> None:

@@ -201,6 +201,23 @@ def test_whole_frames_never_time_out() -> None:
         connection.data_to_send()
 
 
+def test_time_in_which_this_side_does_not_read_is_not_the_peer_s() -> None:
+    connection = server(Setup(keepalive=2000, lifetime=3000))
+    connection.receive(wire(KeepAlive(False))[:5], 1.0)
+    connection.pause_reading(2.0)
+    for second in range(3, 60):
+        assert connection.tick(float(second)) == []
+        assert all(isinstance(frame, KeepAlive) for frame in sent(connection))
+    connection.resume_reading(60.0)
+    assert connection.next_deadline() == 63.0
+    connection.receive(b"", 62.0)
+    connection.receive(b"", 64.0)
+    connection.receive(b"", 66.0)
+    connection.receive(b"", 68.0)
+    assert connection.next_deadline() == 70.0, "the rest of the frame"
+    closes(connection, connection.tick(70.0), ErrorCode.CONNECTION_ERROR)
+
+
 def test_silence_closes_after_a_lifetime_that_the_server_caps() -> None:
     connection = server(Setup(lifetime=3000))
     assert connection.next_deadline() == 3.0
@@ -356,14 +373,13 @@ def test_frames_on_streams_that_have_ended_are_a_flood_at_last() -> None:
     closes(connection, connection.receive(wire(Cancel(1)) * 101, 0.0), ErrorCode.CONNECTION_ERROR)
 
 
-def test_a_stream_id_used_again_and_again_is_a_flood() -> None:
+@pytest.mark.parametrize("request_", [RequestStream(1, 1), RequestResponse(1)])
+def test_a_stream_id_used_again_and_again_is_a_flood(request_: Frame) -> None:
     connection = server(limits=Limits(max_useless=10))
-    events: list[Event] = []
     for _ in range(11):
-        events += connection.receive(wire(RequestStream(1, 1)), 0.0)
-        events += connection.receive(wire(Cancel(1)), 0.0)
-    assert not [event for event in events if isinstance(event, Closed)]
-    events = connection.receive(wire(RequestStream(1, 1)), 0.0)
+        one(connection.receive(wire(request_), 0.0), RequestReceived)
+        connection.receive(wire(Cancel(1)), 0.0)
+    events = connection.receive(wire(request_), 0.0)
     closes(connection, events, ErrorCode.CONNECTION_ERROR)
 
 

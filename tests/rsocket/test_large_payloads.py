@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 from functools import cache
 from itertools import repeat
 from time import process_time
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 
@@ -13,12 +13,13 @@ from reactive_aio import Flow, from_iterable
 from reactive_aio.rsocket import BYTES, Limits, Requester, Router, StreamFailed, connect, serve
 from reactive_aio.rsocket.protocol.connection import Connection
 from reactive_aio.rsocket.protocol.errors import TooManyRequests
-from reactive_aio.rsocket.protocol.events import Elements
+from reactive_aio.rsocket.protocol.events import DemandReceived, Elements, Event
 from reactive_aio.rsocket.protocol.frames import (
     Cancel,
     Payload,
     PayloadFrame,
     RequestFrame,
+    RequestN,
     RequestResponse,
     RequestStream,
 )
@@ -259,6 +260,34 @@ def test_small_elements_and_fragments_take_turns() -> None:
     assert first.count("fragment") >= 3
     longest = max(len(run) for run in "".join(each[0] for each in first).split("f"))
     assert longest <= 12, "a fragment follows at most a frame's worth of elements"
+
+
+def test_demand_for_small_elements_does_not_wait_for_large_payloads() -> None:
+    connection = server(limits=Limits(mtu=100, watermark=1000))
+    connection.receive(wire(RequestResponse(1), RequestStream(3, 99), RequestStream(5, 99)), 0.0)
+    connection.flush(0.0)
+    streams = connection.streams.open.by_id
+    streams[3].outbound_credit = streams[5].outbound_credit = 1
+    connection.send(3, Payload(bytes(20)))
+    connection.send(5, Payload(bytes(200)))
+    while connection.data_to_send():
+        pass
+    connection.flush(0.0)
+    streams[3].outbound_credit = streams[5].outbound_credit = 0
+    streams[3].mean_size, streams[5].mean_size = 32, 200
+    streams[3].peer_demand = streams[5].peer_demand = 0
+    connection.send(1, Payload(bytes(50_000)))
+    connection.receive(wire(RequestN(3, 9), RequestN(5, 9), RequestStream(7, 9)), 0.0)
+    granted = {each.stream_id: each.n for each in connection.flush(0.0) if is_demand(each)}
+    assert granted.pop(3) > 1
+    assert granted == {7: 1}, "nothing is known of its elements"
+    while connection.data_to_send():
+        pass
+    assert {each.stream_id for each in connection.flush(0.0)} >= {5}
+
+
+def is_demand(event: Event) -> TypeGuard[DemandReceived]:
+    return isinstance(event, DemandReceived)
 
 
 def test_a_lane_takes_one_payload_of_any_size() -> None:

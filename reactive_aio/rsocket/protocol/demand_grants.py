@@ -51,9 +51,10 @@ class DemandGrants:
             stream = self._waiting.popleft()
             if room > 0:
                 used = self._grant(stream, room, events)
+            elif not stream.is_measured:
+                used = self._grant(stream, 1, events)  # one element, to know their size
             elif stream.mean_size <= self._limits.mtu:
-                # If nothing is known of its elements, it is tried with one.
-                used = self._grant(stream, small_room if stream.is_measured else 1, events)
+                used = self._grant(stream, small_room, events)
             else:
                 self._waiting_with_large.append(stream)
                 continue
