@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _logger: Final = getLogger("reactive_aio.rsocket")
 MAX_HELD: Final = 1024 * 1024
 _OVERHEAD: Final = 256
+_AT_THE_END: Final = "the connection has ended"
 
 IN_HANDLER: Final[ContextVar[bool]] = ContextVar("reactive_aio.rsocket.in_handler", default=False)
 """Whether the handler of a request without a response is running."""
@@ -173,6 +174,9 @@ class FireAndForget:
 
     def run(self, driver: "Driver", work: Work) -> None:
         """Begin *work* now or later, or drop it."""
+        if driver.close_reason is not None:
+            self.drop(driver, work, _AT_THE_END)
+            return
         backlog = self._backlogs.get(driver)
         if backlog is None:
             backlog = self._backlogs[driver] = Backlog(driver)
@@ -218,7 +222,7 @@ class FireAndForget:
             self._finish(backlog, rest), "rsocket: fire and forget", *unstarted
         )
         if task is None:
-            self.drop(driver, work, "the connection has ended")
+            self.drop(driver, work, _AT_THE_END)
             return
         self._limits.started(backlog)
         task.add_done_callback(partial(self._on_task_done, backlog))
@@ -246,4 +250,4 @@ class FireAndForget:
     def _close(self, driver: "Driver") -> None:
         """Nothing of the connection is left: account for what has not begun."""
         for work in self._limits.take_all(self._backlogs.pop(driver)):
-            self.drop(driver, work, "the connection has ended")
+            self.drop(driver, work, _AT_THE_END)

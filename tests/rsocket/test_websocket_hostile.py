@@ -22,7 +22,9 @@ from reactive_aio.rsocket import (
     serve,
 )
 from reactive_aio.rsocket.protocol.codec import encode
-from reactive_aio.rsocket.protocol.frames import Error, KeepAlive, PayloadFrame
+from reactive_aio.rsocket.protocol.connection_state import Phase
+from reactive_aio.rsocket.protocol.frames import Error, KeepAlive, PayloadFrame, RequestFnf
+from reactive_aio.rsocket.protocol.metadata import ROUTING, write_composite, write_routing
 from reactive_aio.rsocket.transports import websocket
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.rsocket.test_transports import peak
@@ -342,6 +344,38 @@ async def test_a_peer_that_pings_and_reads_nothing_is_aborted() -> None:
                     peer.frame(Opcode.PING, bytes(125))
                 await peer.writer.drain()
         await ended
+
+
+async def test_a_message_that_was_not_read_is_not_late() -> None:
+    """Its time begins again when the handlers are no longer busy."""
+    routes, gate = Router(), asyncio.Event()
+
+    @routes.route("work")
+    async def work() -> None:
+        await gate.wait()
+
+    metadata = write_composite([(ROUTING, write_routing("work"))])
+    requests = [encode(RequestFnf(stream_id, Payload(b"", metadata))) for stream_id in (1, 3)]
+    async with (
+        await serve("ws://127.0.0.1:0", routes, max_fire_and_forget=1) as server,
+        Peer(server.uri) as peer,
+    ):
+        await peer.shake_hands()
+        peer.send(SETUP)
+        [driver] = server._drivers
+        async with asyncio.timeout(20):
+            while driver.connection.phase is not Phase.OPEN:  # noqa: ASYNC110 - turns of the loop
+                await asyncio.sleep(0)
+            peer.send(*requests)
+            peer.frame(Opcode.BINARY, b"\0\0", fin=False)
+            while not driver._is_busy:  # noqa: ASYNC110 - turns of the loop
+                await asyncio.sleep(0)
+            transport: Any = driver._transport
+            assert transport._message_timer is None
+            gate.set()
+            while driver._is_busy or not transport._is_fragmented:  # noqa: ASYNC110 - the same
+                await asyncio.sleep(0)
+            assert transport._message_timer is not None
 
 
 # -- refused connections ---------------------------------------------------------------------------
