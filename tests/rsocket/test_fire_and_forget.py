@@ -290,7 +290,7 @@ async def test_requests_that_cannot_be_served_are_accounted_for() -> None:
     assert [str(error) for error in errors] == ["of the handler"]
     assert sorted(reasons) == [
         "INVALID (0x204): composite metadata ends within message/x.rsocket.composite-metadata.v0",
-        "INVALID (0x204): there is no such route",
+        "INVALID (0x204): there is no such route: 'nowhere'",
         "REJECTED (0x202): not authorized",
         "composite metadata ends within message/x.rsocket.composite-metadata.v0",
         "no function is decorated with @router.on_metadata_push",

@@ -193,7 +193,9 @@ async def test_requests_without_a_route_count_under_an_empty_name() -> None:
 async def test_dropped_requests_are_lost() -> None:
     router = routes()
     router.route("log")(late)
-    server = Server(router, max_fire_and_forget=2, on_error=str)
+    server = Server(
+        router, max_fire_and_forget=2, fire_and_forget_overflow="drop_newest", on_error=str
+    )
     bench = Bench(router)
     bench.server = server
     async with bench.server, await bench.client() as client:
