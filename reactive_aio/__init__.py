@@ -12,6 +12,8 @@ from ._core.serial_executor import SerialExecutor
 from ._operators.choose import race
 from ._operators.combine import concat, merge, zip as zip
 from ._operators.latest import combine_latest
+from ._sinks.running import DrainReport, Run
+from ._sinks.until_signal import run_until_signal
 from ._sources.asynchronous import (
     from_aiter,
     from_anyio,
@@ -55,6 +57,7 @@ __all__ = (
     "AdaptiveLimit",
     "CircuitBreaker",
     "ConcurrencyLimit",
+    "DrainReport",
     "Emission",
     "Emitter",
     "Flow",
@@ -68,6 +71,7 @@ __all__ = (
     "RateLimit",
     "ReplayProcessor",
     "RetryPolicy",
+    "Run",
     "SerialExecutor",
     "Subscriber",
     "Subscription",
@@ -95,6 +99,7 @@ __all__ = (
     "merge",
     "never",
     "race",
+    "run_until_signal",
     "timer",
     "using",
 )

@@ -40,6 +40,7 @@ from ._sinks import (
     collect as _collect,
     for_each as _for_each,
     hand_over as _hand_over,
+    running as _running,
     terminal as _terminal,
 )
 from .stage import Fluent
@@ -151,6 +152,7 @@ class Flow(Fluent[T_co], is_vocabulary=True):
 
     # repeat
     repeat: Final = _repeat.repeat
+    restart: Final = _repeat.restart
 
     # backpressure
     boundary: Final = _backpressure.boundary
@@ -179,6 +181,7 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     # introspection
     bound: Final = _introspection.bound
     explain: Final = _introspection.explain
+    stats = _introspection.stats  # not Final: a processor has more to report
 
     # async_iteration
     stream: Final = _async_iteration.stream
@@ -203,6 +206,9 @@ class Flow(Fluent[T_co], is_vocabulary=True):
 
     # for_each
     for_each: Final = _for_each.for_each
+
+    # running
+    running: Final = _running.running
 
     # hand_over
     to_queue: Final = _hand_over.to_queue

@@ -103,9 +103,18 @@ class RetryPolicy:
         *attempt* (from 1) has failed with *error*, *elapsed* seconds after the first one started;
         *random* is a random number in [0, 1).
         """
-        if not self.covers(error) or (self.attempts is not None and attempt >= self.attempts):
+        if not self.covers(error):
             return None
-        wait = max(self.backoff(attempt, random), self._requested_delay(error))
+        return self._wait(attempt, elapsed, random, self._requested_delay(error))
+
+    def decide_completed(self, attempt: int, elapsed: float, random: float) -> float | None:
+        """The same for an attempt that has completed, where that is to be followed by another."""
+        return self._wait(attempt, elapsed, random, 0.0)
+
+    def _wait(self, attempt: int, elapsed: float, random: float, least: float) -> float | None:
+        if self.attempts is not None and attempt >= self.attempts:
+            return None
+        wait = max(self.backoff(attempt, random), least)
         if self.within is not None and elapsed + wait > to_seconds(self.within, ""):
             return None
         return wait
@@ -140,6 +149,8 @@ class Attempts:
     """When the first attempt started."""
     number: int = 1
     """The number of the attempt that runs."""
+    retries: int = 0
+    """How many attempts were followed by another, since the first of all."""
     _failures: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_ATTEMPTS_NOTED))
 
     def failed(self, error: BaseException, now: float, random: float) -> float | None:
@@ -150,6 +161,16 @@ class Attempts:
         else:
             self._failures.append(f"attempt {self.number}: {short_text(error)}")
             self.number += 1
+            self.retries += 1
+        return wait
+
+    def completed(self, now: float, random: float) -> float | None:
+        """Return the delay before the next attempt after one that has completed; None for none."""
+        wait = self.policy.decide_completed(self.number, now - self.began, random)
+        if wait is not None:
+            self._failures.append(f"attempt {self.number}: completed")
+            self.number += 1
+            self.retries += 1
         return wait
 
     def restart(self, now: float) -> None:

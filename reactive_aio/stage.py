@@ -62,6 +62,7 @@ from ._core.queues.bounded_queue import (
 from ._core.queues.output_buffer import OutputBuffer
 from ._core.queues.recent import RecentCosts, RecentElements
 from ._core.queues.reorder_buffer import ReorderBuffer
+from ._core.run_control import control_of, discard_interrupted, for_upstream, with_receiver
 from ._core.subscription.subscribing import subscribe
 from ._core.time_slice import TimeSlice
 from ._core.upstreams.await_pool import AwaitPool
@@ -112,11 +113,14 @@ __all__ = (
     "WorkerPool",
     "add_bounded_note",
     "combine_errors",
+    "control_of",
     "count_dropped",
     "describe",
     "discard_handler",
+    "discard_interrupted",
     "drop_handler",
     "explain_await",
+    "for_upstream",
     "from_async",
     "from_pull",
     "from_push",
@@ -140,6 +144,7 @@ __all__ = (
     "running_handle",
     "short_text",
     "to_seconds",
+    "with_receiver",
 )
 
 T = TypeVar("T")
@@ -232,6 +237,7 @@ def from_pull(
     one_by_one: bool = False,
     contents: int | None = None,
     gives_back: bool = False,
+    continues: bool = False,
 ) -> "Flow[T]":
     """Make a flow of a synchronous iterator, opened once per subscription and pulled by demand.
 
@@ -240,10 +246,19 @@ def from_pull(
     *upstreams* are the flows that it reads from. *one_by_one* is that of `from_async`,
     *contents* that of `from_push`. *gives_back* says that *open* accepts one argument, a function
     that receives discarded elements: it passes this function to `pull`, and calls it with each
-    element that the iterator has taken and will not yield.
+    element that the iterator has taken and will not yield. *continues* says that it goes on with an
+    iterator of a flow, which a drain stops itself.
     """
     source = PullSource(
-        name, open, checked, holds, upstreams, one_by_one, contents, gives_back=gives_back
+        name,
+        open,
+        checked,
+        holds,
+        upstreams,
+        one_by_one,
+        contents,
+        gives_back=gives_back,
+        continues=continues,
     )
     return flow_of(Chain(source))
 

@@ -30,6 +30,35 @@ class FlowSubscription:
     def pull(self) -> None:
         """Process the elements that were left to a subscriber that pulls."""
 
+    def stop_source(self) -> bool:
+        """The run is drained: read no more, and complete after the elements that were read.
+
+        Return False for a source that holds none: it is then cancelled, and completed for it.
+        """
+        return False
+
+    # -- what it does, for reports ----------------------------------------------------------------
+    @property
+    def held(self) -> int:
+        """How many elements it holds now."""
+        return 0
+
+    @property
+    def calls(self) -> int:
+        """How many calls of a function of the user run in tasks of its own."""
+        return 0
+
+    @property
+    def retries(self) -> int:
+        """How often it has subscribed to its source again."""
+        return 0
+
+    @property
+    def upstreams(self) -> "Sequence[FlowSubscription]":
+        """The subscriptions of its upstreams."""
+        return ()
+
+    # -- what upstream and downstream need to know ------------------------------------------------
     @property
     def flushes_each_element(self) -> bool:
         """Whether it cannot know which element of a batch is the last, and flushes after each."""

@@ -5,6 +5,7 @@ that loop's thread, unless its name ends in ``_threadsafe`` or its docstring say
 """
 
 import asyncio
+import signal
 import threading
 from asyncio import (
     AbstractEventLoop,
@@ -55,12 +56,14 @@ __all__ = (
     "Task",
     "TimerHandle",
     "cancel_task",
+    "current_task",
     "is_being_cancelled",
     "report",
     "running_handle",
     "shield",
     "sleep",
     "timeout",
+    "wait_first",
     "wait_settled",
     "yield_to_loop",
 )
@@ -253,6 +256,30 @@ class LoopHandle:
         context = self.context.copy()  # only one thread at a time may enter a context
         return self.event_loop.run_in_executor(executor, partial(context.run, work, *args))
 
+    # -- signals of the system ------------------------------------------------------------------
+    def add_signal_handler(
+        self, number: int, callback: Callable[..., object]
+    ) -> Callable[[], object]:
+        """Call *callback* for each signal; return a function that restores the handler before.
+
+        Raises ValueError outside of the main thread, which alone receives signals.
+        """
+        before = signal.getsignal(number)
+        try:
+            self.event_loop.add_signal_handler(number, self.run, callback)
+        except NotImplementedError:  # Windows, where the handler interrupts any code
+            signal.signal(number, lambda *_: self.call_soon_threadsafe(callback))
+        except RuntimeError as error:
+            raise ValueError(str(error)) from error
+
+        def restore() -> None:
+            with suppress(NotImplementedError):
+                self.event_loop.remove_signal_handler(number)
+            if before is not None:  # it was not installed by Python
+                signal.signal(number, before)
+
+        return restore
+
     # -- reporting ------------------------------------------------------------------------------
     def report(self, message: str, error: BaseException, **details: object) -> None:
         """Call the loop's exception handler, for an error that no subscriber can receive (2.13)."""
@@ -311,10 +338,20 @@ def cancel_task(task: Task[Any]) -> None:
     task._log_destroy_pending = False  # type: ignore[attr-defined]
 
 
+def current_task() -> Task[Any] | None:
+    """The task that runs now; None outside of one."""
+    return asyncio.current_task()
+
+
 def is_being_cancelled() -> bool:
     """Whether the task that runs now has been cancelled, and has not ended yet."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+async def wait_first(*work: Future[Any]) -> None:
+    """Wait until one of *work* is done; a cancellation does not reach it."""
+    await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
 
 
 async def wait_settled(*work: Awaitable[Any]) -> None:

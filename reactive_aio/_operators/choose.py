@@ -183,7 +183,7 @@ class _TakeUntil(ForwardingCoordinator[Any]):
 
     def on_start(self) -> None:
         # First, so that a moment which has come already lets no element pass.
-        self._moment = self.subscribe_to(self._until, request=1)
+        self._moment = self.subscribe_to(self._until, request=1, kind="control")
         if self._moment.elements or self._moment.is_done:
             self.on_elements(self._moment)
         else:

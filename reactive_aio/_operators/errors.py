@@ -313,7 +313,7 @@ class _Retry(SequentialCoordinator[Any]):
             self.complete()
             return
         wait = self._attempts.failed(error, self.loop_handle.time(), random())
-        if wait is None:
+        if wait is None or self.is_drained:  # there is no source to try again
             self.fail(error)
         elif wait == 0:
             self._try()
@@ -322,6 +322,10 @@ class _Retry(SequentialCoordinator[Any]):
 
     def on_stop(self) -> None:
         self._timer.stop()
+
+    @property
+    def retries(self) -> int:
+        return self._attempts.retries
 
     # -- acts -------------------------------------------------------------------------------------
     def _try(self) -> None:

@@ -22,6 +22,7 @@ from ..stage import (
     refuse_awaitable,
     require_int,
     require_sync_callable,
+    with_receiver,
 )
 
 if TYPE_CHECKING:
@@ -206,7 +207,9 @@ class _ExecutorWorkers(WorkerPool):
     @property
     def on_discard(self) -> OnDiscard | None:
         on_discard = self.downstream.on_discard
-        return None if on_discard is None else partial(_discard_each, on_discard)
+        if on_discard is None:
+            return None
+        return with_receiver(on_discard, partial(_discard_each, on_discard))
 
     def discard(self, elements: Iterable[object]) -> None:
         if (on_discard := self.on_discard) is not None:

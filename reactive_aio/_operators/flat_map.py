@@ -18,6 +18,7 @@ from ..stage import (
     MergingCoordinator,
     TimeSlice,
     describe,
+    for_upstream,
     from_pull,
     from_push,
     is_spent,
@@ -114,6 +115,7 @@ def _mapped(
             lambda: _prepended(first, elements),
             name=source.chain.trail,
             one_by_one=source.chain.is_one_by_one,
+            continues=True,
         )
         again: Callable[[Any], Any] = lambda x: made.pop() if made else mapper(x)  # noqa: E731
         return _FlatMap(downstream, prefetch, rest, again, concurrency, name)
@@ -230,6 +232,10 @@ class _FlatMap(MergingCoordinator[Any]):
         self._awaited.discard_held()
         self._close_inner()
 
+    @property
+    def calls(self) -> int:
+        return self._pool.running
+
     async def settle(self) -> Sequence[FlowSubscription]:
         above = await super().settle()
         await self._pool.aclose()
@@ -301,7 +307,7 @@ class _FlatMap(MergingCoordinator[Any]):
                     return self._inner
                 flow: Flow[Any] = to_flow(inner, name=self._name)
                 if flow.chain.is_pullable:
-                    self._inner = pull(flow, self.on_discard)
+                    self._inner = pull(flow, for_upstream(self.on_discard, "work"))
                     return self._inner
                 if (awaitable := flow.chain.awaitable) is not None:
                     free -= 1
@@ -361,7 +367,7 @@ class _FlatMap(MergingCoordinator[Any]):
         if self._spare() < self.prefetch:
             return False
         self._pending = None
-        self.join(flow)
+        self.join(flow, kind="work")
         return True
 
     def _ready(self) -> bool:

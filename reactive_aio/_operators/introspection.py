@@ -1,15 +1,16 @@
-"""Reports about a flow: how many elements it holds at most, and how it runs."""
+"""Reports about a flow: how many elements it holds at most, how it runs, and what it does."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .._core.compiler.bound import Bound, count_elements, held
 from .._core.compiler.chain import AsyncSource, Chain, PullSource, PushSource
+from .._core.observation.figures import FlowStats, flow_stats
 
 if TYPE_CHECKING:
     from ..stage import Fluent
 
-__all__ = ("Bound", "bound", "explain")
+__all__ = ("Bound", "FlowStats", "bound", "explain", "stats")
 
 
 def bound(source: "Fluent[Any]") -> Bound:
@@ -22,6 +23,20 @@ def bound(source: "Fluent[Any]") -> Bound:
     includes that.
     """
     return Bound(tuple(held(source.chain)))
+
+
+def stats(source: "Fluent[Any]") -> FlowStats:
+    """Report what the subscriptions of this flow do, which needs a name: ``flow.name("orders")``.
+
+    The figures are those of all flows with the same name: of each subscription that runs, how many
+    elements it has delivered and at what rate, the demand that is left, what each part holds, what
+    it waits for and for how long; and how many have ended in which way. A rate is measured from one
+    call to the next. Call it on the thread of the event loop. Flows that an ``async for`` or a
+    terminal operator iterates without a subscription, since they are synchronous, have no figures.
+    """
+    if source.chain.label is None:
+        raise ValueError('stats: the flow has no name; give it one with name("...")')
+    return flow_stats(source.chain.label)
 
 
 def explain(source: "Fluent[Any]", *, code: bool = False) -> str:

@@ -1,17 +1,18 @@
-"""repeat: subscribe again when the source has completed."""
+"""repeat and restart: subscribe again when the source has completed, or has ended."""
 
 from dataclasses import dataclass
 from random import random
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from ..coerce import WINDOW
-from ..retry import RetryPolicy
+from ..retry import Attempts, RetryPolicy
 from ..stage import SequentialCoordinator, Timer, from_push, require_int, to_seconds
 
 if TYPE_CHECKING:
     from ..flow import Flow
+    from ..stage import InnerSubscriber
 
-__all__ = ("repeat",)
+__all__ = ("repeat", "restart")
 
 T = TypeVar("T")
 
@@ -87,7 +88,7 @@ class _Repeat(SequentialCoordinator[Any]):
             self.end(error)
             return
         wait = self._policy.backoff(self._runs, random())
-        if self._is_too_late(wait):
+        if self.is_drained or self._is_too_late(wait):
             self.complete()
         elif wait:
             self._timer.start(wait)
@@ -111,3 +112,96 @@ class _Repeat(SequentialCoordinator[Any]):
             return False
         elapsed = self.loop_handle.time() - self._began
         return elapsed + wait > to_seconds(cast("Any", within), "")
+
+
+_ALWAYS: Final = RetryPolicy(attempts=None, delay=0.1, maximum=30.0, reset=True)
+
+
+def restart(source: "Flow[T]", policy: RetryPolicy | int = _ALWAYS) -> "Flow[T]":
+    """When the source completes or fails, subscribe to it again, as *policy* allows.
+
+    For a source that is meant to run for ever: a consumer of a broker, a connection. By default
+    there is no limit, and the delays grow from 0.1 to 30 seconds, beginning again once an element
+    has arrived. An int is the number of runs, without delays in between. *only* of a policy says
+    after which errors to start again; the flow fails with any other. A drain starts no further run.
+
+    ::
+
+        a--b|
+        .restart(2)
+        a--b a--b|
+
+    Demand: passed through; the rest is carried over to the next run, which starts when there is
+        some.
+    Completes: when the last run that *policy* allows completes.
+    Fails: when it fails, or with an error that *policy* does not cover; its notes list the last ten
+        runs before it.
+    Cancels: the active run, or the wait for the next one.
+    Holds: up to 256 elements in delivery.
+    Rules: 1.1, 1.4, 1.7
+    """
+    if not isinstance(policy, RetryPolicy):
+        policy = RetryPolicy(attempts=require_int("restart", "policy", policy, least=1))
+    return from_push(
+        lambda downstream: _Restart(downstream, source, policy),
+        name=f"restart({policy})",
+        holds=WINDOW,
+        checked=True,
+        upstreams=(source,),
+        window=WINDOW,
+    )
+
+
+@dataclass(eq=False, repr=False)
+class _Restart(SequentialCoordinator[Any]):
+    _source: "Flow[Any]"
+    _policy: RetryPolicy
+    _is_due: bool = False  # a run starts with the next demand
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._timer = Timer(self, self._run)
+        self._attempts = Attempts(self._policy, 0.0)
+
+    # -- decisions --------------------------------------------------------------------------------
+    def begin(self) -> None:
+        self._attempts.restart(self.loop_handle.time())
+        self._run()
+
+    def on_demand(self) -> None:
+        if self._is_due:
+            self._run()
+        else:
+            super().on_demand()
+
+    def on_elements(self, inner: "InnerSubscriber[Any]") -> None:
+        if self._policy.reset and inner.elements:
+            self._attempts.restart(self.loop_handle.time())
+        super().on_elements(inner)
+
+    def next_after(self, error: BaseException | None) -> None:
+        now = self.loop_handle.time()
+        if error is None:
+            wait = self._attempts.completed(now, random())
+        else:
+            wait = self._attempts.failed(error, now, random())
+        if wait is None or (self.is_drained and error is not None):
+            self.end(error)
+        elif wait and not self.is_drained:
+            self._timer.start(wait)
+        else:
+            self._run()
+
+    def on_stop(self) -> None:
+        self._timer.stop()
+
+    @property
+    def retries(self) -> int:
+        return self._attempts.retries
+
+    # -- acts -------------------------------------------------------------------------------------
+    def _run(self) -> None:
+        # A source that ends without demand would run for ever if this did not wait for any.
+        self._is_due = not self.demand
+        if self.demand and not self.is_closed:
+            self.switch(self._source)

@@ -299,7 +299,7 @@ def log(
     return do_on_request(flow, log_request)
 
 
-_NAME = InlineStage("name", params=("text",))
+_NAME = InlineStage("name", params=("text",), label="text")
 
 
 def name(source: "Flow[T]", text: str) -> "Flow[T]":

@@ -77,7 +77,7 @@ class _SwitchMap(SequentialCoordinator[Any]):
         try:
             while not self.is_closed and (element := next(elements, None)) is not None:
                 made = self.apply(self._mapper, element)
-                self.switch(to_flow(made, name="switch_map"))
+                self.switch(to_flow(made, name="switch_map"), kind="work")
         finally:
             self.discard(elements)
 
@@ -159,7 +159,8 @@ class _Expand(SequentialCoordinator[Any]):
         if error is not None or not self._waiting:
             self.end(error)
         else:
-            self.switch(to_flow(self._mapper(self._waiting.popleft()), name="expand"))
+            made = self._mapper(self._waiting.popleft())
+            self.switch(to_flow(made, name="expand"), kind="work")
 
     def on_stop(self) -> None:
         self._waiting.clear()

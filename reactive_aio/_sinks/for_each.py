@@ -13,6 +13,7 @@ from ..stage import (
     InlineStage,
     ReorderBuffer,
     WorkerPool,
+    control_of,
     describe,
     explain_await,
     from_push,
@@ -25,7 +26,7 @@ from .first_value import first_value
 if TYPE_CHECKING:
     from ..stage import Fluent
 
-__all__ = ("for_each",)
+__all__ = ("after_calls", "for_each")
 
 T = TypeVar("T")
 
@@ -106,31 +107,54 @@ async def for_each(
     Holds: nothing one at a time; else 2 × *concurrency* elements, including running calls.
     Rules: 1.3, 2.1
     """
-    require_callable("for_each", "function", function, takes=1)
-    require_int("for_each", "concurrency", concurrency, least=1)
-    options = work_options(
-        "for_each", key=key, retry=retry, timeout=timeout, on_error=on_error, limiter=limiter
+    stage = _in_workers(
+        "for_each",
+        source,
+        function,
+        concurrency=concurrency,
+        ordered=ordered,
+        key=key,
+        retry=retry,
+        timeout=timeout,
+        on_error=on_error,
+        limiter=limiter,
     )
-    stage: Fluent[Any]
-    if options is not None:
-        make = partial(ElementWork, "for_each", function, options, needs_result=False)
-        stage = _in_workers(source, function, make, concurrency, ordered=ordered)
-    elif concurrency > 1:
-        call = partial(_call, function)
-        stage = _in_workers(source, function, lambda: call, concurrency, ordered=ordered)
-    elif is_coroutine_function(function):
-        return cast("int", await first_value(source.via(_EACH_ASYNC, function)))
-    else:
-        return cast("int", await first_value(source.via(_EACH, function)))
-    return cast("int", await first_value(stage.via(_COUNT)))
+    if stage is not None:
+        return cast("int", await first_value(stage.via(_COUNT)))
+    each = _EACH_ASYNC if is_coroutine_function(function) else _EACH
+    return cast("int", await first_value(source.via(each, function)))
 
 
-async def _call(function: Callable[[Any], Any], element: Any) -> bool:
+_CALL = InlineStage(
+    "running",
+    params=("function",),
+    uses=(require_plain_result,),
+    each="""
+    $result = $function(x)
+    if $result is not None:
+        require_plain_result($result)
+    """,
+)
+
+_CALL_ASYNC = InlineStage("running", params=("function",), each="await $function(x)")
+
+
+def after_calls(
+    operator: str, source: "Fluent[Any]", function: Callable[[Any], object], **options: Any
+) -> "Fluent[Any]":
+    """The elements of *source*, each after the call of *function* with it, as `for_each` does."""
+    stage = _in_workers(operator, source, function, **options)
+    if stage is not None:
+        return stage
+    return source.via(_CALL_ASYNC if is_coroutine_function(function) else _CALL, function)
+
+
+async def _call(operator: str, function: Callable[[Any], Any], element: Any) -> bool:
     try:
         await function(element)
     except TypeError as error:
         remedy = "leave out concurrency for a plain function"
-        raise explain_await("for_each", "function", function, error, remedy)  # noqa: B904
+        raise explain_await(operator, "function", function, error, remedy)  # noqa: B904
     return True
 
 
@@ -139,32 +163,48 @@ class _Calls(WorkerPool):
 
     def discard(self, elements: Iterable[object]) -> None:
         """*elements* were requested, and not handed to the function."""
+        elements = list(elements)
+        super().discard(elements)
         if (on_discard := self._source.chain.on_discard_at_end) is not None:
             for element in elements:
                 on_discard(element)
 
     def discard_element(self, element: Any) -> None:
-        """The function has had it."""
+        """The function has had it: it is not discarded."""
+        if (control := control_of(self.on_discard)) is not None:
+            control.interrupted += 1
 
     def discard_results(self, results: list[Any]) -> None:
         """The function has had them."""
 
 
 def _in_workers(
+    operator: str,
     source: "Fluent[Any]",
     function: Callable[[Any], Any],
-    make: Callable[[], Callable[[Any], Awaitable[object]]],
-    concurrency: int,
     *,
+    concurrency: int,
     ordered: bool,
-) -> "Fluent[Any]":
-    """A flow of the elements for which the call of what *make* returns was true."""
+    **work: Any,
+) -> "Fluent[Any] | None":
+    """A flow of the elements whose calls have returned; None if the calls need no workers."""
+    require_callable(operator, "function", function, takes=1)
+    require_int(operator, "concurrency", concurrency, least=1)
+    options = work_options(operator, **work)
+    make: Callable[[], Callable[[Any], Awaitable[object]]]
+    if options is not None:
+        make = partial(ElementWork, operator, function, options, needs_result=False)
+    elif concurrency > 1:
+        call = partial(_call, operator, function)
+        make = lambda: call  # noqa: E731
+    else:
+        return None
     shown = f", concurrency={concurrency}" if concurrency > 1 else ""
     return from_push(
         lambda downstream: _Calls(
             downstream, source, make(), True, ReorderBuffer[Any](concurrency, ordered=ordered)
         ),
-        name=f"for_each({describe(function)}{shown})",
+        name=f"{operator}({describe(function)}{shown})",
         holds=2 * concurrency,
         checked=True,
         upstreams=(source,),

@@ -174,6 +174,10 @@ class _Running(Coordinator[bytes]):
     def on_stop(self) -> None:
         self._process.stop()
 
+    def stop_source(self) -> bool:
+        """A program that reads a flow ends by itself when that has ended; any other is stopped."""
+        return self._input is not None
+
     async def settle(self) -> Sequence[FlowSubscription]:
         above = await super().settle()
         if self._task is not None and not self.loop_handle.is_current_task(self._task):

@@ -184,6 +184,13 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
     def cancel(self) -> None:
         self.output.cancel()
 
+    def stop_source(self) -> bool:
+        return self.output.stop_source()
+
+    @property
+    def held(self) -> int:
+        return self.output.held
+
     async def aclose(self) -> None:
         self.cancel()
         if self._task is not None and not self.loop_handle.is_current_task(self._task):

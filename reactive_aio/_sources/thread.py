@@ -428,10 +428,19 @@ class _ThreadSubscription(FlowSubscription, Generic[T]):
             downstream.fail(error)
 
     def cancel(self) -> None:
-        worker, self._downstream = self._worker, None
+        self._downstream = None
+        self._stop_thread()
+        self._worker.discard_ready()
+
+    def stop_source(self) -> bool:
+        """Complete when the call that runs has returned, with its element."""
+        self._stop_thread()
+        return self._is_started
+
+    def _stop_thread(self) -> None:
+        worker = self._worker
         is_sleeping = worker.event.is_waiting
         worker.stop()
-        worker.discard_ready()
         if self._is_started and not is_sleeping and not worker.state.is_finished:
             worker.start_interrupting()
 

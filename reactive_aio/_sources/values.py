@@ -102,7 +102,7 @@ def never() -> "Flow[Never]":
     Holds: nothing.
     Rules: 3.13
     """
-    return from_push(lambda _: INERT, name="never()", checked=True)
+    return from_push(lambda _: INERT, name="never()", checked=True, one_by_one=True)
 
 
 def error(cause: Exception | Callable[[], Exception]) -> "Flow[Never]":

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from .._core.compiler.chain import Chain, PushSource
 from .._core.losses import DISCARDED, OVERTAKEN, DropCounter
+from .._core.observation.figures import FlowStats
+from .._core.observation.registry import add_processor
 from .._core.queues.bounded_queue import Emission
 from .._core.queues.hot_emitter import EMISSIONS_PER_CLOCK_READ, HotEmitter
 from .._core.subscription.bulk_subscriber import BulkReceiver, BulkSubscriber
@@ -37,8 +39,8 @@ NO_SUBSCRIBER: Final = "no_subscriber"
 """The reason counted for elements that were emitted without a subscriber."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessorStats:
+@dataclass(frozen=True, kw_only=True)
+class ProcessorStats(FlowStats):
     """The counts of a processor, and the state of its slowest subscriber."""
 
     accepted: int
@@ -108,6 +110,8 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         self._drops: DropCounter = DropCounter(self._name)
         """Counts for all of its queues."""
         self._subscriber_waiters: list[tuple[int, Future[None]]] = []
+        if name:
+            add_processor(self)
 
     _is_shared: ClassVar[bool] = True
     """Whether several subscribers receive the same elements."""
@@ -202,6 +206,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         outputs, queues = self._outputs, self._queues()
         requested = min((output.requested for output in outputs), default=0)
         return ProcessorStats(
+            name=self._name,
             accepted=self._accepted,
             refused=self._emitter.refused_count,
             dropped=dict(self._drops.by_reason),

@@ -207,6 +207,7 @@ OPERATORS: dict[str, Callable[[Pipeline, Flow[Any]], Flow[Any]]] = {
     "race": lambda p, flow: r.race(flow, p.source()),
     "rate_limit": lambda p, flow: flow.rate_limit(p.small, 0.1),
     "repeat": lambda _, flow: flow.repeat(1),
+    "restart": lambda _, flow: flow.restart(1),
     "retry": lambda _, flow: flow.retry(1),
     "sample": lambda p, flow: flow.sample(0.15, on_drop=lambda x: p.enter(x, "dropped")),
     "scan": lambda _, flow: flow.scan(lambda _, x: x),
@@ -326,7 +327,7 @@ OTHERS = {
     # they need elements with a hash, bytes or JSON
     *("distinct", "distinct_until_changed", "delimited", "lines", "json_lines"),
     # they are reports
-    *("bound", "explain"),
+    *("bound", "explain", "stats"),
 }
 """The operators that are not in random pipelines."""
 

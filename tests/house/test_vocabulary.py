@@ -28,6 +28,7 @@ NO_SECTIONS: Final = {"introspection"}
 NO_DIAGRAM: Final[dict[str, str]] = {
     "from_process": "its program has no part in virtual time",
     "map_in_process": "its processes have no part in virtual time",
+    "running": "it runs beside the block of `async with`",
     "stream": "it is iterated inside `async with`",
     "to_dict": "a lane has no sign for a dict",
 }

@@ -114,6 +114,9 @@ NEEDS: Needs = {
     "Backpressure": {
         "know how many elements a flow can hold, and where": "bound explain",
     },
+    "Run a service": {
+        "see what the flows of a running program do": "stats name",
+    },
 }
 
 
@@ -128,3 +131,17 @@ async def example_explain() -> None:
         return n
 
     print(r.range(100).filter(bool).boundary(32).map_async(save).explain())
+
+
+async def example_stats() -> None:
+    async def save(n: int) -> int:
+        await asyncio.sleep(0.5)
+        return n
+
+    saved = r.range(100).boundary(8).map_async(save).name("orders")
+    async with saved.running():
+        await asyncio.sleep(1.2)
+        [orders] = saved.stats().subscriptions
+        print(orders.delivered, "delivered,", orders.held, "held")
+        for part in orders.parts:
+            print(part.name, "holds", part.held)

@@ -30,6 +30,7 @@ THEMES: Final = (
     "Side effects",
     "Repeat",
     "End a flow, get a result",
+    "Run a service",
 )
 """The themes, in the order of the page."""
 _SOURCES: Final = (

@@ -239,6 +239,7 @@ PARTS: dict[str, Part] = {
         Interleaved([1, 2, 3]),
     ),
     "repeat": (lambda _: two_runs().repeat(2), Interleaved([1, 2, 3])),
+    "restart": (lambda _: two_runs().restart(2), Interleaved([1, 2, 3])),
     "merge_with": (
         lambda _: steps(1, 2).merge_with(async_steps("a", "b")),
         Interleaved([1, 2], ["a", "b"]),

@@ -12,6 +12,7 @@ from reactive_aio import (
     RateLimit,
     ReplayProcessor,
     RetryPolicy,
+    Run,
     UnicastProcessor,
     combine_latest,
     concat,
@@ -128,6 +129,9 @@ assert_type(
 assert_type(words.on_error_complete(), Flow[str])
 assert_type(words.on_error_map(lambda error: OSError(str(error))), Flow[str])
 assert_type(words.repeat(3), Flow[str])
+assert_type(words.restart(3), Flow[str])
+assert_type(words.running(), Run[str])
+assert_type(words.running(print, concurrency=3), Run[str])
 assert_type(words.limit_rate(3).on_backpressure_error(), Flow[str])
 assert_type(words.delay(1).delay_subscription(1).rate_limit(3), Flow[str])
 assert_type(words.rate_limit(3, per=2).rate_limit(limiter=RateLimit(100)), Flow[str])

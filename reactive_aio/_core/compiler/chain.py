@@ -1,13 +1,15 @@
 """Chain: the description of an island: what feeds it, then its stages."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from types import GeneratorType
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from ..cleanup import CleanupErrors
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
+from ..run_control import RunControl, RunDiscards
 from . import error_notes
 from .discards import Discards, OnDiscard
 from .inline import AppliedStage, InlineStage, describe
@@ -92,6 +94,18 @@ class PullSource:
     """Makes the awaitable whose result is the only element; the first stage awaits it."""
     gives_back: bool = False
     """Whether `open` accepts a function that receives the elements that the iterator discards."""
+    continues: bool = False
+    """Whether it only goes on with an iterator that was opened before."""
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether a drain stops it, and not the flows that it reads from."""
+        return not self.continues and not (self.upstreams and self.gives_back)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it has no end of its own."""
+        return False
 
 
 @dataclass(slots=True, eq=False)
@@ -105,6 +119,16 @@ class AsyncSource:
     upstreams: tuple[Any, ...] = ()
     one_by_one: bool = False
     """Whether reading takes elements away from other readers, so that none may be read ahead."""
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether a drain stops it, and not the flows that it reads from."""
+        return True
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it has no end of its own."""
+        return self.one_by_one
 
 
 @dataclass(slots=True, eq=False)
@@ -146,6 +170,16 @@ class PushSource:
     is_shared: bool = False
     """Whether other subscribers receive the same elements, so that none may discard them."""
 
+    @property
+    def is_leaf(self) -> bool:
+        """Whether a drain stops it, and not the flows that it reads from."""
+        return self.is_shared or not self.upstreams
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it has no end of its own."""
+        return self.is_shared or (self.one_by_one and not self.upstreams)
+
 
 @dataclass(slots=True, eq=False)
 class _NotOpened:
@@ -179,19 +213,48 @@ _MOST_STAGES, _MOST_ENDINGS = 1000, 32
 _FEEDS: Final[dict[type, Any]] = {PullSource: "pull", PushSource: "push", AsyncSource: "aiter"}
 
 
+def control_of_source(source: ChainSource, on_discard: object) -> RunControl | None:
+    """The control that stops *source*, if it is opened for a run whose drain stops it."""
+    if not isinstance(on_discard, RunDiscards) or not source.is_leaf:
+        return None
+    return None if on_discard.is_work and not source.is_live else on_discard.control
+
+
 def _opened(source: Any, on_discard: OnDiscard | None) -> Any:
     """Open an iterator that gives back the elements that it discards, if it can."""
-    gives_back = isinstance(source, Flattening) or (
-        isinstance(source, PullSource) and source.gives_back
-    )
-    return source.open() if on_discard is None or not gives_back else source.open(on_discard)
+    if on_discard is None:
+        return source.open()
+    if isinstance(source, Flattening):
+        return source.open(on_discard)
+    if not isinstance(source, PullSource):
+        return source.open()
+    control = control_of_source(source, on_discard)
+    if control is not None and control.is_stopped:
+        return iter(())
+    opened = source.open(on_discard) if source.gives_back else source.open()
+    return opened if control is None else _until_stopped(opened, control)
+
+
+def _until_stopped(elements: Iterator[T], control: RunControl) -> Generator[T]:
+    """The elements up to the drain of their run."""
+    try:
+        if control.is_stopped:
+            return
+        for element in elements:
+            yield element
+            if control.is_stopped:
+                return  # type: ignore[unreachable]  # it has changed in between
+    finally:
+        if isinstance(elements, GeneratorType):
+            elements.close()
 
 
 class Chain:
     """Immutable. One chain serves any number of subscriptions and caches its loops."""
 
     __slots__ = ("_kinds", "_loops", "_trail", "arguments", "awaits", "depth", "discard_hooks",
-                 "input_weight", "request_hooks", "source", "stages", "weight")  # fmt: skip
+                 "input_weight", "label", "request_hooks", "source", "stages",
+                 "weight")  # fmt: skip
 
     def __init__(self, source: ChainSource) -> None:
         self.source: ChainSource = source
@@ -202,6 +265,8 @@ class Chain:
         """Positions of stages with a request hook, and the hooks: last first, as demand travels."""
         self.discard_hooks: tuple[tuple[int, OnDiscard], ...] = ()
         """Positions of stages with a discard hook, and the hooks."""
+        self.label: str | None = None
+        """The last name that was given to it."""
         upstreams = source.upstreams
         self.depth: int = 1 + max([each.chain.depth for each in upstreams]) if upstreams else 1
         """How many chains deep the flow is nested at most."""
@@ -230,6 +295,9 @@ class Chain:
         if kind.on_discard:
             on_discard = cast("OnDiscard", stage.arguments[kind.params.index(kind.on_discard)])
             chain.discard_hooks = (*self.discard_hooks, (len(chain.stages), on_discard))
+        chain.label = self.label
+        if kind.label:
+            chain.label = cast("str", stage.arguments[kind.params.index(kind.label)])
         chain._kinds = (*self._kinds, kind)
         chain.weight = stage.weight_after(self.weight)
         return chain

@@ -5,11 +5,12 @@ before it, the source, and the flows that the source reads from, which are given
 when they are opened.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final, cast
 
-OnDiscard = Callable[[object], object]
-"""Receives one discarded element, and never raises."""
+from ..run_control import OnDiscard, RunDiscards, discard_interrupted
+
+__all__ = ("END", "Discards", "OnDiscard", "discard")
 
 END: Final = object()
 """What a loop has in its hands after the last element."""
@@ -41,7 +42,6 @@ class Discards:
         self._last = last
         """The last stage that elements do not just pass: hooks after it are at the very end."""
         self._below = below
-        """What receives the elements for the hooks downstream of this chain."""
         self._is_source_shared = is_source_shared
         self._lost: object = None
 
@@ -49,6 +49,11 @@ class Discards:
     def of_source(self) -> OnDiscard | None:
         """What receives the elements that are discarded upstream of all stages."""
         return None if self._is_source_shared else self._give_to(0)
+
+    @property
+    def below(self) -> OnDiscard | None:
+        """What receives the elements for the hooks downstream of this chain."""
+        return self._below
 
     @property
     def of_consumer(self) -> OnDiscard | None:
@@ -63,8 +68,11 @@ class Discards:
     def _give_to(self, position: int) -> OnDiscard | None:
         # A hook at the end also receives what waits for the subscriber, which nothing else holds.
         receivers = [hook for at, hook in self._hooks if at > min(position, self._last)]
-        if self._below is not None:
-            receivers.append(self._below)
+        below = self._below
+        if isinstance(below, RunDiscards):
+            return RunDiscards(below.control, (*receivers, *below.receivers), below.is_work)
+        if below is not None:
+            receivers.append(below)
         if len(receivers) < 2:
             return receivers[0] if receivers else None
 
@@ -79,7 +87,8 @@ class Discards:
         """The loop has ended at *position* with *element* in its hands, unless that is None."""
         if element is not None and element is not END and element is not self._lost:
             self._lost = element
-            self.give(position, (element,))
+            if position or not self._is_source_shared:
+                discard_interrupted(self._give_to(position), element)
 
     def rest(self, chunk: object) -> None:
         """The loop has ended, and may not have iterated over all of *chunk*, an iterator."""

@@ -56,6 +56,8 @@ class InlineStage:
     """The parameter that is called with each *n* requested from the island."""
     on_discard: str = ""
     """The parameter that is called with each element that the stages before it discard."""
+    label: str = ""
+    """The parameter that names the flow, for reports about a running program."""
     held: str = ""
     """An expression for the elements that the stage holds and has not delivered."""
     emits_many: bool = field(init=False)

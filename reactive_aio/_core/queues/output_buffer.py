@@ -128,6 +128,14 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         self.is_ended, self._error = True, error
         self._renew_credit()
 
+    def stop_source(self) -> bool:
+        """Leave the source, and complete after the elements held."""
+        self.on_room()  # it takes what was emitted before, as far as there is room
+        if not self.is_ended:
+            self.end()
+            self._leave()
+        return True
+
     def fail_at_once(self, error: BaseException) -> None:
         """Drop the elements held, and fail (rule 4.2)."""
         if not self.is_ended:

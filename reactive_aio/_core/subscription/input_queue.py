@@ -11,6 +11,7 @@ from ..compiler.discards import OnDiscard, discard
 from ..compiler.loop_compiler import UpstreamFailed
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
+from ..run_control import RunControl
 from .bulk_subscriber import BulkSubscriber
 
 T = TypeVar("T")
@@ -62,6 +63,8 @@ class InputQueue(Generic[T]):
     on_discard: OnDiscard | None = None
     puller: BulkSubscriber | None = None
     """The subscriber, if it pulls."""
+    control: RunControl | None = None
+    """What stops upstream, if that is a source of a run."""
 
     # -- called by the source ---------------------------------------------------------------------
     def push(self, elements: list[T], /) -> None:
@@ -136,6 +139,19 @@ class InputQueue(Generic[T]):
             self._error = error
             self._wake()
 
+    # -- called by the run ------------------------------------------------------------------------
+    def stop_source(self) -> None:
+        """Complete upstream, after the elements that it has read."""
+        upstream = self.upstream
+        if upstream is None or self.is_ended:
+            return
+        try:
+            if not upstream.stop_source():
+                upstream.cancel()
+                self.complete()
+        except Exception as error:  # 3.15: it is released when the island closes
+            self.fail(error)
+
     # -- called by the island ---------------------------------------------------------------------
     @property
     def has_news(self) -> bool:
@@ -184,6 +200,8 @@ class InputQueue(Generic[T]):
 
     def close(self) -> FlowSubscription | None:
         """Cancel upstream and return it; anything it still pushes is discarded."""
+        if self.control is not None:
+            self.control.remove(self)
         is_live = not self.is_ended or self._is_upstream_faulty
         self.is_ended = True
         self._wake = _ignore

@@ -11,13 +11,13 @@ from dataclasses import InitVar, dataclass, field
 from functools import partial
 from inspect import isawaitable, iscoroutine
 from threading import get_ident
-from types import GeneratorType
+from types import FrameType, GeneratorType
 from typing import Any, Final, cast
 
 from ...errors import Interrupted
 from ...spec import Subscriber
 from ..cleanup import CleanupErrors, add_cleanup_error
-from ..compiler.chain import Chain, PullSource, PushSource, is_spent
+from ..compiler.chain import Chain, PullSource, PushSource, control_of_source, is_spent
 from ..compiler.discards import Discards
 from ..compiler.end_hooks import EndHooks
 from ..compiler.loop_compiler import (
@@ -36,6 +36,8 @@ from ..loop import (
     report,
     wait_settled,
 )
+from ..observation.registry import NamedFlow, named_flow
+from ..run_control import RunControl
 from ..time_slice import TimeSlice
 from .bulk_subscriber import BulkSubscriber
 from .input_queue import InputQueue
@@ -79,6 +81,7 @@ class Island(TimeSlice, FlowSubscription):
     task: Task[Any] | None = None
     closing_upstream: FlowSubscription | None = None
     discards: Discards | None = None
+    record: NamedFlow | None = None
 
     def __post_init__(self, delivery: str) -> None:
         chain, on_discard, subscriber = self.chain, None, cast("object", self.subscriber)
@@ -92,6 +95,9 @@ class Island(TimeSlice, FlowSubscription):
             # `extend` would not show what was delivered.
             delivery = "append" if delivery == "extend" else delivery
             self.compiled_loop = chain.compiled_loop(self.mode, delivery, True)
+        if chain.label is not None:
+            self.record = named_flow(chain.label)
+            self.record.begin(self, self.loop_handle.time())
         if (hooks := self.compiled_loop.end_hooks) is not None:
             self.end_hooks = EndHooks(hooks(*self.chain.arguments), report)
 
@@ -169,6 +175,26 @@ class Island(TimeSlice, FlowSubscription):
     def pull(self) -> None:
         if self.input_queue is not None:
             self.input_queue.process()
+
+    # -- what it does, for reports ----------------------------------------------------------------
+    @property
+    def upstreams(self) -> Sequence[FlowSubscription]:
+        upstream = None if self.input_queue is None else self.input_queue.upstream
+        return () if upstream is None else (upstream,)
+
+    @property
+    def loop_frame(self) -> FrameType | None:
+        """The frame of the loop, if that has begun and is suspended."""
+        return None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether its loop waits for demand or elements."""
+        return self.phase is _IDLE
+
+    def awaited_line(self) -> str | None:
+        """Where the function is suspended that its loop awaits, if it awaits one."""
+        return None
 
     # -- executing the table ----------------------------------------------------------------------
     def _step(self, happened: int) -> Action:
@@ -249,7 +275,25 @@ class Island(TimeSlice, FlowSubscription):
                 return
             queue = self.make_queue()
             self.pause = NO_ELEMENTS
+            if (control := self.control) is None:
+                queue.upstream = self.chain.open_push(self.compiled_loop, queue)
+            else:
+                self._open_controlled(queue, control)
+
+    @property
+    def control(self) -> RunControl | None:
+        """What stops the source, if that is one of a run."""
+        discards = self.discards
+        return None if discards is None else control_of_source(self.chain.source, discards.below)
+
+    def _open_controlled(self, queue: InputQueue[Any], control: RunControl) -> None:
+        """Open a source that pushes, unless its run is drained already."""
+        if not control.is_stopped:
             queue.upstream = self.chain.open_push(self.compiled_loop, queue)
+            queue.control = control
+            control.add(queue)
+        if control.is_stopped:
+            queue.complete() if queue.upstream is None else queue.stop_source()
 
     def make_queue(self) -> InputQueue[Any]:
         """From now on, the source is a queue that elements are pushed to."""
@@ -299,6 +343,8 @@ class Island(TimeSlice, FlowSubscription):
     def _release(self) -> None:
         """Cancel upstream, run the source's cleanup and drop every reference (3.13)."""
         self.is_stopped, self.limit = True, _NEVER
+        if self.record is not None:
+            self.record.cancelled_one(self)
         self.subscriber = self.flush_batch = self.pending_signal = None
         if self.end_hooks is not None:
             self.end_hooks.cancel_rest()
@@ -328,11 +374,24 @@ class Island(TimeSlice, FlowSubscription):
         is_silent = self.is_stopped and not self.is_fault
         error, subscriber = self.error, self.subscriber
         self.error = None
+        if not is_silent:
+            self._record_end(error)
         try:
             self._release()
         finally:  # if a cleanup stops the program, the subscriber is notified as well
             if subscriber is not None:
                 self._send_end(subscriber, error, is_silent)
+
+    def _record_end(self, error: BaseException | None) -> None:
+        """The flow has completed, or failed with *error*: count that under its name."""
+        record, self.record = self.record, None
+        if record is None:
+            return
+        if error is None:
+            record.completed_one(self)
+        else:
+            trail = self.chain.trail()
+            record.failed_one(self, f"{type(error).__name__}: {error}\nin the flow: {trail}")
 
     def _send_end(
         self, subscriber: Subscriber[Any], error: BaseException | None, is_silent: bool

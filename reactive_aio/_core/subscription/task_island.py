@@ -1,6 +1,7 @@
 """TaskIsland: a subscription whose generated loop is a coroutine, run in one task."""
 
 from inspect import isawaitable
+from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import Interrupted
@@ -17,11 +18,14 @@ from ..failures import STOPS_PROGRAM, as_failure, is_cancelled, run_cleanup
 from ..loop import (
     CancelledError,
     Future,
+    Task,
     cancel_task,
     yield_to_loop,
 )
+from ..observation.awaited import innermost_line
 from .island import Island
 from .lifecycle import Action, Input, Phase
+from .stoppable_iterator import StoppableIterator
 
 if TYPE_CHECKING:
     from .input_queue import InputQueue
@@ -30,18 +34,30 @@ if TYPE_CHECKING:
 class TaskIsland(Island):
     """A subscription that awaits something: one task for all of it, started by demand."""
 
-    __slots__ = ("is_cleaning_up", "is_signalling", "waiter")
+    __slots__ = ("is_cleaning_up", "is_signalling", "running_loop", "waiter")
     mode = "task"
 
     def __post_init__(self, delivery: str) -> None:
         super().__post_init__(delivery)
         self.waiter: Future[Any] | None = None
+        self.running_loop: Any = None  # the coroutine
         self.is_signalling = False
         self.is_cleaning_up = False  # the source's cleanup has begun, and runs to its end
 
     @property
     def flushes_each_element(self) -> bool:
         return True
+
+    @property
+    def loop_frame(self) -> FrameType | None:
+        return None if self.running_loop is None else self.running_loop.cr_frame
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.waiter is not None
+
+    def awaited_line(self) -> str | None:
+        return None if self.running_loop is None else innermost_line(self.running_loop)
 
     def _run(self) -> None:
         if self.waiter is not None:
@@ -82,7 +98,7 @@ class TaskIsland(Island):
         source, src = self.chain.source, self.source
         if isinstance(source, AsyncSource):
             try:
-                src = self.chain.open_source(self.compiled_loop, self.discards)
+                src = self._open_async_source()
             except STOPS_PROGRAM:
                 raise
             except BaseException as error:
@@ -90,11 +106,20 @@ class TaskIsland(Island):
         subscriber = cast("Any", self.subscriber)
         on_next = subscriber.append if self.flush_batch is not None else subscriber.on_next
         try:
-            await self.compiled_loop.run(self, src, on_next, self.chain.arguments)
+            self.running_loop = self.compiled_loop.run(self, src, on_next, self.chain.arguments)
+            await self.running_loop
         except BaseException as error:
             await self._clean_up(src, error)
             raise
         await self._clean_up(src)
+
+    def _open_async_source(self) -> Any:
+        control = self.control
+        if control is None:
+            return self.chain.open_source(self.compiled_loop, self.discards)
+        is_over = control.is_stopped
+        opened = None if is_over else self.chain.open_source(self.compiled_loop, self.discards)
+        return StoppableIterator(opened, control, self.loop_handle, cast("Task[Any]", self.task))
 
     async def _clean_up(self, source: Any, failed: BaseException | None = None) -> None:
         """Run an asynchronous source's cleanup; its errors do not replace that of the flow."""

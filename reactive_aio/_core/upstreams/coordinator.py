@@ -19,6 +19,7 @@ from ..demand import Demand
 from ..failures import STOPS_PROGRAM
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
+from ..run_control import UpstreamKind, control_of
 from .decisions import Decisions, run_now
 from .inner_subscriber import InnerSubscriber
 
@@ -50,6 +51,9 @@ class Coordinator(FlowSubscription, Generic[R]):
         self.processed_count: int = 0
         """How many of those downstream has processed, as far as it has reported."""
         self._started = False
+        self._control = control_of(self.downstream.on_discard)
+        if self._control is not None:
+            self._control.add(self)
         self._closing: list[InnerSubscriber[Any]] = []  # their cleanup may still be running
 
     @property
@@ -61,6 +65,11 @@ class Coordinator(FlowSubscription, Generic[R]):
     def on_discard(self) -> OnDiscard | None:
         """What receives each element that is discarded upstream; None if nothing does."""
         return self.downstream.on_discard
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether its run is drained, so that no further source is to be subscribed to."""
+        return self._control is not None and self._control.is_stopped
 
     # -- decisions: overridden by a subclass ------------------------------------------------------
     def on_start(self) -> None:
@@ -99,10 +108,19 @@ class Coordinator(FlowSubscription, Generic[R]):
 
     # -- acts: called by a subclass ---------------------------------------------------------------
     def subscribe_to(
-        self, publisher: Publisher[T], *, request: int = 0, tag: Any = None
+        self,
+        publisher: Publisher[T],
+        *,
+        request: int = 0,
+        tag: Any = None,
+        kind: UpstreamKind = "source",
     ) -> InnerSubscriber[T]:
-        """Subscribe to one more upstream, and request *request* elements from it."""
-        inner: InnerSubscriber[T] = InnerSubscriber(self, tag)
+        """Subscribe to one more upstream, and request *request* elements from it.
+
+        Its *kind* says what a drain does with it: complete a source, let the work on an element run
+        to its end, and leave alone what only controls the operator.
+        """
+        inner: InnerSubscriber[T] = InnerSubscriber(self, tag, kind)
         if self.is_closed:  # by an upstream subscribed to just before
             inner.is_done = True
             return inner
@@ -196,6 +214,18 @@ class Coordinator(FlowSubscription, Generic[R]):
         if not self.is_closed:
             self.on_demand()
 
+    @property
+    def held(self) -> int:
+        return sum(len(inner.elements) for inner in self.inners)
+
+    @property
+    def upstreams(self) -> Sequence[FlowSubscription]:
+        return [each for inner in self.inners if (each := inner.upstream) is not None]
+
+    def stop_source(self) -> bool:
+        """Its upstreams are sources of the run themselves, or have some: they complete it."""
+        return bool(self.inners)
+
     async def settle(self) -> Sequence[FlowSubscription]:
         """Cancel, and return every upstream whose cleanup is to be waited for."""
         self.cancel()
@@ -210,6 +240,8 @@ class Coordinator(FlowSubscription, Generic[R]):
         if self.is_closed:
             return
         self.is_closed = True
+        if self._control is not None:
+            self._control.remove(self)
         inners = list(self.inners)
         self.inners.clear()
         self._closing += inners

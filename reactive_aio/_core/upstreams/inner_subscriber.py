@@ -16,6 +16,7 @@ from ..demand import UNBOUNDED
 from ..failures import STOPS_PROGRAM, as_failure
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
+from ..run_control import RunControl, UpstreamKind, control_of, for_upstream
 from ..subscription.bulk_subscriber import BulkSubscriber
 
 T = TypeVar("T")
@@ -63,12 +64,14 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
     exposes to any publisher.
     """
 
-    __slots__ = ("_owner", "_subscribed", "_subscription", "append", "elements", "error",
-                 "is_cancelled", "is_done", "is_notified", "is_released", "outstanding",
-                 "tag")  # fmt: skip
+    __slots__ = ("_control", "_kind", "_owner", "_subscribed", "_subscription", "append",
+                 "elements", "error", "is_cancelled", "is_done", "is_notified",
+                 "is_released", "outstanding", "tag")  # fmt: skip
 
-    def __init__(self, owner: Owner, tag: Any = None) -> None:
+    def __init__(self, owner: Owner, tag: Any = None, kind: UpstreamKind = "source") -> None:
         self._owner = owner
+        self._kind: UpstreamKind = kind
+        self._control: RunControl | None = None  # of a foreign publisher that is a source of a run
         self._subscribed = False  # it called subscribe() itself, so only one publisher may signal
         self._subscription: Subscription | None = None
         self.tag: Any = tag
@@ -98,7 +101,14 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
 
     @property
     def on_discard(self) -> OnDiscard | None:
-        return self._owner.on_discard
+        on_discard = self._owner.on_discard
+        return on_discard if self._kind == "source" else for_upstream(on_discard, self._kind)
+
+    def stop_source(self) -> None:
+        """Cancel a foreign publisher, and complete after the elements that it has sent."""
+        if not self.is_done:
+            self.stop()
+            self._owner.submit(self._owner.on_inner_complete, self)
 
     # -- called by the owner ----------------------------------------------------------------------
     def subscribe(self, publisher: Publisher[T]) -> "InnerSubscriber[T]":
@@ -169,8 +179,20 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
     def stop(self) -> None:
         """Cancel, and keep the elements held."""
         if not self.is_done:
-            self.is_done = self.is_cancelled = True
+            self.is_cancelled = True
+            self._set_done()
             self._cancel(self._subscription)
+
+    def _set_done(self) -> None:
+        self.is_done = True
+        if self._control is not None:
+            self._control.remove(self)
+
+    @property
+    def upstream(self) -> FlowSubscription | None:
+        """The subscription, unless the publisher is foreign."""
+        subscription = self._subscription
+        return subscription if isinstance(subscription, FlowSubscription) else None
 
     @property
     def flushes_each_element(self) -> bool:
@@ -263,8 +285,22 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
             self._fail_rule("1.9", f"{subscription!r} has not got request() and cancel()")
         else:
             self._subscription = subscription
+            if not isinstance(subscription, FlowSubscription) and not self._begin_foreign():
+                return
             if self.outstanding:
                 self._request(subscription, self.outstanding)
+
+    def _begin_foreign(self) -> bool:
+        """The publisher is foreign; return False if its run is drained already."""
+        control = control_of(self.on_discard)
+        if control is None:
+            return True
+        if control.is_stopped:
+            self.stop_source()
+            return False
+        self._control = control
+        control.add(self)
+        return True
 
     def on_next(self, element: T) -> None:
         if element is None:
@@ -298,7 +334,8 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         elif not self.is_done:
             if not isinstance(cast("object", error), BaseException):
                 error = RuleViolation("2.13", f"on_error({error!r}): an exception is needed")
-            self.is_done, self.error = True, error
+            self.error = error
+            self._set_done()
             self._owner.submit(self._owner.on_inner_error, self, error)
 
     def on_complete(self) -> None:
@@ -309,7 +346,7 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         elif self._subscription is None:
             self._fail_rule("1.9", "the publisher completed before on_subscribe")
         else:
-            self.is_done = True
+            self._set_done()
             self._owner.submit(self._owner.on_inner_complete, self)
 
 

@@ -4,6 +4,7 @@ from abc import abstractmethod
 from typing import Any, TypeVar
 
 from ...spec import Publisher
+from ..run_control import UpstreamKind
 from .coordinator import Coordinator
 from .inner_subscriber import InnerSubscriber
 
@@ -24,6 +25,11 @@ class ForwardingCoordinator(Coordinator[T]):
         self.upstream = self.subscribe_to(publisher)
         self.on_demand()
         return self
+
+    def stop_source(self) -> bool:
+        if self._started and not self.inners:
+            self.complete()  # it waits to subscribe
+        return self._started or bool(self.inners)
 
     def on_demand(self) -> None:
         inner = self.upstream
@@ -62,11 +68,23 @@ class SequentialCoordinator(Coordinator[T]):
         """The upstream has completed, or failed with *error*: switch, or end."""
         self.end(error)
 
-    def switch(self, publisher: Publisher[T]) -> None:
-        """Continue with *publisher*; the upstream before it has ended or is cancelled."""
+    def switch(self, publisher: Publisher[T], *, kind: UpstreamKind = "source") -> None:
+        """Continue with *publisher*; the upstream before it has ended or is cancelled.
+
+        *kind* is that of `subscribe_to`. When the run is drained, no source follows: complete.
+        """
         if self.active is not None:
             self.release(self.active)
-        self.active = self.subscribe_to(publisher, request=self.demand.outstanding)
+        if kind == "source" and self.is_drained:
+            self.complete()
+            return
+        wanted = self.demand.outstanding
+        self.active = self.subscribe_to(publisher, request=wanted, kind=kind)
+
+    def stop_source(self) -> bool:
+        if self._started and all(inner.is_done for inner in self.inners):
+            self.complete()  # it waits to subscribe again
+        return True
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:

@@ -15,6 +15,7 @@ from ..failures import STOPS_PROGRAM, as_failure, is_cancelled
 from ..flow_subscription import FlowSubscription
 from ..loop import CancelledError, Future, Task, cancel_task, report, wait_settled
 from ..queues.reorder_buffer import ReorderBuffer
+from ..run_control import discard_interrupted
 from ..time_slice import TimeSlice
 from .coordinator import Coordinator
 from .inner_subscriber import InnerSubscriber
@@ -129,7 +130,7 @@ class WorkerPool(Coordinator[Any]):
 
     def discard_element(self, element: Any) -> None:
         """The work on *element* has failed or was cancelled."""
-        self.discard((element,))
+        discard_interrupted(self.on_discard, element)
 
     def discard_results(self, results: list[Any]) -> None:
         """The work on some elements has ended, and their results are not needed."""
@@ -144,6 +145,14 @@ class WorkerPool(Coordinator[Any]):
         above = await super().settle()
         await wait_settled(*tasks)
         return above
+
+    @property
+    def held(self) -> int:
+        return super().held + len(self._buffer.ready)
+
+    @property
+    def calls(self) -> int:
+        return len(self._workers) - sum(not waiter.done() for waiter in self._waiting)
 
     # -- acts -------------------------------------------------------------------------------------
     def _on_turn(self) -> None:

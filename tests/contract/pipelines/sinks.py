@@ -50,6 +50,11 @@ SINKS: dict[str, Sink] = {
     "for_each": Sink("assert await {flow}.for_each(run.deliver) == len(run.received)"),
     "for_each: awaits": Sink("assert await {flow}.for_each(run.arrive) == len(run.received)"),
     "for_each: concurrency": Sink("assert await run.each({flow}, {n}) == len(run.received)"),
+    "running": Sink(
+        "async with {flow}.running(run.deliver) as it:\n"
+        "        await it.wait()\n"
+        "    assert it.delivered == len(run.received)"
+    ),
     "to_queue": Sink("assert await run.queued({flow}.map(run.deliver)) == run.received"),
     "to_anyio": Sink("assert await run.sent({flow}.map(run.deliver)) == run.received"),
     "into": Sink(

@@ -1,0 +1,98 @@
+"""The subscriptions of the flows that have a name, and how those that have ended did."""
+
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any, Final
+from weakref import WeakKeyDictionary, WeakSet
+
+_MOST_NAMES: Final = 1000
+"""The names that are known at most; beyond, those without a subscription are forgotten."""
+
+# Re-entrant, since a subscription may be freed, and so end, at any time.
+_lock = RLock()
+
+
+@dataclass(slots=True, eq=False)
+class NamedFlow:
+    """The subscriptions of all flows with one name."""
+
+    name: str
+    running: "WeakKeyDictionary[Any, Progress]" = field(
+        default_factory=WeakKeyDictionary[Any, "Progress"]
+    )
+    """Those that have not ended, and what was seen of each at the last look."""
+    started: int = 0
+    completed: int = 0
+    failed: int = 0
+    cancelled: int = 0
+    last_error: str = ""
+
+    def begin(self, subscription: Any, now: float) -> None:
+        with _lock:
+            self.started += 1
+            self.running[subscription] = Progress(now, now)
+
+    def completed_one(self, subscription: Any) -> None:
+        with _lock:
+            self.completed += self.running.pop(subscription, None) is not None
+
+    def cancelled_one(self, subscription: Any) -> None:
+        with _lock:
+            self.cancelled += self.running.pop(subscription, None) is not None
+
+    def failed_one(self, subscription: Any, error: str) -> None:
+        """*subscription* has failed; only a text is kept, as an error refers to its frames."""
+        with _lock:
+            self.failed += self.running.pop(subscription, None) is not None
+            self.last_error = error
+
+    def subscriptions(self) -> "list[tuple[Any, Progress]]":
+        with _lock:
+            return list(self.running.items())
+
+
+@dataclass(slots=True)
+class Progress:
+    """What was seen of a subscription at the last look."""
+
+    at: float
+    changed_at: float
+    """When `delivered` was first seen as it is."""
+    delivered: int = 0
+
+
+_names: dict[str, NamedFlow] = {}
+_processors: WeakSet[Any] = WeakSet()
+
+
+def named_flow(name: str) -> NamedFlow:
+    """The subscriptions of the flows called *name*."""
+    with _lock:
+        found = _names.get(name)
+        if found is None:
+            if len(_names) >= _MOST_NAMES:
+                _forget_unused()
+            found = _names[name] = NamedFlow(name)
+        return found
+
+
+def _forget_unused() -> None:
+    for name in [name for name, flow in _names.items() if not flow.running]:
+        del _names[name]
+
+
+def named_flows() -> list[NamedFlow]:
+    """All of them, by name."""
+    with _lock:
+        return sorted(_names.values(), key=lambda flow: flow.name)
+
+
+def add_processor(processor: Any) -> None:
+    """*processor* was given a name."""
+    with _lock:
+        _processors.add(processor)
+
+
+def named_processors() -> list[Any]:
+    with _lock:
+        return list(_processors)

@@ -1,0 +1,368 @@
+"""running: a flow that runs beside the block of an ``async with``, and can be drained."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+
+from .._core.cleanup import CleanupErrors
+from .._core.loop import CancelledError, Future, current_task, timeout as time_limit, wait_first
+from .._core.run_control import OnDiscard, RunControl, RunDiscards
+from .._core.subscription.bulk_subscriber import BulkSubscriber
+from ..element_work import OnError
+from ..limits import Limit
+from ..retry import RetryPolicy
+from ..stage import UNBOUNDED, Duration, FlowSubscription, LoopHandle, to_seconds
+from .for_each import after_calls
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from .._core.loop import Task
+    from ..spec import Subscription
+    from ..stage import Fluent
+
+__all__ = ("DrainReport", "Run", "running")
+
+T = TypeVar("T")
+
+DRAIN_TIME: Final = 10.0
+"""The seconds that a drain may take by default."""
+
+
+def running(
+    source: "Fluent[T]",
+    function: Callable[[T], object] | None = None,
+    *,
+    concurrency: int = 1,
+    ordered: bool = False,
+    key: Callable[[T], Hashable] | None = None,
+    retry: RetryPolicy | int | None = None,
+    timeout: Duration | None = None,
+    on_error: OnError[T] = "fail",
+    limiter: Limit | None = None,
+) -> "Run[T]":
+    """Run the flow beside the block of an ``async with``, and stop it without losing elements.
+
+    ::
+
+        async with orders.running(save, concurrency=8) as run:
+            await stopped.wait()
+            report = await run.drain(timeout=10)
+
+    *function* is called with each element, as `for_each` does with the same options; without one,
+    the elements are discarded at the end of the flow. The flow starts when the block is entered.
+    Leaving the block cancels the flow and waits for its cleanup, unless it has ended. A flow that
+    fails cancels the block, as a task of a task group does, and the block raises its error, unless
+    ``wait`` or ``drain`` has raised it.
+
+    Demand: unbounded; with *function*, elements come one at a time, or *concurrency* at a time.
+    Completes: ``wait`` returns when the flow has completed, ``drain`` when it was drained.
+    Fails: ``wait``, ``drain`` or the end of the block raises the error of the flow.
+    Cancels: at the end of the block, waiting for the cleanup.
+    Holds: what `for_each` holds.
+    Rules: 1.3, 2.1
+    """
+    if function is not None:
+        source = after_calls(
+            "running",
+            source,
+            function,
+            concurrency=concurrency,
+            ordered=ordered,
+            key=key,
+            retry=retry,
+            timeout=timeout,
+            on_error=on_error,
+            limiter=limiter,
+        )
+    elif (concurrency, ordered, key, retry, timeout, on_error, limiter) != _NO_OPTIONS:
+        raise TypeError("running: options such as concurrency are for a function; give one")
+    return Run(source)
+
+
+_NO_OPTIONS: Final = (1, False, None, None, None, "fail", None)
+
+
+@dataclass(frozen=True, slots=True)
+class DrainReport:
+    """What a drain has done with the elements of a run."""
+
+    delivered: int
+    """Elements that have passed the whole flow, from the start of the run on."""
+    drained: int
+    """How many of those were delivered since the drain began."""
+    in_flight: int
+    """Elements whose processing had begun, and was cancelled when the time was over."""
+    discarded: int
+    """Elements that were held and not processed when the time was over; a list counts once."""
+    unacknowledged: int
+    """Deliveries that were neither acknowledged nor rejected; 0 where there are no deliveries."""
+    is_complete: bool
+    """Whether the flow completed within the time."""
+    seconds: float
+    """How long it took."""
+
+    def __str__(self) -> str:
+        how = "drained" if self.is_complete else "not drained"
+        return (
+            f"{how} in {self.seconds:.3g} s: {self.delivered} delivered ({self.drained} of them "
+            f"since the drain began), {self.in_flight} in flight, {self.discarded} discarded, "
+            f"{self.unacknowledged} unacknowledged"
+        )
+
+
+class Run(Generic[T]):
+    """A flow that runs: the context manager that `running` returns. It runs once."""
+
+    __slots__ = (
+        "_cancelled_before",
+        "_error",
+        "_is_block_cancelled",
+        "_source",
+        "_subscriber",
+        "_task",
+        "_waiting",
+    )  # fmt: skip
+
+    def __init__(self, source: "Fluent[T]") -> None:
+        self._source: Fluent[T] | None = source
+        self._subscriber: _RunSubscriber | None = None
+        self._task: Task[Any] | None = None
+        """The task of the block, while that is to be cancelled by a failure."""
+        self._cancelled_before = 0
+        self._is_block_cancelled = False
+        self._error: BaseException | None = None
+        """The error that was raised."""
+        self._waiting = 0
+        """How many calls of `wait` and `drain` are going to raise the error."""
+
+    def __repr__(self) -> str:
+        subscriber = self._subscriber
+        if subscriber is None:
+            return "<Run not started>"
+        state = "ended" if subscriber.is_done else "running"
+        return f"<Run {state}, {subscriber.delivered} delivered>"
+
+    @property
+    def delivered(self) -> int:
+        """How many elements have passed the whole flow."""
+        return 0 if self._subscriber is None else self._subscriber.delivered
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the flow has ended."""
+        return self._subscriber is not None and self._subscriber.is_done
+
+    async def wait(self) -> None:
+        """Wait until the flow has ended; raise its error if it has failed."""
+        subscriber = self._started("wait()")
+        await self._wait_for_end(subscriber, None, None)
+        await self._raise_error(subscriber)
+
+    async def drain(self, timeout: Duration | None = DRAIN_TIME) -> DrainReport:
+        """Complete the sources, deliver what the flow holds, and report.
+
+        No source reads any more. What was read before passes through every stage, queue and call,
+        and the operators complete one after another, as at the end of the input: a ``buffer`` emits
+        its last list. What has not been delivered after *timeout* seconds (None: without a limit)
+        is cancelled.
+
+        A source that was made of an element, as by ``flat_map``, is work on that element and runs
+        to its end; but one that has no end, such as a queue, ``interval`` or a processor,
+        completes. Sources that would follow, as after ``concat`` or ``repeat``, are not started.
+
+        Raises the error of a flow that fails, with the report as a note.
+        """
+        report = await self.drain_unless(None, timeout)
+        return cast("DrainReport", report)
+
+    async def ended_before(self, signalled: Future[Any]) -> bool:
+        """Wait until the flow has ended, or *signalled* is done; return whether it has ended."""
+        subscriber = self._started("wait()")
+        await self._wait_for_end(subscriber, None, signalled)
+        if subscriber.is_done:
+            await self._raise_error(subscriber)
+        return subscriber.is_done
+
+    async def drain_unless(
+        self, signalled: Future[Any] | None, timeout: Duration | None
+    ) -> DrainReport | None:
+        """`drain`, unless *signalled* is done before it ends; the flow then goes on."""
+        seconds = None if timeout is None else to_seconds(timeout, "drain: timeout", zero=True)
+        subscriber = self._started("drain()")
+        before, loop_handle = subscriber.delivered, subscriber.loop_handle
+        began = loop_handle.time()
+        loop_handle.run(subscriber.control.stop)
+        await self._wait_for_end(subscriber, seconds, signalled)
+        is_complete = subscriber.is_done
+        if not is_complete and signalled is not None and signalled.done():
+            return None
+        await subscriber.aclose()
+        control = subscriber.control
+        report = DrainReport(
+            delivered=subscriber.delivered,
+            drained=subscriber.delivered - before,
+            in_flight=control.interrupted,
+            discarded=control.discarded,
+            unacknowledged=control.unacknowledged(),
+            is_complete=is_complete,
+            seconds=loop_handle.time() - began,
+        )
+        await self._raise_error(subscriber, str(report))
+        return report
+
+    def _started(self, call: str) -> "_RunSubscriber":
+        if self._subscriber is None:
+            raise RuntimeError(
+                f"the flow does not run yet; write `async with flow.running() as run:`, and call "
+                f"run.{call} in the block"
+            )
+        return self._subscriber
+
+    async def _wait_for_end(
+        self, subscriber: "_RunSubscriber", seconds: float | None, signalled: Future[Any] | None
+    ) -> None:
+        """Wait for the end, but not longer than *seconds* or until *signalled* is done."""
+        futures = [subscriber.end, *(() if signalled is None else (signalled,))]
+        self._waiting += 1
+        try:
+            async with time_limit(seconds):
+                await wait_first(*futures)
+        except TimeoutError:
+            pass
+        finally:
+            self._waiting -= 1
+
+    async def _raise_error(self, subscriber: "_RunSubscriber", note: str = "") -> None:
+        """Wait for the cleanup; raise the error of the flow or the cleanup, once."""
+        await subscriber.aclose()
+        if self._error is not None or (error := subscriber.take_error()) is None:
+            return
+        self._error = error
+        if note:
+            error.add_note(note)
+        raise error
+
+    # -- the block --------------------------------------------------------------------------------
+    async def __aenter__(self) -> "Run[T]":
+        source, self._source = self._source, None
+        if source is None:
+            raise RuntimeError("a Run runs once; call flow.running() for another one")
+        self._task = current_task()
+        if self._task is not None:
+            self._cancelled_before = self._task.cancelling()
+        subscriber = self._subscriber = _RunSubscriber(LoopHandle("running()"), self._on_failure)
+        source.subscribe(subscriber)
+        return self
+
+    def _on_failure(self) -> None:
+        """The flow has failed: cancel the block, unless it is waiting for the flow anyway."""
+        # Later, since a task that runs now could leave the block before it is interrupted.
+        cast("_RunSubscriber", self._subscriber).loop_handle.call_soon(self._cancel_block)
+
+    def _cancel_block(self) -> None:
+        if self._task is not None and not self._waiting and self._error is None:
+            self._is_block_cancelled = True
+            self._task.cancel()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: "TracebackType | None",
+    ) -> None:
+        task, self._task = self._task, None
+        try:
+            await self._leave(cast("_RunSubscriber", self._subscriber), task, error)
+        finally:
+            self._error = None  # its traceback refers to this
+
+    async def _leave(
+        self,
+        subscriber: "_RunSubscriber",
+        task: "Task[Any] | None",
+        error: BaseException | None,
+    ) -> None:
+        if self._is_block_cancelled and task is not None:
+            is_ours = task.uncancel() <= self._cancelled_before
+            if is_ours and isinstance(error, CancelledError):
+                await self._raise_error(subscriber)
+                raise cast("BaseException", self._error)  # it was raised in another task
+        if error is None:
+            await self._raise_error(subscriber)
+            return
+        await subscriber.aclose()
+        failure = subscriber.take_error()
+        if failure is not None and failure is not error:
+            message = "a flow failed whose block has raised another error"
+            subscriber.loop_handle.report(message, failure)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class _RunSubscriber(BulkSubscriber):
+    """Counts the elements, and is the end from which the control travels upstream."""
+
+    loop_handle: LoopHandle
+    _on_failure: Callable[[], object]
+    control: RunControl = field(default_factory=RunControl)
+    delivered: int = 0
+    end: Future[None] = field(init=False)
+    """Done when the flow has ended."""
+    is_done: bool = False
+    is_notified: bool = True
+    cleanup: CleanupErrors = field(  # pyright: ignore[reportIncompatibleMethodOverride]
+        default_factory=CleanupErrors
+    )
+    _discards: RunDiscards = field(init=False)
+    _error: BaseException | None = None
+    _subscription: "Subscription | None" = None
+
+    def __post_init__(self) -> None:
+        self.end = self.loop_handle.create_future()
+        self._discards = RunDiscards(self.control, (self.control.count_discarded,))
+
+    @property
+    def on_discard(self) -> OnDiscard:
+        return self._discards
+
+    async def aclose(self) -> None:
+        """Cancel the flow unless it has ended, and wait for its cleanup."""
+        subscription, self._subscription = self._subscription, None
+        if isinstance(subscription, FlowSubscription):
+            await self.cleanup.wait(subscription.aclose())
+        self._set_ended()
+
+    def _set_ended(self) -> None:
+        self.is_done = True
+        if not self.end.done():
+            self.end.set_result(None)
+
+    def take_error(self) -> BaseException | None:
+        """The error of the flow, or that of its cleanup."""
+        error, self._error = self._error, None
+        if error is None:
+            return self.cleanup.take()
+        self.cleanup.report()
+        return error
+
+    # -- the subscriber ---------------------------------------------------------------------------
+    def on_subscribe(self, subscription: "Subscription") -> None:
+        self._subscription = subscription
+        subscription.request(UNBOUNDED)
+
+    def append(self, _: object) -> None:
+        self.delivered += 1
+
+    on_next = append
+
+    def flush(self) -> None:
+        """Nothing waits for an element."""
+
+    def on_error(self, error: BaseException) -> None:
+        self._error = error
+        self.on_complete()
+        self._on_failure()
+
+    def on_complete(self) -> None:
+        self.cleanup.is_awaited = True
+        self._set_ended()

@@ -1,0 +1,514 @@
+"""A drain completes the sources of a run: what they have emitted is delivered, and nothing else is.
+
+Every operator is run in the form that passes its elements on, and every publisher that never ends
+is drained. The kinds of sources and of inner sources follow one by one.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
+from itertools import chain
+from typing import Any
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import DrainReport, Flow, Subscriber
+from reactive_aio.coerce import to_flow
+from reactive_aio.stage import FlowSubscription, from_push
+from reactive_aio.testing import PublisherProbe
+from tests.cases import cases, identities
+
+ENDLESS_WORK = "flat_map: inner", "switch_map"
+"""Their endless source is made of an element; see `TestInnerSources`."""
+ENDLESS = [
+    case
+    for case in cases()
+    if case.candidate.infinite_publisher is not None
+    and not case.in_real_time
+    and case.key not in ENDLESS_WORK
+]
+IDENTITIES = identities()
+NOT_RUN = (
+    "map_in_thread",  # a virtual clock would not wait for it
+    "map_in_process",
+    "switch_map",  # drops a source when the next element arrives
+)
+
+
+async def drained(
+    flow: Flow[Any], after: float, timeout: float | None = None
+) -> tuple[list[Any], DrainReport]:
+    """What *flow* delivers to a slow function when it is drained after some time."""
+    received: list[Any] = []
+
+    async def slow(element: Any) -> None:
+        await asyncio.sleep(0.03)
+        received.append(element)
+
+    async with flow.running(slow) as run:
+        await asyncio.sleep(after)
+        report = await run.drain(timeout)
+    assert report.delivered == len(received)
+    return received, report
+
+
+def given(flow: Flow[Any], _: object) -> Flow[Any]:
+    return flow
+
+
+def complete(report: DrainReport) -> bool:
+    return report.is_complete and not (report.in_flight or report.discarded)
+
+
+class Counting:
+    """A source that never ends, and what it has emitted."""
+
+    def __init__(self) -> None:
+        self.emitted: list[int] = []
+        self.is_closed = False
+
+    async def asynchronous(self) -> AsyncIterator[int]:
+        try:
+            while True:
+                await asyncio.sleep(0.01)
+                yield self._next()
+        finally:
+            self.is_closed = True
+
+    def pulled(self) -> Iterator[int]:
+        try:
+            while True:
+                yield self._next()
+        finally:
+            self.is_closed = True
+
+    def pushed(self) -> Flow[int]:
+        async def emit(to: r.Emitter[int]) -> None:
+            while await to.emit(len(self.emitted)):
+                self._next()
+                await asyncio.sleep(0.01)
+
+        return r.create(emit, capacity=4, overflow="wait")
+
+    def _next(self) -> int:
+        self.emitted.append(len(self.emitted))
+        return self.emitted[-1]
+
+
+# -- every operator, every source ------------------------------------------------------------------
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("kind", ["asynchronous", "pushed"])
+@pytest.mark.parametrize("key", [key for key in IDENTITIES if not key.startswith(NOT_RUN)])
+async def test_what_the_source_has_emitted_passes_each_operator(key: str, kind: str) -> None:
+    source = Counting()
+    flow = r.from_aiter(source.asynchronous) if kind == "asynchronous" else source.pushed()
+    received, report = await drained(IDENTITIES[key](flow), after=0.2, timeout=600)
+    assert sorted(received) == source.emitted
+    assert report.is_complete
+    if not key.startswith("zip"):  # its other source has read ahead
+        assert complete(report)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("case", ENDLESS, ids=str)
+async def test_every_endless_publisher_completes(case: Any) -> None:
+    flow = to_flow(case.candidate.infinite_publisher())
+    async with flow.running() as run:
+        for _ in range(5):
+            await asyncio.sleep(0)
+        report = await run.drain(timeout=60)
+    assert report.is_complete
+
+
+# -- kinds of sources ------------------------------------------------------------------------------
+@pytest.mark.virtual_time
+class TestSources:
+    async def test_no_more_is_pulled(self) -> None:
+        source = Counting()
+        received, report = await drained(r.from_iterable(source.pulled()), after=0.1)
+        assert received == source.emitted == [0, 1, 2, 3]
+        assert source.is_closed
+        assert complete(report)
+
+    async def test_an_asynchronous_source_is_interrupted_while_it_waits(self) -> None:
+        closed: list[str] = []
+
+        async def waits() -> AsyncIterator[int]:
+            yield 1
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(1)
+                closed.append("closed")
+
+        received, report = await drained(r.from_aiter(waits), after=0.1)
+        assert received == [1]
+        assert closed == ["closed"]
+        assert report.seconds == pytest.approx(1)
+
+    async def test_an_element_that_a_source_emits_when_it_is_interrupted_is_delivered(self) -> None:
+        async def last_words() -> AsyncIterator[int]:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                yield 1
+            await asyncio.Event().wait()
+
+        received, report = await drained(r.from_aiter(last_words), after=0.1)
+        assert received == [1]
+        assert complete(report)
+
+    async def test_a_stage_in_the_task_of_its_source_is_not_interrupted(self) -> None:
+        source = Counting()
+        received, report = await drained(r.from_aiter(source.asynchronous), after=0.055)
+        assert received == source.emitted == [0, 1]
+        assert complete(report)
+
+    async def test_an_error_that_interrupting_a_source_causes_fails_the_flow(self) -> None:
+        async def fails() -> AsyncIterator[int]:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise OSError("lost") from None
+            yield 1
+
+        with pytest.raises(OSError, match="lost") as caught:
+            await drained(r.from_aiter(fails), after=0.1)
+        assert "drained in" in caught.value.__notes__[-1]
+
+    async def test_elements_stay_in_a_queue_that_others_read(self) -> None:
+        queue: asyncio.Queue[int] = asyncio.Queue()
+        for i in range(5):
+            queue.put_nowait(i)
+        received, _ = await drained(r.from_queue(queue), after=0.04)
+        assert received == [0, 1]
+        assert queue.get_nowait() == 2
+
+    async def test_what_a_processor_holds_for_the_run_is_delivered(self) -> None:
+        hub = r.UnicastProcessor[int](capacity=9)
+        for i in range(5):
+            hub.try_emit(i)
+        received, report = await drained(hub, after=0.01)
+        assert received == [0, 1, 2, 3, 4]
+        assert complete(report)
+        assert not hub.try_emit(5)
+
+    async def test_other_subscribers_of_a_processor_are_left_alone(self) -> None:
+        hub = r.MulticastProcessor[int]()
+        async with hub.running() as other:
+            async with hub.running() as run:
+                hub.try_emit(1)
+                assert (await run.drain()).delivered == 1
+            hub.try_emit(2)
+            await asyncio.sleep(0)
+            assert other.delivered == 2
+
+    async def test_the_source_of_share_is_cancelled_with_its_last_subscriber(self) -> None:
+        source = Counting()
+        shared = r.from_aiter(source.asynchronous).share()
+        async with shared.running() as other:
+            _, report = await drained(shared, after=0.1)
+            assert complete(report)
+            assert not source.is_closed
+            await other.drain()
+            await asyncio.sleep(0)
+        assert source.is_closed
+
+    async def test_a_producer_that_waits_keeps_its_element(self) -> None:
+        outcomes: list[bool] = []
+
+        async def emit(to: r.Emitter[int]) -> None:
+            for i in range(9):
+                outcomes.append(bool(await to.emit(i)))  # noqa: PERF401 - the list stays as it is
+
+        received, report = await drained(r.create(emit, capacity=2, overflow="wait"), after=0.04)
+        assert received == list(range(len(received)))
+        assert outcomes.count(True) == len(received) < 9
+        assert complete(report)
+
+    async def test_a_foreign_publisher_is_cancelled_after_what_it_has_sent(self) -> None:
+        source = PublisherProbe[int]()
+        async with r.from_publisher(source).running() as run:
+            source.emit(1)
+            source.emit(2)
+            report = await run.drain()
+            assert source.cancel_count == 1
+        assert report.delivered == 2
+
+    async def test_a_source_that_raises_when_it_is_cancelled_fails_the_flow(self) -> None:
+        class Raising(FlowSubscription):
+            def request(self, n: int, /) -> None:
+                pass
+
+            def cancel(self) -> None:
+                if not cancelled:
+                    cancelled.append(self)
+                    raise OSError("cannot stop")
+
+        cancelled: list[FlowSubscription] = []
+
+        with pytest.raises(OSError, match="cannot stop"):
+            await drained(from_push(lambda _: Raising(), name="raising"), after=0)
+
+    async def test_every_source_of_a_flow_completes(self) -> None:
+        sources = [Counting() for _ in range(3)]
+        flow = r.merge(*(r.from_aiter(each.asynchronous) for each in sources))
+        received, report = await drained(flow, after=0.2)
+        assert len(received) == sum(len(each.emitted) for each in sources)
+        assert complete(report)
+
+    async def test_a_source_inside_an_iterator_of_several_completes(self) -> None:
+        source = Counting()
+        flow = r.concat(r.from_iterable(source.pulled()).buffer(10), [[-1]])
+        received, _ = await drained(flow, after=0.1)
+        assert [*chain.from_iterable(received)] == source.emitted
+        assert source.is_closed
+
+
+async def test_a_thread_delivers_the_element_of_the_call_that_runs() -> None:
+    emitted: list[int] = []
+    waiting = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def numbers() -> Iterator[int]:
+        while True:
+            emitted.append(len(emitted))
+            yield emitted[-1]
+            loop.call_soon_threadsafe(waiting.set)
+
+    async with r.from_thread(numbers).running() as run:
+        await waiting.wait()
+        report = await run.drain(timeout=60)
+    assert report.delivered == len(emitted)
+    assert complete(report)
+
+
+async def test_a_thread_that_sleeps_without_demand_ends() -> None:
+    source = r.from_thread(lambda: iter(range(1000)), chunk=1)
+    async with source.running(lambda _: asyncio.Event().wait(), concurrency=2) as run:
+        await asyncio.sleep(0)
+        report = await run.drain(timeout=0)
+    assert not report.is_complete
+
+
+# -- sources made of elements ----------------------------------------------------------------------
+@pytest.mark.virtual_time
+class TestInnerSources:
+    async def test_the_work_on_an_element_runs_to_its_end(self) -> None:
+        source = Counting()
+
+        async def lines(x: int) -> AsyncIterator[str]:
+            for i in range(3):
+                await asyncio.sleep(1)
+                yield f"{x}.{i}"
+
+        flow = r.from_aiter(source.asynchronous).flat_map(lines, concurrency=2)
+        received, report = await drained(flow, after=0.1)
+        assert sorted(received) == [f"{x}.{i}" for x in source.emitted for i in range(3)]
+        assert complete(report)
+
+    async def test_a_list_made_of_an_element_is_delivered_whole(self) -> None:
+        source = Counting()
+        flow = r.from_iterable(source.pulled()).flat_map(lambda x: [x] * 3)
+        received, report = await drained(flow.limit_rate(4), after=0.2)
+        assert received == [x for x in source.emitted for _ in range(3)]
+        assert complete(report)
+
+    async def test_the_element_that_ends_the_flattening_of_lists_is_not_lost(self) -> None:
+        source = Counting()
+        flow = r.from_iterable(source.pulled()).flat_map(
+            lambda x: [x] if x < 2 else r.timer(1, x), concurrency=1
+        )
+        received, _ = await drained(flow, after=0.2)
+        assert received == source.emitted
+
+    @pytest.mark.parametrize("operator", ["flat_map", "concat_map", "switch_map"])
+    async def test_one_without_an_end_completes(self, operator: str) -> None:
+        hub = r.MulticastProcessor[int]()
+        queue: asyncio.Queue[int] = asyncio.Queue()
+        for endless in (r.interval(1), hub, r.from_queue(queue), r.never()):
+            flow = getattr(r.just(1), operator)(partial(given, endless))
+            _, report = await drained(flow, after=0.1, timeout=60)
+            assert report.is_complete
+
+    async def test_a_flow_that_a_function_awaits_does_not_belong_to_the_run(self) -> None:
+        async def whole(x: int) -> list[int]:
+            return await r.interval(0.1).take(3).to_list()
+
+        source = Counting()
+        flow = r.from_aiter(source.asynchronous).map_async(whole, concurrency=2)
+        received, _ = await drained(flow, after=0.15)
+        assert received
+        assert all(each == [0, 1, 2] for each in received)
+
+    async def test_open_windows_and_groups_complete(self) -> None:
+        source = Counting()
+        flow = r.from_aiter(source.asynchronous)
+        windows = flow.window(100).concat_map(lambda window: window.buffer(100))
+        received, _ = await drained(windows, after=0.2)
+        assert received == [source.emitted]
+        groups = r.from_aiter(Counting().asynchronous).group_by(lambda x: x % 3, max_groups=3)
+        received, _ = await drained(groups.flat_map(lambda group: group.buffer(100)), after=0.2)
+        assert len(received) == 3
+
+
+AGAIN: list[Callable[[Flow[int]], Flow[int]]] = [
+    lambda flow: r.concat(flow, flow),
+    lambda flow: flow.repeat(),
+    lambda flow: flow.restart(),
+    lambda flow: flow.then(r.just(-1)),
+    lambda flow: flow.take_last(0).switch_if_empty([-1]),
+]
+
+
+# -- operators that hold, wait or start again ------------------------------------------------------
+@pytest.mark.virtual_time
+class TestOperators:
+    async def test_what_waits_in_boundaries_and_workers_is_delivered(self) -> None:
+        source = Counting()
+
+        async def work(x: int) -> int:
+            await asyncio.sleep(0.5)
+            return x
+
+        flow = r.from_aiter(source.asynchronous).boundary(8).map_async(work, concurrency=2)
+        received, report = await drained(flow, after=0.3)
+        assert sorted(received) == source.emitted
+        assert len(received) == 8
+        assert complete(report)
+
+    async def test_operators_that_emit_at_completion_emit(self) -> None:
+        async def found(change: Callable[[Flow[int]], Flow[Any]]) -> tuple[list[Any], list[int]]:
+            source = Counting()
+            received, _ = await drained(change(r.from_aiter(source.asynchronous)), after=0.105)
+            return received, source.emitted
+
+        assert await found(lambda flow: flow.buffer(100)) == ([[*range(10)]], [*range(10)])
+        assert await found(lambda flow: flow.take_last(2)) == ([8, 9], [*range(10)])
+        assert await found(lambda flow: flow.buffer_timeout(99, 60)) == (
+            [[*range(10)]],
+            [*range(10)],
+        )
+        assert await found(lambda flow: flow.debounce(60)) == ([9], [*range(10)])
+        assert (await found(lambda flow: flow.filter(lambda _: False).default_if_empty(-1)))[0] == [
+            -1
+        ]
+
+    async def test_a_moment_that_ends_a_flow_is_left_alone(self) -> None:
+        source = Counting()
+        flow = r.from_aiter(source.asynchronous).boundary(9).take_until(r.never())
+        received, report = await drained(flow, after=0.2)
+        assert received == source.emitted
+        assert complete(report)
+
+    @pytest.mark.parametrize("again", AGAIN)
+    async def test_no_source_follows(self, again: Callable[[Flow[int]], Flow[int]]) -> None:
+        opened: list[Counting] = []
+
+        def source() -> AsyncIterator[int]:
+            opened.append(Counting())
+            return opened[-1].asynchronous()
+
+        received, report = await drained(again(r.from_aiter(source)), after=0.1)
+        assert len(opened) == 1
+        assert -1 not in received
+        assert complete(report)
+
+    @pytest.mark.parametrize(
+        "waiting",
+        [
+            lambda: r.just(1).repeat(r.RetryPolicy(attempts=None, delay=900)),
+            lambda: r.just(1).restart(r.RetryPolicy(attempts=None, delay=900)),
+            lambda: r.error(OSError).retry(r.RetryPolicy(delay=900, maximum=900)),
+            lambda: r.just(1).delay_subscription(900),
+        ],
+    )
+    async def test_a_wait_to_subscribe_ends(self, waiting: Callable[[], Flow[Any]]) -> None:
+        _, report = await drained(waiting(), after=0.1, timeout=60)
+        assert report.is_complete
+        assert report.seconds < 1
+
+    async def test_a_failure_of_an_element_is_not_retried(self) -> None:
+        opened: list[int] = []
+
+        async def source() -> AsyncIterator[int]:
+            opened.append(len(opened))
+            yield 1
+            await asyncio.Event().wait()
+
+        async def fails(_: int) -> int:
+            await asyncio.sleep(1)
+            raise OSError("lost")
+
+        with pytest.raises(OSError, match="lost"):
+            await drained(r.from_aiter(source).map_async(fails).retry(3), after=0.1)
+        assert opened == [0]
+
+    async def test_a_resource_that_is_being_entered_is_released(self) -> None:
+        log: list[str] = []
+
+        class Resource:
+            async def __aenter__(self) -> None:
+                try:
+                    await asyncio.sleep(900)
+                finally:
+                    log.append("left")
+
+            async def __aexit__(self, *_: object) -> None: ...
+
+        _, report = await drained(r.using(Resource, lambda _: [1]), after=0.1, timeout=60)
+        assert report.is_complete
+        assert log == ["left"]
+
+
+# -- the rest --------------------------------------------------------------------------------------
+@pytest.mark.virtual_time
+async def test_what_is_left_after_the_time_is_cancelled_and_counted() -> None:
+    source = Counting()
+    received, report = await drained(r.from_aiter(source.asynchronous).boundary(8), 0.2, 0.05)
+    assert not report.is_complete
+    assert report.in_flight == 1
+    assert len(received) + report.in_flight + report.discarded == len(source.emitted)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_calls_that_are_cancelled_are_in_flight(concurrency: int) -> None:
+    async def hangs(_: int) -> int:
+        await asyncio.Event().wait()
+        return 1
+
+    source = Counting()
+    flow = r.from_aiter(source.asynchronous).boundary(8)
+    async with flow.map_async(hangs, concurrency=concurrency).running() as run:
+        await asyncio.sleep(1)
+        report = await run.drain(timeout=1)
+    assert report.in_flight == concurrency
+    assert report.in_flight + report.discarded == len(source.emitted)
+
+
+class One:
+    """A foreign publisher of one element."""
+
+    def subscribe(self, subscriber: Subscriber[int], /) -> None:
+        self._subscriber = subscriber
+        subscriber.on_subscribe(self)
+
+    def request(self, n: int, /) -> None:
+        self._subscriber.on_next(1)
+        self._subscriber.on_complete()
+
+    def cancel(self) -> None: ...
+
+
+async def test_a_run_leaves_nothing_at_its_control() -> None:
+    source = r.range(50).flat_map(lambda x: r.from_publisher(One()), concurrency=4)
+    async with (
+        r.merge(source, r.from_publisher(One()), r.from_aiter(r.range(9)))
+        .repeat(3)
+        .running() as run
+    ):
+        await run.wait()
+    assert run._subscriber is not None
+    assert not run._subscriber.control._sources
