@@ -32,7 +32,7 @@ from contextvars import Context, copy_context
 from functools import partial
 from socket import socket
 from threading import get_ident
-from types import coroutine
+from types import FrameType, coroutine
 from typing import Any, Final, TypeVar
 from weakref import ReferenceType, ref
 
@@ -268,7 +268,11 @@ class LoopHandle:
         try:
             self.event_loop.add_signal_handler(number, self.run, callback)
         except NotImplementedError:  # Windows, where the handler interrupts any code
-            signal.signal(number, lambda *_: self.call_soon_threadsafe(callback))
+
+            def interrupt(number: int, frame: FrameType | None) -> None:
+                self.call_soon_threadsafe(callback)
+
+            signal.signal(number, interrupt)
         except RuntimeError as error:
             raise ValueError(str(error)) from error
 

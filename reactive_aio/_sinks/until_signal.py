@@ -50,11 +50,11 @@ async def run_until_signal(
     return await _Service(_run_of(flow), timeout, on_drained).run()
 
 
-def _run_of(flow: Any) -> Run[Any]:
+def _run_of(flow: "Fluent[Any] | Run[Any]") -> Run[Any]:
     if isinstance(flow, Run):
-        return cast("Run[Any]", flow)
-    if isinstance(flow, Fluent):
-        return Run(cast("Fluent[Any]", flow))
+        return flow
+    if isinstance(cast("object", flow), Fluent):
+        return Run(flow)
     raise TypeError(
         f"run_until_signal: {describe(flow)} ({type(flow).__name__}) is neither a flow nor what "
         "flow.running() returns"

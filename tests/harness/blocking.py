@@ -21,6 +21,7 @@ MAY_BLOCK = {
     "/concurrent/futures/process.py": {"submit"},
     # It checks whether the path of a Unix socket is free.
     "/reactive_aio/rsocket/transports/endpoints.py": {"listen"},
+    "/reactive_aio/observe/server.py": {"serve"},
     # A law gives other threads a moment to break a rule.
     "/reactive_aio/tck/scenario/upstream.py": {"_checked_call"},
     # These have waited until the terminal is ready; a file does not block for long.

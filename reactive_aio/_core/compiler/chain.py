@@ -357,7 +357,8 @@ class Chain:
     @property
     def is_bare(self) -> bool:
         """Whether its elements need no processing, so that they can be taken in batches."""
-        return self.source.checked and not self.stages and not self.awaits
+        has_work = not all(kind.is_only_label for kind in self._kinds)
+        return self.source.checked and not has_work and not self.awaits
 
     def compiled_loop(self, mode: str, delivery: str, discards: bool = False) -> CompiledLoop:
         """The generated loop for one mode and one kind of delivery."""

@@ -83,6 +83,11 @@ class InlineStage:
         """Whether every element passes as it is."""
         return not (self.before or self.each or self.after)
 
+    @property
+    def is_only_label(self) -> bool:
+        """Whether it does nothing but name the flow."""
+        return bool(self.label) and not any(getattr(self, part) for part in _TEXTS)
+
     def lines(self, part: str, index: int) -> list[str]:
         """The lines of *part*, with the stage's position appended to every ``$name``."""
         return _NAME.sub(rf"\1_{index}", getattr(self, part)).splitlines()

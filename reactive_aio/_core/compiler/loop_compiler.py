@@ -232,7 +232,9 @@ class _Writer:
         return [each for i, stage in numbered for each in getattr(stage, method)(*args, i)]
 
     def _run(self) -> list[str]:
-        variant = 2 if self.many else int(self.ends)
+        # A task may be suspended in the middle of a batch, where figures read how far it is.
+        is_read = self.shape.mode == "task" and any(stage.label for stage in self.stages)
+        variant = 2 if self.many else int(self.ends or is_read)
         feed: str = self.shape.mode if self.iterated else self.shape.feed
         if self.shape.delivery == "extend":
             feed = f"{feed} extend"

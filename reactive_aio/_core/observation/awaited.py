@@ -17,7 +17,7 @@ _STANDARD: Final = get_path("stdlib")
 def innermost_line(awaited: Any) -> str | None:
     """The innermost function of the user that *awaited* is suspended in, and the line; or None."""
     innermost: FrameType | None = None
-    while awaited is not None and (names := _OF_CLASS.get(type(awaited))) is not None:
+    while awaited is not None and (names := _OF_CLASS.get(awaited.__class__)) is not None:
         frame, inside = (getattr(awaited, name) for name in names)
         if frame is None:
             break

@@ -1,0 +1,25 @@
+"""What the named flows and processors of this process do: figures and reports.
+
+::
+
+    flow.name("orders")      # now its subscriptions have figures
+    observe.snapshot()       # of all flows and processors with a name
+    observe.report()         # the same as a text, and what each one waits for
+    async with observe.serve("/run/orders.sock"):   # python -m reactive_aio top /run/orders.sock
+        ...
+"""
+
+from .._core.observation.figures import FlowStats, PartStats, SubscriptionStats
+from .reports import report
+from .server import serve
+from .snapshots import Snapshot, snapshot
+
+__all__ = (
+    "FlowStats",
+    "PartStats",
+    "Snapshot",
+    "SubscriptionStats",
+    "report",
+    "serve",
+    "snapshot",
+)

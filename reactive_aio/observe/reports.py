@@ -1,0 +1,77 @@
+"""Snapshots as a text for people."""
+
+from collections.abc import Iterator
+
+from .._core.observation.figures import FlowStats, PartStats, SubscriptionStats
+from ..processors import ProcessorStats
+from ..stage import UNBOUNDED
+from .snapshots import Snapshot, snapshot
+
+__all__ = ("report", "text_of")
+
+
+def report() -> str:
+    """What each flow and processor with a name does, and what it waits for, as a text."""
+    return text_of(snapshot())
+
+
+def text_of(taken: Snapshot) -> str:
+    """The text of a snapshot."""
+    lines = [line for flow in taken.flows.values() for line in _flow(flow)]
+    lines += [_processor(each) for each in taken.processors]
+    lines += [f"lost: {count} by {what}" for what, count in taken.losses.elements.items()]
+    if taken.losses.errors:
+        lines.append(f"lost: {taken.losses.errors} errors that no subscriber received")
+    return "\n".join(lines or ['no flow has a name; give it one with flow.name("...")'])
+
+
+def _flow(flow: FlowStats) -> Iterator[str]:
+    ended = [
+        f"{count} {how}"
+        for count, how in (
+            (flow.completed, "completed"),
+            (flow.failed, "failed"),
+            (flow.cancelled, "cancelled"),
+        )
+        if count
+    ]
+    running = f"{len(flow.subscriptions)} running"
+    yield f"{flow.name}: {', '.join([running, *ended])}"
+    for subscription in flow.subscriptions:
+        yield from ("  " + line for line in _subscription(subscription))
+    if flow.last_error:
+        yield "  last error: " + flow.last_error.replace("\n", "\n    ")
+
+
+def _subscription(stats: SubscriptionStats) -> Iterator[str]:
+    yield stats.trail
+    idle = f" (since {stats.idle:.1f} s)" if stats.idle >= 0.1 else ""
+    yield (
+        f"  {stats.delivered} delivered, {stats.rate:.1f}/s, holds {stats.held}, "
+        f"{_demand(stats.requested)} requested; waits for {stats.waits_for}{idle}"
+    )
+    for part in stats.parts:
+        yield "  " + _part(part)
+
+
+def _part(part: PartStats) -> str:
+    figures = [f"holds {part.held}", f"{_demand(part.requested)} requested"]
+    if part.calls:
+        figures.append(f"{part.calls} calls run")
+    if part.retries:
+        figures.append(f"{part.retries} retries")
+    return f"║ {part.name}: {', '.join(figures)}"
+
+
+def _demand(requested: int | None) -> str:
+    return "unlimited" if requested is None else str(requested)
+
+
+def _processor(stats: ProcessorStats) -> str:
+    requested = _demand(None if stats.requested >= UNBOUNDED // 2 else stats.requested)
+    dropped = "".join(f", {count} dropped by {why}" for why, count in stats.dropped.items())
+    return (
+        f"{stats.name}: {stats.subscribers} subscribers, {stats.accepted} accepted, "
+        f"holds {stats.held} (at most {stats.highest} ever), {requested} requested, "
+        f"{stats.refused} refused{dropped}{', done' if stats.is_done else ''}"
+    )

@@ -1,0 +1,68 @@
+"""A Unix socket at which a running process shows its report: for ``python -m reactive_aio top``."""
+
+import os
+import stat
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+
+import anyio
+import anyio.to_thread
+from anyio.abc import SocketStream
+
+from .reports import report
+
+__all__ = ("serve",)
+
+
+@asynccontextmanager
+async def serve(path: "str | os.PathLike[str]") -> AsyncGenerator[None]:
+    """Show reports of this process at the Unix socket *path*, inside the ``async with`` block.
+
+    A client that may connect sees names of flows and operators, and no elements. The socket is for
+    the user of the process alone (mode 0600), and is removed at the end. A socket that a process
+    left there which has ended is replaced; any other file is not.
+    """
+    name = os.fspath(path)
+    await anyio.to_thread.run_sync(_remove_unused, name)
+    listener = await anyio.create_unix_listener(name, mode=0o600)
+    failure: Exception | None = None
+    try:
+        async with anyio.create_task_group() as group, listener:
+            group.start_soon(listener.serve, _answer)
+            try:
+                yield
+            except Exception as error:  # the group would wrap it
+                failure = error
+            group.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+    finally:
+        failure = None  # it refers to this frame
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def _remove_unused(name: str) -> None:
+    """Remove the socket of a process that has ended; raise FileExistsError for anything else."""
+    import socket
+
+    try:
+        is_socket = stat.S_ISSOCK(os.lstat(name).st_mode)
+    except FileNotFoundError:
+        return
+    if is_socket:
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(name)
+            except ConnectionRefusedError:
+                os.unlink(name)
+                return
+    what = "another process serves there" if is_socket else "it is not a socket"
+    raise FileExistsError(f"observe.serve: {name!r} exists, and {what}; give another path")
+
+
+async def _answer(stream: SocketStream) -> None:
+    """Send one report to each client, and close."""
+    async with stream:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await stream.send(report().encode())
