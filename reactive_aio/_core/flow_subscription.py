@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 class FlowSubscription:
@@ -47,6 +47,10 @@ class FlowSubscription:
     def calls(self) -> int:
         """How many calls of a function of the user run in tasks of its own."""
         return 0
+
+    def awaited_lines(self) -> "Iterable[str]":
+        """Where these calls are suspended."""
+        return ()
 
     @property
     def retries(self) -> int:

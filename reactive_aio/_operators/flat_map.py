@@ -176,7 +176,7 @@ class _FlatMap(MergingCoordinator[Any]):
         self._awaited.outstanding = UNBOUNDED
         self._pool: AwaitPool[Flow[Any]] = AwaitPool(
             self.loop_handle,
-            f"a task of {self._name}",
+            lambda: f"a task of {self._source.chain.trail()} → {self._name}",
             partial(self.submit, self._on_result),
             partial(self.submit, self._on_await_failed),
             self.report_cleanup,
@@ -235,6 +235,9 @@ class _FlatMap(MergingCoordinator[Any]):
     @property
     def calls(self) -> int:
         return self._pool.running
+
+    def awaited_lines(self) -> Iterator[str]:
+        return self._pool.awaited_lines()
 
     async def settle(self) -> Sequence[FlowSubscription]:
         above = await super().settle()

@@ -5,11 +5,14 @@
     flow.name("orders")      # now its subscriptions have figures
     observe.snapshot()       # of all flows and processors with a name
     observe.report()         # the same as a text, and what each one waits for
+    async with observe.watch():   # reports flows that stall, and calls that block the event loop
+        ...
     async with observe.serve("/run/orders.sock"):   # python -m reactive_aio top /run/orders.sock
         ...
 """
 
 from .._core.observation.figures import FlowStats, PartStats, SubscriptionStats
+from .doctor import watch
 from .reports import report
 from .server import serve
 from .snapshots import Snapshot, snapshot
@@ -22,4 +25,5 @@ __all__ = (
     "report",
     "serve",
     "snapshot",
+    "watch",
 )

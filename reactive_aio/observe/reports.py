@@ -7,7 +7,7 @@ from ..processors import ProcessorStats
 from ..stage import UNBOUNDED
 from .snapshots import Snapshot, snapshot
 
-__all__ = ("report", "text_of")
+__all__ = ("report", "stall_text", "text_of")
 
 
 def report() -> str:
@@ -23,6 +23,12 @@ def text_of(taken: Snapshot) -> str:
     if taken.losses.errors:
         lines.append(f"lost: {taken.losses.errors} errors that no subscriber received")
     return "\n".join(lines or ['no flow has a name; give it one with flow.name("...")'])
+
+
+def stall_text(name: str, stats: SubscriptionStats) -> str:
+    """The report on a subscription that makes no progress."""
+    lines = [f"{name}: nothing was delivered for {stats.idle:.1f} s", *_subscription(stats)]
+    return "\n  ".join(lines)
 
 
 def _flow(flow: FlowStats) -> Iterator[str]:
@@ -52,6 +58,7 @@ def _subscription(stats: SubscriptionStats) -> Iterator[str]:
     )
     for part in stats.parts:
         yield "  " + _part(part)
+        yield from ("      in " + line for line in part.awaited)
 
 
 def _part(part: PartStats) -> str:

@@ -58,6 +58,24 @@ class TestDelivered:
                     await asyncio.sleep(seconds)
                     assert only(flow).delivered == run.delivered
 
+    @pytest.mark.virtual_time
+    async def test_elements_are_counted_that_a_terminal_operator_takes(self) -> None:
+        async def work(x: int) -> int:
+            await asyncio.sleep(1)
+            return x
+
+        for flow in (
+            r.range(9).map_async(work).name("taken"),
+            r.range(9).map_async(work, concurrency=2).name("taken"),
+            r.from_aiter(every_second).name("taken").map(str),
+        ):
+            for terminal in (flow.run(), flow.for_each(str), flow.to_list()):
+                task: asyncio.Task[object] = asyncio.create_task(terminal)
+                await asyncio.sleep(3.5)
+                assert only(flow).delivered in (3, 4, 6)
+                task.cancel()
+                await asyncio.wait([task])
+
     async def test_a_synchronous_flow_is_counted_where_it_pauses(self) -> None:
         flow = r.range(100).name("numbers")
         probe = SubscriberProbe[int](3).subscribed_to(flow)
@@ -257,7 +275,8 @@ class TestReport:
         assert "unlimited requested; waits for elements of map_async(" in lines[2]
         assert "(since 22.0 s)" in lines[2]
         assert lines[3].endswith("holds 0, unlimited requested, 2 calls run")
-        assert lines[4].startswith("    ║ boundary(8): holds ")
+        assert lines[4].startswith("        in TestReport.test_it_says_what_is_held")
+        assert lines[5].startswith("    ║ boundary(8): holds ")
 
     async def test_it_has_the_last_error_and_the_processors(self) -> None:
         with pytest.raises(OSError, match="lost"):

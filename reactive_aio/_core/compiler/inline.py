@@ -60,6 +60,7 @@ class InlineStage:
     """The parameter that names the flow, for reports about a running program."""
     held: str = ""
     """An expression for the elements that the stage holds and has not delivered."""
+    drops: bool = field(init=False)
     emits_many: bool = field(init=False)
     expands: bool = field(init=False)
     stops: bool = field(init=False)
@@ -71,6 +72,7 @@ class InlineStage:
             object.__setattr__(self, part, dedent(getattr(self, part)).strip("\n"))
         found = map(DIRECTIVES.match, self.each.splitlines())
         words = {directive["word"] for directive in found if directive is not None}
+        object.__setattr__(self, "drops", "drop" in words)
         object.__setattr__(self, "emits_many", "emit" in words or "emit each" in words)
         object.__setattr__(self, "expands", "emit each" in words)
         object.__setattr__(self, "proves", "sync" in words)

@@ -197,6 +197,7 @@ class _Writer:
         self.stops = any(stage.stops for stage in self.stages)
         self.hooked = any(stage.on_end for stage in self.stages)
         self.last_proof = max((i for i, s in enumerate(self.stages, 1) if s.proves), default=0)
+        self.counting = _counting_label(self.stages)
         self.leave = "continue"  # what ends the work on an element that is dropped
         self.proves = False  # the lines that are being written look at results of functions
         self.mode_lines = MODE_LINES[shape.mode]
@@ -221,6 +222,7 @@ class _Writer:
                 *_indent(1, self._tracked(self._all("lines", "setup"))),
                 *_indent(1, ["stop = 0"] if self.stops or self.ends or self.hooked else []),
                 *_indent(1, ["spent = 0"] if expands else []),
+                *_indent(1, ["passed = 0"] if self.counting else []),
                 *_indent(1, ["proven = False"] if self.last_proof else []),
                 *_indent(1, self._closing(self._guarded(args) if self.hooked else self._run())),
                 "",
@@ -234,6 +236,7 @@ class _Writer:
     def _run(self) -> list[str]:
         # A task may be suspended in the middle of a batch, where figures read how far it is.
         is_read = self.shape.mode == "task" and any(stage.label for stage in self.stages)
+        is_read = is_read and not self.counting
         variant = 2 if self.many else int(self.ends or is_read)
         feed: str = self.shape.mode if self.iterated else self.shape.feed
         if self.shape.delivery == "extend":
@@ -377,6 +380,7 @@ class _Writer:
             lines: list[str] = []
             for line in stage.lines("each", number):
                 lines += self._line(line, number - 1, within, counted=counted, check=check)
+            lines += ["passed += 1"] * (number == self.counting)
             out += self._positioned(lines, number)
             if stage.emits_many:  # its `emit` lines contain the stages that follow
                 return out + self._stopped(within, number)
@@ -493,6 +497,14 @@ class _Writer:
                 completed = [f"H.complete_at({number})"]
                 out += [f"if stop < {number}:", *_indent(1, self._positioned(completed, number))]
         return out
+
+
+def _counting_label(stages: tuple[InlineStage, ...]) -> int:
+    """The position of the last name if what it passes on is not what the loop delivers; else 0."""
+    labels = [number for number, stage in enumerate(stages, 1) if stage.label]
+    if not labels or not any(stage.drops or stage.emits_many for stage in stages[labels[-1] :]):
+        return 0
+    return labels[-1]
 
 
 def _is_tracking(line: str) -> bool:

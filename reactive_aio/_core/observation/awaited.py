@@ -21,7 +21,7 @@ def innermost_line(awaited: Any) -> str | None:
         frame, inside = (getattr(awaited, name) for name in names)
         if frame is None:
             break
-        if _is_of_user(frame.f_code.co_filename):
+        if is_of_user(frame.f_code.co_filename):
             innermost = frame
         awaited = inside
     if innermost is None:
@@ -30,7 +30,7 @@ def innermost_line(awaited: Any) -> str | None:
     return f"{code.co_qualname} ({code.co_filename}:{innermost.f_lineno})"
 
 
-def _is_of_user(file: str) -> bool:
+def is_of_user(file: str) -> bool:
     """Whether *file* is neither a generated loop nor of this package or the standard library."""
     if file.startswith(("<", _PACKAGE)):
         return False

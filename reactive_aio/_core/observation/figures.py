@@ -5,16 +5,20 @@ where it is suspended, so that they cost nothing while it runs.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final
 
 from ..compiler.chain import AsyncSource
 from ..compiler.loop_compiler import NO_ELEMENTS
 from ..demand import UNBOUNDED
+from ..flow_subscription import FlowSubscription
 from ..subscription.island import Island
 from ..subscription.lifecycle import Phase
 from .registry import NamedFlow, Progress, named_flow
 
+_MOST_LINES: Final = 4
+_MOST_CALLS: Final = 64
 _MOST_PARTS: Final = 64
 """The most parts of one subscription that are reported: flat_map may have many upstreams."""
 
@@ -32,6 +36,8 @@ class PartStats:
     """What it may still deliver before it has to wait for demand; None if that is unlimited."""
     retries: int
     """How often it has subscribed again."""
+    awaited: tuple[str, ...]
+    """Where these calls are suspended in functions of the user: the first few different lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class SubscriptionStats:
     trail: str
     """The operators from the sources to the consumer."""
     delivered: int
-    """Elements that it has delivered."""
+    """Elements that have passed its name."""
     rate: float
     """Elements for each second since the last look, or since its start."""
     requested: int | None
@@ -95,8 +101,6 @@ def _subscription_stats(island: Island, before: Progress) -> SubscriptionStats:
     delivered, now = delivered_by(island), island.loop_handle.time()
     passed = now - before.at
     rate = (delivered - before.delivered) / passed if passed > 0 else 0.0
-    if delivered != before.delivered:
-        before.changed_at = now
     before.at, before.delivered = now, delivered
     parts = tuple(_parts(island))
     return SubscriptionStats(
@@ -106,9 +110,21 @@ def _subscription_stats(island: Island, before: Progress) -> SubscriptionStats:
         requested=_limited(island.limit - delivered),
         held=sum(part.held for part in parts),
         waits_for=waits_for(island),
-        idle=now - before.changed_at,
+        idle=before.look(delivered, now),
         parts=parts,
     )
+
+
+def stalled(flow: NamedFlow, seconds: float) -> Iterator[tuple[int, SubscriptionStats]]:
+    """The subscriptions that have work and have delivered nothing for *seconds*, by their id."""
+    for island, progress in flow.subscriptions():
+        idle = progress.look(delivered_by(island), island.loop_handle.time())
+        if idle >= seconds:
+            # A copy, so that the rates of others are measured from their own looks.
+            stats = _subscription_stats(island, replace(progress))
+            is_working = any(part.calls for part in stats.parts) or bool(island.awaited_line())
+            if stats.held or is_working:
+                yield id(island), stats
 
 
 def _limited(demand: float) -> int | None:
@@ -117,8 +133,11 @@ def _limited(demand: float) -> int | None:
 
 # -- the frame of a loop ---------------------------------------------------------------------------
 def delivered_by(island: Island) -> int:
-    """How many elements *island* has delivered."""
+    """How many elements *island* has delivered, or its part up to its name."""
     counts = _counts(island)
+    if "passed" in counts:  # what follows the name leaves elements out, as a terminal operator does
+        passed: int = counts["passed"]
+        return passed
     emitted: int = counts.get("emitted", island.emitted)
     # A loop over an asynchronous iterator counts a batch when it is complete.
     if "unmeasured" in counts:
@@ -148,7 +167,8 @@ def waits_for(island: Island) -> str:
 # -- upstream --------------------------------------------------------------------------------------
 def _parts(island: Island) -> Iterator[PartStats]:
     """The queues and operators upstream of *island*, those closest to it first."""
-    above, count = [island], 0
+    above: list[Island] = [island]
+    count = 0
     while above and count < _MOST_PARTS:  # no recursion, for flows of any depth
         each, above = above[0], above[1:]
         queue = each.input_queue
@@ -164,5 +184,11 @@ def _parts(island: Island) -> Iterator[PartStats]:
                 upstream.calls,
                 _limited(queue.outstanding),
                 upstream.retries,
+                _first_lines(upstream),
             )
             above += [found for found in upstream.upstreams if isinstance(found, Island)]
+
+
+def _first_lines(upstream: FlowSubscription) -> tuple[str, ...]:
+    lines = dict.fromkeys(islice(upstream.awaited_lines(), _MOST_CALLS))
+    return tuple(islice(lines, _MOST_LINES))

@@ -56,9 +56,19 @@ class Progress:
     """What was seen of a subscription at the last look."""
 
     at: float
+    """When the rate was measured."""
     changed_at: float
-    """When `delivered` was first seen as it is."""
+    """When `seen` was first seen."""
     delivered: int = 0
+    """How many elements it had delivered at that time."""
+    seen: int = 0
+    """How many it had delivered when it was last looked at."""
+
+    def look(self, delivered: int, now: float) -> float:
+        """It has delivered so many elements; return for how long it was not seen to deliver any."""
+        if delivered != self.seen:
+            self.seen, self.changed_at = delivered, now
+        return now - self.changed_at
 
 
 _names: dict[str, NamedFlow] = {}

@@ -1,11 +1,13 @@
 """AwaitPool: awaitables that run at the same time, in tasks that are reused."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 from ...errors import Interrupted
+from ..compiler.chain import Name
 from ..failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from ..loop import CancelledError, LoopHandle, Task, cancel_task, wait_settled
+from ..observation.awaited import innermost_line
 
 K = TypeVar("K")
 Make = Callable[[], Awaitable[Any]]
@@ -28,7 +30,7 @@ class AwaitPool(Generic[K]):
     def __init__(
         self,
         loop_handle: LoopHandle,
-        name: str,
+        name: Name,
         on_result: Callable[[Any], object],
         on_error: Callable[[BaseException, K], object],
         report_cleanup: Callable[[str, BaseException], object],
@@ -54,7 +56,7 @@ class AwaitPool(Generic[K]):
             self._next = (make, key)
         else:
             task = self._loop_handle.create_task(
-                self._work((make, key)), self._name, self._on_task_done
+                self._work((make, key)), self._shown_name, self._on_task_done
             )
             self._tasks.add(task)
 
@@ -65,6 +67,16 @@ class AwaitPool(Generic[K]):
             for task in self._tasks:
                 if not self._loop_handle.is_current_task(task):
                     cancel_task(task)
+
+    @property
+    def _shown_name(self) -> str:
+        return self._name if isinstance(self._name, str) else self._name()
+
+    def awaited_lines(self) -> Iterator[str]:
+        """Where its tasks are suspended, in functions of the user."""
+        for task in self._tasks:
+            if (line := innermost_line(task.get_coro())) is not None:
+                yield line
 
     @property
     def is_clean(self) -> bool:
@@ -107,10 +119,10 @@ class AwaitPool(Generic[K]):
         self.running -= 1
         if not self._is_closed:
             if isinstance(error, CancelledError) and is_cancelled_here(error):
-                error = Interrupted(f"{self._name} was cancelled from outside")
+                error = Interrupted(f"{self._shown_name} was cancelled from outside")
             self._on_error(as_failure(error), key)
         elif not isinstance(error, (CancelledError, GeneratorExit, *STOPS_PROGRAM)):
-            self._report_cleanup(f"{self._name} raised after the end of its flow", error)
+            self._report_cleanup(f"{self._shown_name} raised after the end of its flow", error)
 
     def _on_task_done(self, task: Task[Any]) -> None:
         self._tasks.discard(task)

@@ -10,10 +10,12 @@ from ...errors import Interrupted
 from ..arguments import explain_await
 from ..compiler.chain import Downstream
 from ..compiler.error_notes import note_element
+from ..compiler.inline import describe
 from ..compiler.loop_compiler import no_element
 from ..failures import STOPS_PROGRAM, as_failure, is_cancelled
 from ..flow_subscription import FlowSubscription
 from ..loop import CancelledError, Future, Task, cancel_task, report, wait_settled
+from ..observation.awaited import innermost_line
 from ..queues.reorder_buffer import ReorderBuffer
 from ..run_control import discard_interrupted
 from ..time_slice import TimeSlice
@@ -81,6 +83,7 @@ class WorkerPool(Coordinator[Any]):
         self._time_slice = TimeSlice()
         self._source_error: BaseException | None = None
         self._errors: dict[int, BaseException] = {}  # of the function, by ticket
+        self._task_name = ""
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
@@ -154,6 +157,11 @@ class WorkerPool(Coordinator[Any]):
     def calls(self) -> int:
         return len(self._workers) - sum(not waiter.done() for waiter in self._waiting)
 
+    def awaited_lines(self) -> Iterator[str]:
+        for task in self._workers:
+            if (line := innermost_line(task.get_coro())) is not None:
+                yield line
+
     # -- acts -------------------------------------------------------------------------------------
     def _on_turn(self) -> None:
         self._is_emission_scheduled = False
@@ -207,8 +215,11 @@ class WorkerPool(Coordinator[Any]):
 
     def _start_worker(self) -> None:
         worker = _Worker()
+        if not self._task_name:
+            trail = self._source.chain.trail()
+            self._task_name = f"a worker of {trail} → {describe(self._apply)}"
         worker.task = task = self.loop_handle.create_task(
-            self._work(worker), "a worker", self._on_worker_done
+            self._work(worker), self._task_name, self._on_worker_done
         )
         self._workers[task] = worker
 

@@ -1,0 +1,91 @@
+"""The stall doctor: a report when a flow makes no progress, or when something blocks the loop."""
+
+import logging
+import signal
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from .._core.observation.figures import stalled
+from .._core.observation.registry import named_flows
+from ..stage import Duration, LoopHandle, to_seconds
+from .blocked_loop import BlockedLoopWatch
+from .reports import report, stall_text
+
+__all__ = ("watch",)
+
+_LOOKS: Final = 5
+"""How often a flow is looked at while it might stall."""
+
+
+@asynccontextmanager
+async def watch(
+    *,
+    stall: Duration = 10.0,
+    block: Duration | None = 0.1,
+    on_signal: int | None = getattr(signal, "SIGUSR1", None),
+    on_report: Callable[[str], object] | None = None,
+) -> AsyncGenerator[None]:
+    """Report named flows that stall, and what blocks the event loop, inside the block.
+
+    A flow stalls when something is held for it, or a call for it runs, and nothing was delivered
+    for *stall* seconds; there is one report until it makes progress again. A call that keeps the
+    loop from running for *block* seconds (None: not looked for) is reported with the stage of the
+    flow that it belongs to; a thread looks for it.
+    The signal *on_signal* (None: no signal) makes a report at once, in the main thread.
+
+    Reports go to *on_report*, or else as warnings to the logger ``reactive_aio``.
+    """
+    seconds = to_seconds(stall, "watch: stall")
+    loop_handle = LoopHandle("observe.watch()")
+    emit = on_report or logging.getLogger("reactive_aio").warning
+    failure: Exception | None = None
+    async with AsyncExitStack() as stack:
+        if on_signal is not None:
+            stack.callback(loop_handle.add_signal_handler(on_signal, lambda: emit(report())))
+        if block is not None:
+            seconds_blocked = to_seconds(block, "watch: block")
+            await stack.enter_async_context(_looking_for_calls(loop_handle, seconds_blocked, emit))
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(_look, seconds, emit)
+                try:
+                    yield
+                except Exception as error:  # the group would wrap it
+                    failure = error
+                group.cancel_scope.cancel()
+            if failure is not None:
+                raise failure
+        finally:
+            failure = None  # it refers to this frame
+
+
+@asynccontextmanager
+async def _looking_for_calls(
+    loop_handle: LoopHandle, seconds: float, emit: Callable[[str], object]
+) -> AsyncGenerator[None]:
+    watcher = BlockedLoopWatch(loop_handle, seconds, emit)
+    watcher.start()
+    try:
+        yield
+    finally:
+        watcher.stop()
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(watcher.join)
+
+
+async def _look(seconds: float, emit: Callable[[str], object]) -> None:
+    """Report each subscription that has begun to stall."""
+    looks: dict[int, int] = {}
+    while True:
+        before, looks = looks, {}
+        for flow in named_flows():
+            for key, stats in stalled(flow, seconds):
+                looks[key] = before.get(key, 0) + 1
+                # At one look, an element may have arrived just now.
+                if looks[key] == 2:
+                    emit(stall_text(flow.name, stats))
+        await anyio.sleep(seconds / _LOOKS)
