@@ -12,15 +12,8 @@ from typing import Any
 import pytest
 
 import reactive_aio as r
-from reactive_aio import DrainReport, Flow
-from tests.cases import Needs, Sinks
-
-
-async def until_signal(flow: Flow[Any]) -> None:
-    assert await r.run_until_signal(flow) == 0
-
-
-SINKS: Sinks = {"run_until_signal": until_signal}
+from reactive_aio import DrainReport
+from tests.cases import Needs
 
 
 @pytest.fixture(autouse=True)
