@@ -24,7 +24,7 @@ from .stage import (
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-__all__ = ("ElementWork", "OnError", "WorkOptions", "work_options")
+__all__ = ("ElementWork", "Misused", "OnError", "WorkOptions", "work_options")
 
 T = TypeVar("T")
 
@@ -134,7 +134,7 @@ class ElementWork:
         while True:
             try:
                 return await self._attempt(element)
-            except _Misused as mistake:
+            except Misused as mistake:
                 raise mistake.error from None
             except Exception as error:
                 wait = None
@@ -166,7 +166,7 @@ class ElementWork:
         if not is_awaitable(returned):
             if not self._needs_result:
                 return True
-            raise _Misused(
+            raise Misused(
                 TypeError(
                     f"{self._operator}: mapper must be a coroutine function or return an "
                     f"awaitable, and {describe(self._function)} returned {describe(returned)}; "
@@ -177,7 +177,7 @@ class ElementWork:
         if not self._needs_result:
             return True
         if result is None:
-            raise _Misused(no_element(self._operator))
+            raise Misused(no_element(self._operator))
         return result
 
     async def _failed(self, element: Any, error: Exception) -> None:
@@ -199,7 +199,7 @@ class _Turns:
     elements: int = 0
 
 
-class _Misused(Exception):
+class Misused(Exception):
     """The function is of the wrong kind: no element would succeed, so none is left out."""
 
     def __init__(self, error: Exception) -> None:

@@ -179,11 +179,9 @@ def buffer_timeout(
     """
     require_int("buffer_timeout", "size", size, least=1)
     limit = to_seconds(within, "buffer_timeout: within")
-    cutter = None
-    if weight is not None or max_weight is not None or until is not None:
-        cutter = _Cutter(*_require_weights(weight, max_weight), _require_until(until))
+    cutter = cutter_of(weight, max_weight, until)
     return from_push(
-        lambda downstream: _BufferTimeout(downstream, source, BatchTimer(size), limit, cutter),
+        lambda downstream: BufferTimeout(downstream, source, BatchTimer(size), limit, cutter),
         name=f"buffer_timeout({size}, {limit:g})",
         holds=2 * size,
         checked=True,
@@ -192,6 +190,17 @@ def buffer_timeout(
         one_by_one=True,
         contents=size * source.chain.weight,
     )
+
+
+def cutter_of(
+    weight: Callable[[Any], float] | None,
+    max_weight: float | None,
+    until: Callable[[Any], object] | None,
+) -> "Cutter | None":
+    """What ends a list besides its size, if one of these arguments was given."""
+    if weight is None and max_weight is None and until is None:
+        return None
+    return Cutter(*_require_weights(weight, max_weight), _require_until(until))
 
 
 def _require_weights(
@@ -220,7 +229,7 @@ def _weight_of(what: str, value: object) -> float:
 
 
 @dataclass(slots=True, frozen=True, eq=False)
-class _Cutter:
+class Cutter:
     """Where a list ends, besides its size: by the weight of its elements, or by one of them."""
 
     weight: Callable[[Any], float] | None
@@ -239,11 +248,13 @@ class _Cutter:
 
 
 @dataclass(eq=False, repr=False)
-class _BufferTimeout(Coordinator[list[Any]]):
+class BufferTimeout(Coordinator[list[Any]]):
+    """Emits the lists that `BatchTimer` and *cutter* decide on."""
+
     _source: "Flow[Any]"
     _state: BatchTimer
     _limit: float
-    _cutter: _Cutter | None
+    _cutter: Cutter | None
     _weight: float = 0.0
     """The weight of the list that grows."""
 
@@ -280,7 +291,7 @@ class _BufferTimeout(Coordinator[list[Any]]):
         self._timer.stop()
 
     # -- acts -------------------------------------------------------------------------------------
-    def _weigh(self, element: Any, cutter: _Cutter) -> None:
+    def _weigh(self, element: Any, cutter: Cutter) -> None:
         """Add *element* to the list that grows, or to the next one if that would be too heavy."""
         state, weight = self._state, cutter.weigh(element)
         if not state.open:
