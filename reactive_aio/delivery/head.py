@@ -1,0 +1,324 @@
+"""Head: the beginning of a `DeliveryFlow`. It keeps each delivery until that is settled."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from random import random
+from typing import TYPE_CHECKING, Any, Final
+
+from ..errors import Interrupted, WrongLoop
+from ..retry import Attempts
+from ..stage import (
+    Coordinator,
+    FlowSubscription,
+    InnerSubscriber,
+    add_bounded_note,
+    combine_errors,
+)
+from .delivery import Delivery
+from .errors import Unfinished
+from .nack_policy import Decision, NackPolicy, Next, decide
+from .session import Session
+from .source_calls import SourceCalls
+from .source_sides import Record, SourceSide
+from .ties import Failure, Root, Tied
+
+if TYPE_CHECKING:
+    from .._core.loop import TimerHandle
+    from ..flow import Flow
+
+_NOTE: Final = "deliveries: "
+_NO_POLICY: Final = (
+    "an element was nacked, and the source takes none back; give nack=, or deliver it again with "
+    "nack_on_error(policy)"
+)
+_NO_DEAD_LETTER: Final = (
+    "this was the last attempt that nack_on_error allows; give dead_letter=, a function that keeps "
+    "such an element elsewhere, to go on without it"
+)
+MakeSide = Callable[["Head"], SourceSide]
+
+
+@dataclass(frozen=True, slots=True)
+class HeadOptions:
+    """What is fixed when a `DeliveryFlow` is made."""
+
+    name: str
+    make_side: MakeSide
+    limit: int
+    ack_concurrency: int
+    ack_timeout: float
+    policy: NackPolicy | None = None
+
+
+@dataclass(eq=False, repr=False)
+class Head(Coordinator[Tied[Any]]):
+    """Requests deliveries while fewer than *limit* are kept, and emits them with their ties.
+
+    The source's end is passed on when nothing is kept any more. A delivery that is still kept when
+    the subscription is over is given back.
+    """
+
+    _source: "Flow[Any]"
+    _session: Session
+    _options: HeadOptions
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        options = self._options
+        self._calls = SourceCalls(self.loop_handle, options.ack_concurrency, options.ack_timeout)
+        self._side = options.make_side(self)
+        self._records: dict[Record, None] = {}
+        """The deliveries that are neither acknowledged nor given back."""
+        self._ready: deque[Record] = deque()
+        self._delayed: dict[Record, TimerHandle] = {}
+        self._held = 0
+        self._calling = 0
+        """How many calls have no result yet."""
+        self._is_silent = False
+        """Whether the source is not called any more, as it has failed after the end."""
+        self._is_advancing = False
+        """Whether `_advance` is submitted."""
+        self._is_source_done = False
+        self._source_error: BaseException | None = None
+        self._session.open(self)
+
+    # -- decisions --------------------------------------------------------------------------------
+    def on_start(self) -> None:
+        # What the source holds when it is cancelled is given back as well.
+        source = self._source.do_on_discard(self._discarded, only=Delivery)
+        self._inner: InnerSubscriber[Any] = self.subscribe_to(source)
+
+    def on_demand(self) -> None:
+        self._advance_soon()
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        elements = deque(inner.take(len(inner.elements)))
+        try:
+            while elements:
+                self._admit(elements.popleft())
+        finally:
+            self.discard(elements)  # if one of them was not a delivery
+        self._advance_soon()
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self._is_source_done = True
+        self.on_elements(inner)
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        self._source_error = error
+        self.on_inner_complete(inner)
+
+    def on_stop(self) -> None:
+        for timer in self._delayed.values():
+            timer.cancel()
+        self._delayed.clear()
+        self._session.end_source()
+
+    def discard(self, elements: Iterable[object]) -> None:
+        for element in elements:
+            if not isinstance(element, Tied):  # that one is kept
+                self._discarded(element)
+
+    async def settle(self) -> Sequence[FlowSubscription]:
+        above = await super().settle()
+        await self._calls.wait()
+        return above
+
+    # -- the session ------------------------------------------------------------------------------
+    def on_still(self) -> None:
+        self._advance_soon()
+
+    def on_over(self) -> None:
+        self.submit(self._give_back_rest)
+
+    def check_loop(self, call: str) -> None:
+        if not self.loop_handle.is_running_here:
+            remedy = "call it there, from a thread with loop.call_soon_threadsafe(delivery.ack)"
+            raise WrongLoop(call, remedy, is_closed=self.loop_handle.is_closed)
+
+    def _give_back_rest(self) -> None:
+        records, self._records = self._records, {}
+        for record in records:
+            self._side.give_back(record, record.error or unfinished())
+        self._side.flush()
+
+    # -- the source's functions -------------------------------------------------------------------
+    def free(self, count: int) -> None:
+        self._held -= count
+
+    def call(
+        self,
+        function: Callable[[], object],
+        shown: object,
+        then: Callable[[], object],
+        on_error: Callable[[BaseException], object] | None = None,
+    ) -> None:
+        if self._is_silent:
+            return
+        self._calling += 1
+        on_done = partial(self.submit, self._on_called, then)
+        failed = partial(self.submit, self._on_call_failed, on_error or self._fail)
+        self._calls.submit(function, shown, on_done, failed)
+
+    def _on_called(self, then: Callable[[], object]) -> None:
+        self._calling -= 1
+        then()
+        self._advance_soon()
+
+    def _on_call_failed(
+        self, on_error: Callable[[BaseException], object], error: BaseException
+    ) -> None:
+        self._calling -= 1
+        if self.is_closed:
+            if isinstance(error, Interrupted):
+                return  # the program ends
+            # The others would fail as well, one after another, each at its time limit.
+            self._is_silent = True
+            if dropped := self._calls.clear():
+                self._calling -= dropped
+                what = f"{dropped} more calls are not made; the source delivers again"
+                add_bounded_note(error, _NOTE, _NOTE + what)
+        on_error(error)
+
+    # -- acts -------------------------------------------------------------------------------------
+    def _admit(self, element: Any) -> None:
+        self._held += 1
+        record = self._side.admit(element)
+        self._records[record] = None
+        policy = self._options.policy
+        if policy is not None:
+            now = self.loop_handle.time()
+            record.attempts = Attempts(policy.retry, now, record.attempt)
+            if policy.is_exceeded(record.attempt):
+                what = f"it was delivered {record.attempt} times, and the policy allows "
+                self._bury(record, Unfinished(f"{what}{policy.retry}"))
+                return
+        self._ready.append(record)
+
+    def _discarded(self, element: Any) -> None:
+        """The source has sent *element*, and it is not kept."""
+        self.submit(self._side.discard, element, unfinished())
+
+    def _advance_soon(self) -> None:
+        """Advance after the settlements that wait: those of a list come together."""
+        if not self._is_advancing:
+            self._is_advancing = True
+            self.submit(self._advance)
+
+    def _advance(self) -> None:
+        """Do everything that has become possible."""
+        self._is_advancing = False
+        while self._ready and (count := min(len(self._ready), self.demand.outstanding)):
+            if self.is_closed:
+                return
+            self.emit([self._tied(self._ready.popleft()) for _ in range(count)])
+        if not self.is_closed and self._started:
+            self._request()
+            self._end_if_done()
+            self._flush_if_stalled()
+
+    def _tied(self, record: Record) -> Tied[Any]:
+        return Tied(record.value, Root(self._session.motion, partial(self._on_settled, record)))
+
+    def _request(self) -> None:
+        inner = self._inner
+        room = self._options.limit - self._held
+        missing = min(self.demand.outstanding - len(self._ready), room) - inner.outstanding
+        if missing > 0:
+            inner.request(missing)
+
+    def _end_if_done(self) -> None:
+        if self._is_source_done and not self._records:
+            self._side.flush()
+            if not self._calling:
+                self.end(self._source_error)
+
+    def _flush_if_stalled(self) -> None:
+        """Complete the lists that grow, if no other element can arrive before they are done."""
+        motion = self._session.motion
+        if motion.moving or not motion.resting or self._ready or self._delayed:
+            return
+        is_full = self._held >= self._options.limit
+        if not self._calling and (self._is_source_done or is_full):
+            self._session.flush_lists()
+
+    def _fail(self, error: BaseException) -> None:
+        if self._source_error is not None and not self.is_closed:
+            error = combine_errors([self._source_error, error])
+        self.fail(error)
+
+    # -- settlements ------------------------------------------------------------------------------
+    def _on_settled(self, record: Record, failure: Failure | None) -> None:
+        self.submit(self._settle, record, failure)
+
+    def _settle(self, record: Record, failure: Failure | None) -> None:
+        if failure is None:
+            del self._records[record]
+            self._side.acked(record)
+        else:
+            record.error = failure.error
+            self._nack(record, failure.error, self._decide(record, failure))
+        self._advance_soon()
+
+    def _decide(self, record: Record, failure: Failure) -> Decision:
+        return decide(
+            None if self.is_closed else self._options.policy,
+            record.attempts,
+            replace(failure, is_fatal=failure.is_fatal or self.is_closed),
+            can_give_back=record.nack is not None,
+            now=self.loop_handle.time(),
+            random=random(),
+        )
+
+    def _nack(self, record: Record, error: Exception, decision: Decision) -> None:
+        match decision.next:
+            case Next.GIVE_BACK:
+                del self._records[record]
+                self._side.give_back(record, error)
+            case Next.DELIVER if decision.wait:
+                self._delayed[record] = self.loop_handle.call_later(
+                    decision.wait, self.submit, self._on_due, record
+                )
+            case Next.DELIVER:
+                self._ready.append(record)
+            case Next.BURY:
+                self._bury(record, error)
+            case Next.FAIL:
+                why = _NO_POLICY if self._options.policy is None else _NO_DEAD_LETTER
+                add_bounded_note(error, _NOTE, _NOTE + why)
+                self._fail(error)
+            case Next.NOTHING:
+                pass
+
+    def _on_due(self, record: Record) -> None:
+        if self._delayed.pop(record, None) is not None:
+            self._ready.append(record)
+            self._advance_soon()
+
+    def _bury(self, record: Record, error: Exception) -> None:
+        policy = self._options.policy
+        if policy is not None and (dead_letter := policy.dead_letter) is not None:
+            del self._records[record]
+            self.call(
+                partial(dead_letter, record.value, error),
+                dead_letter,
+                partial(self._side.acked, record),
+                partial(self._bury_failed, record),
+            )
+
+    def _bury_failed(self, record: Record, error: BaseException) -> None:
+        """The dead letter function has failed: the element is as it was before."""
+        if isinstance(error, Exception):
+            record.error = error
+        if self._session.motion.is_over:
+            self._side.give_back(record, record.error or unfinished())
+        else:
+            self._records[record] = None
+        self._fail(error)
+
+
+def unfinished() -> Unfinished:
+    """The error for what was not done when the subscription ended."""
+    return Unfinished("the flow has ended before the work on this element was done")

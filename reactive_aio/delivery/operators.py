@@ -1,0 +1,342 @@
+"""The operators of a `DeliveryFlow`, as steps: each is attached once for each subscription.
+
+A step takes the session and a flow of `Tied` elements. The functions of the user see the values;
+what becomes of an element is what happens to its tie.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from .._core.compiler.loop_compiler import no_element
+from .._operators.time import Cutter
+from ..coerce import Source, to_flow
+from ..element_work import ElementWork, Misused, OnError, WorkOptions
+from ..limits import Limit
+from ..retry import RetryPolicy
+from ..stage import (
+    InlineStage,
+    ReorderBuffer,
+    WorkerPool,
+    describe,
+    from_push,
+    is_awaitable,
+    pull,
+    refuse_awaitable,
+)
+from .delivery import ENDED, Delivery
+from .errors import AlreadySettled
+from .lists import lists
+from .session import Session
+from .ties import Failure, Group, Tied
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+
+Step = Callable[[Session, "Flow[Any]"], "Flow[Any]"]
+
+_COLLECTIONS: Final = (list, tuple, set, frozenset)
+_CALL: Final = """
+x = $call(x)
+if x is None:
+    drop
+"""
+_AWAIT: Final = """
+x = await $call(x)
+if x is None:
+    drop
+"""
+_MAP = InlineStage("map", params=("call",), each=_CALL)
+_FILTER = InlineStage("filter", params=("call",), each=_CALL)
+_MAP_ASYNC = InlineStage("map_async", params=("call",), each=_AWAIT)
+_ACK_AFTER = InlineStage("ack_after", params=("call",), each=_AWAIT)
+_VALUE = InlineStage("values", each="x = x.value")
+_DELIVERY = InlineStage("deliveries", params=("make",), each="x = $make(x)")
+
+
+def by_value(function: Callable[[Any], Any]) -> Callable[[Tied[Any]], Any]:
+    """Call *function* with the value of an element."""
+
+    def call(tied: Tied[Any]) -> Any:
+        return function(tied.value)
+
+    call.__qualname__ = describe(function)
+    return call
+
+
+def mapped(mapper: Callable[[Any], Any]) -> Step:
+    """Replace each value by what *mapper* makes of it."""
+
+    def step(session: Session, flow: "Flow[Any]") -> "Flow[Any]":
+        def call(tied: Tied[Any]) -> Tied[Any] | None:
+            try:
+                result = mapper(tied.value)
+            except Exception as error:
+                session.failed(tied, error)
+                return None
+            refuse_awaitable("map", mapper, result)
+            if result is None:
+                raise no_element("map")
+            return tied.with_value(result)
+
+        call.__qualname__ = describe(mapper)
+        return flow.via(_MAP, call)
+
+    return step
+
+
+def filtered(predicate: Callable[[Any], object]) -> Step:
+    """Acknowledge the elements for which *predicate* is not true."""
+
+    def step(session: Session, flow: "Flow[Any]") -> "Flow[Any]":
+        def call(tied: Tied[Any]) -> Tied[Any] | None:
+            try:
+                passes = predicate(tied.value)
+            except Exception as error:
+                session.failed(tied, error)
+                return None
+            refuse_awaitable("filter", predicate, passes)
+            if passes:
+                return tied
+            tied.tie.settle(None)
+            return None
+
+        call.__qualname__ = describe(predicate)
+        return flow.via(_FILTER, call)
+
+    return step
+
+
+# -- work on each element --------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A coroutine function that is called with each value, and how."""
+
+    operator: str
+    function: Callable[[Any], Any]
+    needs_result: bool
+    """Whether the result replaces the value; without that, the element is acknowledged."""
+    concurrency: int
+    ordered: bool
+    key: Callable[[Any], Hashable] | None
+    retry: RetryPolicy | None
+    timeout: float | None
+    on_error: OnError[Any]
+    limiter: Limit | None
+
+    def options(self, session: Session) -> WorkOptions:
+        """Those of `ElementWork`, for elements with ties."""
+        return WorkOptions(
+            None if self.key is None else by_value(self.key),
+            self.retry,
+            self.timeout,
+            partial(_failed, self, session),
+            None if self.limiter is None else _ByValue(self.limiter),
+        )
+
+    async def call(self, tied: Tied[Any]) -> Tied[Any]:
+        """Call the function with one value."""
+        returned = self.function(tied.value)
+        if is_awaitable(returned):
+            returned = await cast("Awaitable[Any]", returned)
+        elif self.needs_result:
+            raise Misused(self._not_awaitable(returned))
+        if not self.needs_result:
+            tied.tie.settle(None)
+            return tied
+        if returned is None:
+            raise Misused(no_element(self.operator))
+        return tied.with_value(returned)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the function is just called, with one value after another."""
+        options = (self.key, self.retry, self.timeout, self.limiter)
+        return self.concurrency == 1 and not any(each is not None for each in options)
+
+    def of_session(self, session: Session) -> Callable[[Tied[Any]], Awaitable[Any]]:
+        """All the work on an element, attempts and handler: the session is not over before it.
+
+        Its result is None if the element is left out.
+        """
+        work: Callable[[Tied[Any]], Awaitable[Any]]
+        if self.is_plain:
+            work = partial(self._call_once, session)
+        else:
+            work = ElementWork(self.operator, self.call, self.options(session), needs_result=True)
+
+        async def call(tied: Tied[Any]) -> Any:
+            session.enter()
+            try:
+                return await work(tied)
+            finally:
+                session.leave()
+
+        call.__qualname__ = describe(self.function)
+        return call
+
+    async def _call_once(self, session: Session, tied: Tied[Any]) -> Tied[Any] | None:
+        try:
+            return await self.call(tied)
+        except Misused as mistake:
+            raise mistake.error from None
+        except Exception as error:
+            await _failed(self, session, tied, error)
+            return None
+
+    def _not_awaitable(self, returned: object) -> TypeError:
+        return TypeError(
+            f"{self.operator}: mapper must be a coroutine function or return an awaitable, and "
+            f"{describe(self.function)} returned {describe(returned)}; use map for a plain function"
+        )
+
+
+async def _failed(work: Work, session: Session, tied: Tied[Any], error: Exception) -> None:
+    """The last attempt has failed: the element is left out, or the flow fails."""
+    is_last = not work.needs_result
+    if work.on_error == "fail":
+        session.failed(tied, error, is_last=is_last)
+    elif work.on_error == "skip":
+        tied.tie.settle(Failure(error, is_last=is_last))
+    else:
+        handle = work.on_error
+        try:
+            answer = handle(tied.value, error)
+            if is_awaitable(answer):
+                await cast("Awaitable[object]", answer)
+        except Exception as another:
+            session.failed(tied, another, is_last=is_last)
+        else:
+            tied.tie.settle(None)
+
+
+class _ByValue(Limit):
+    """Admits the work on a value."""
+
+    def __init__(self, limiter: Limit) -> None:
+        self._limiter = limiter
+
+    @asynccontextmanager
+    async def admit(self, element: Any, /) -> AsyncGenerator[None]:
+        async with self._limiter.admit(element.value):
+            yield
+
+
+def worked(work: Work) -> Step:
+    """Call a coroutine function with each value, one after another or several at a time."""
+    if work.is_plain:
+        stage = _MAP_ASYNC if work.needs_result else _ACK_AFTER
+        return lambda session, flow: flow.via(stage, work.of_session(session))
+    concurrency = work.concurrency
+    shown = f", concurrency={concurrency}" if concurrency > 1 else ""
+
+    def step(session: Session, flow: "Flow[Any]") -> "Flow[Any]":
+        return from_push(
+            lambda downstream: WorkerPool(
+                downstream,
+                flow,
+                work.of_session(session),
+                False,
+                ReorderBuffer[Any](concurrency, ordered=work.ordered),
+                may_skip=True,
+            ),
+            name=f"{work.operator}({describe(work.function)}{shown})",
+            holds=2 * concurrency,
+            checked=True,
+            upstreams=(flow,),
+            one_by_one=False,
+        )
+
+    return step
+
+
+# -- several of one, and one of several ------------------------------------------------------------
+def divided(mapper: Callable[[Any], Source[Any]], concurrency: int, prefetch: int) -> Step:
+    """Divide each element into parts."""
+
+    def step(session: Session, flow: "Flow[Any]") -> "Flow[Any]":
+        def divide(tied: Tied[Any]) -> Source[Any]:
+            try:
+                made: Any = mapper(tied.value)
+            except Exception as error:
+                session.failed(tied, error)
+                return ()
+            group = Group(tied.tie)
+            if isinstance(made, _COLLECTIONS):
+                return _all_parts(group, cast("Iterable[Any]", made))
+            parts: Flow[Any] = to_flow(made, name="flat_map")
+            if parts.chain.is_pullable:
+                return _pulled_parts(session, group, pull(parts))
+            return _pushed_parts(session, group, parts)
+
+        divide.__qualname__ = describe(mapper)
+        return flow.flat_map(divide, concurrency=concurrency, prefetch=prefetch)
+
+    return step
+
+
+def _all_parts(group: Group, values: Iterable[Any]) -> list[Tied[Any]]:
+    parts = [Tied(value, group.add()) for value in values if value is not None]
+    if len(parts) < len(cast("list[Any]", values)):
+        raise no_element("flat_map")
+    group.close()
+    return parts
+
+
+def _pulled_parts(session: Session, group: Group, values: Iterator[Any]) -> Iterator[Tied[Any]]:
+    try:
+        for value in values:
+            yield Tied(value, group.add())
+    except Exception as error:
+        group.close(session.failure(error))
+        if not session.is_lenient:
+            raise
+    else:
+        group.close()
+
+
+def _pushed_parts(session: Session, group: Group, flow: "Flow[Any]") -> "Flow[Any]":
+    def part(value: Any) -> Tied[Any]:
+        return Tied(value, group.add())
+
+    def fail(error: BaseException) -> None:
+        if isinstance(error, Exception):
+            group.close(session.failure(error))
+
+    parts: Flow[Any] = flow.map(part).do_on_complete(group.close).do_on_error(fail)
+    return parts.on_error_complete() if session.is_lenient else parts
+
+
+def listed(size: int, within: float, cutter: Cutter | None, name: str) -> Step:
+    """Collect elements into lists."""
+
+    def step(session: Session, flow: "Flow[Any]") -> "Flow[Any]":
+        return lists(flow, session, size, within, cutter, name=name)
+
+    return step
+
+
+# -- the end ---------------------------------------------------------------------------------------
+def valued(session: Session, flow: "Flow[Any]") -> "Flow[Any]":
+    """Emit the values."""
+    return flow.via(_VALUE)
+
+
+def handed_over(session: Session, flow: "Flow[Any]") -> "Flow[Any]":
+    """Emit a `Delivery` for each element."""
+
+    def delivery(tied: Tied[Any]) -> Delivery[Any]:
+        settle = partial(_settle, session, tied)
+        return Delivery(tied.value, partial(settle, "ack()", None), partial(settle, "nack()"))
+
+    return flow.via(_DELIVERY, delivery)
+
+
+def _settle(session: Session, tied: Tied[Any], call: str, error: Exception | None) -> None:
+    session.check_loop(call)
+    # A flow that has failed has nacked it; its error is on the way to the consumer.
+    failure = None if error is None else Failure(error, is_last=True)
+    if not tied.tie.settle(failure) and not session.has_failed:
+        raise AlreadySettled(call, ENDED)

@@ -1,0 +1,138 @@
+"""SourceCalls: the functions of a source that acknowledge, called and awaited with a bound."""
+
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, cast
+
+from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
+from .._core.loop import Task, timeout as time_limit, wait_settled
+from ..errors import Interrupted, TimedOut
+from ..stage import LoopHandle, describe, is_awaitable
+
+_CLEARED: Final = "an acknowledgement was cancelled from outside"
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    function: Callable[[], object]
+    shown: object
+    """The function of the user in it, for messages."""
+    on_done: Callable[[], object]
+    on_error: Callable[[BaseException], object]
+
+
+def _shown(function: object) -> str:
+    """A name of a function, or of the function that arguments were given to."""
+    while isinstance(function, partial):
+        function = cast("partial[object]", function).func
+    return describe(function)
+
+
+class SourceCalls:
+    """Calls functions in the order in which they are submitted, *concurrency* at a time.
+
+    A plain function is called at once if nothing runs before it. The result of a coroutine function
+    is awaited in a task, for at most *limit* seconds. The caller bounds how many calls wait.
+    """
+
+    __slots__ = ("_concurrency", "_limit", "_loop_handle", "_running", "_tasks",
+                 "_waiting")  # fmt: skip
+
+    def __init__(self, loop_handle: LoopHandle, concurrency: int, limit: float) -> None:
+        self._loop_handle = loop_handle
+        self._concurrency = concurrency
+        self._limit = limit
+        self._waiting: deque[_Call] = deque()
+        self._running = 0
+        self._tasks: set[Task[Any]] = set()
+
+    def submit(
+        self,
+        function: Callable[[], object],
+        shown: object,
+        on_done: Callable[[], object],
+        on_error: Callable[[BaseException], object],
+    ) -> None:
+        """Call *function*; then *on_done*, or *on_error* with what it raised."""
+        self._waiting.append(_Call(function, shown, on_done, on_error))
+        self._start()
+
+    def clear(self) -> int:
+        """Drop the calls that have not begun; return how many."""
+        count = len(self._waiting)
+        self._waiting.clear()
+        return count
+
+    async def wait(self) -> None:
+        """Wait until every call has ended, without cancelling one."""
+        while tasks := [
+            task for task in self._tasks if not self._loop_handle.is_current_task(task)
+        ]:
+            await wait_settled(*tasks)
+
+    def _start(self) -> None:
+        while self._waiting and self._running < self._concurrency:
+            call = self._waiting.popleft()
+            awaitable = self._begin(call)
+            if awaitable is not None:
+                self._running += 1
+                task = self._loop_handle.create_task(
+                    self._work(call, awaitable), "an acknowledgement", self._on_task_done
+                )
+                self._tasks.add(task)
+
+    def _begin(self, call: _Call) -> Awaitable[object] | None:
+        """Call the function. Return what is to be awaited; without that, the call has ended."""
+        try:
+            returned = call.function()
+        except BaseException as error:
+            self._end(call, as_failure(error))
+            if isinstance(error, STOPS_PROGRAM):
+                raise
+            return None
+        if is_awaitable(returned):
+            return cast("Awaitable[object]", returned)
+        self._end(call, None)
+        return None
+
+    async def _work(self, call: _Call, awaitable: Awaitable[object]) -> None:
+        limit = time_limit(self._limit)
+        error: BaseException | None = None
+        try:
+            async with limit:
+                await awaitable
+        except TimeoutError as raised:
+            error = raised
+            if limit.expired():
+                error = TimedOut(f"{_shown(call.shown)} took longer than {self._limit:g} s")
+                error.__cause__ = raised
+        except BaseException as raised:
+            if is_cancelled_here(raised):  # the program ends: nothing more is acknowledged
+                self._running -= 1
+                self.clear()
+                self._end(call, Interrupted(_CLEARED))
+                raise
+            error = as_failure(raised)
+            if isinstance(raised, STOPS_PROGRAM):
+                self._running -= 1
+                self._end(call, error)
+                raise
+        self._running -= 1
+        self._loop_handle.run(self._end_and_start, call, error)
+
+    def _end_and_start(self, call: _Call, error: BaseException | None) -> None:
+        self._end(call, error)
+        self._start()
+
+    def _end(self, call: _Call, error: BaseException | None) -> None:
+        if error is None:
+            call.on_done()
+        else:
+            call.on_error(error)
+
+    def _on_task_done(self, task: Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # it stops the program, and has left the loop

@@ -1,0 +1,187 @@
+"""How deliveries are acknowledged to their source: one by one, or by positions of a log."""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+from ..retry import Attempts
+from ..stage import Coordinator, Timer, describe, require_hashable
+from .commit_tracker import CommitTracker
+from .delivery import Delivery
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """A delivery that is not settled."""
+
+    value: Any
+    ack: Any
+    """What acknowledges it: a function, or its entry in a log."""
+    nack: Callable[[Exception], object] | None
+    """Gives it back to the source, if that takes elements back."""
+    attempt: int = 1
+    """How often the source has delivered it."""
+    attempts: Attempts | None = None
+    error: Exception | None = None
+    """Why it was nacked."""
+
+
+class Keeper(Protocol):
+    """What keeps the records, and calls functions of the source."""
+
+    def free(self, count: int, /) -> None:
+        """*count* deliveries count no longer."""
+        ...
+
+    def call(
+        self, function: Callable[[], object], shown: object, then: Callable[[], object], /
+    ) -> None:
+        """Call *function* of the source, await its result, and call *then*."""
+        ...
+
+
+class SourceSide(Protocol):
+    """What acknowledges to the source."""
+
+    def admit(self, element: Any, /) -> Record:
+        """The source has delivered *element*."""
+        ...
+
+    def acked(self, record: Record, /) -> None:
+        """The work on a delivery is done."""
+        ...
+
+    def give_back(self, record: Record, error: Exception, /) -> None:
+        """The source takes a delivery back."""
+        ...
+
+    def discard(self, element: Any, error: Exception, /) -> None:
+        """The source has delivered *element*, which was not admitted: it takes it back."""
+        ...
+
+    def flush(self) -> None:
+        """Acknowledge what was not acknowledged to the source yet."""
+        ...
+
+
+class EachDelivery:
+    """Calls a function of the source for each delivery."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+
+    def admit(self, element: Any) -> Record:
+        given: object = element
+        if not isinstance(given, Delivery):
+            raise TypeError(
+                f"deliveries: the source emitted {describe(element)} ({type(element).__name__}), "
+                "which is not a Delivery; make one of it with map, or give ack=, the function that "
+                "acknowledges an element"
+            )
+        delivery: Delivery[Any] = element
+        ack, nack = delivery.take_over()
+        return Record(delivery.value, ack, nack, delivery.attempt)
+
+    def acked(self, record: Record) -> None:
+        self._keeper.call(record.ack, record.ack, self._free)
+
+    def give_back(self, record: Record, error: Exception) -> None:
+        if record.nack is not None:
+            self._keeper.call(partial(record.nack, error), record.nack, self._free)
+
+    def discard(self, element: Any, error: Exception) -> None:
+        if isinstance(element, Delivery):
+            self.give_back(self.admit(element), error)
+
+    def flush(self) -> None:
+        """Nothing waits: each delivery has its own call."""
+
+    def _free(self) -> None:
+        self._keeper.free(1)
+
+
+class EachElement(EachDelivery):
+    """Calls functions of the source with each element."""
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        ack: Callable[[Any], object],
+        nack: Callable[[Any, Exception], object] | None,
+    ) -> None:
+        super().__init__(keeper)
+        self._ack = ack
+        self._nack = nack
+
+    def admit(self, element: Any) -> Record:
+        nack = None if self._nack is None else partial(self._nack, element)
+        return Record(element, partial(self._ack, element), nack)
+
+    def discard(self, element: Any, error: Exception) -> None:
+        self.give_back(self.admit(element), error)
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """How the positions of a log are committed."""
+
+    commit: Callable[[dict[Any, Any]], object]
+    position: Callable[[Any], Any]
+    partition: Callable[[Any], Hashable]
+    every: int
+    within: float
+
+
+class LogCommits:
+    """Commits positions of a log, one call after another."""
+
+    def __init__(self, keeper: Keeper, owner: Coordinator[Any], options: LogOptions) -> None:
+        self._keeper = keeper
+        self._options = options
+        self._tracker: CommitTracker[Any] = CommitTracker()
+        self._timer = Timer(owner, self._commit)
+        self._is_committing = False
+        self._is_flushing = False
+
+    def admit(self, element: Any) -> Record:
+        options = self._options
+        partition = options.partition(element)
+        require_hashable("log_deliveries", options.partition, partition)
+        entry = self._tracker.add(partition, options.position(element))
+        return Record(element, entry, None)
+
+    def acked(self, record: Record) -> None:
+        self._keeper.free(self._tracker.done(record.ack))
+        self._commit_if_due()
+
+    def give_back(self, record: Record, error: Exception) -> None:
+        """A log takes nothing back: it delivers again from the committed position."""
+
+    def discard(self, element: Any, error: Exception) -> None:
+        """The same."""
+
+    def flush(self) -> None:
+        self._is_flushing = True
+        self._commit_if_due()
+
+    def _commit_if_due(self) -> None:
+        uncommitted = self._tracker.uncommitted
+        if not uncommitted or self._is_committing:
+            return
+        if self._is_flushing or uncommitted >= self._options.every:
+            self._commit()
+        elif not self._timer.is_running:
+            self._timer.start(self._options.within)
+
+    def _commit(self) -> None:
+        if self._is_committing or not self._tracker.uncommitted:
+            return
+        self._timer.stop()
+        self._is_committing = True  # for good, if the call fails: a later one must not hide it
+        commit = self._options.commit
+        self._keeper.call(partial(commit, self._tracker.take()), commit, self._committed)
+
+    def _committed(self) -> None:
+        self._is_committing = False
+        self._commit_if_due()

@@ -1,0 +1,75 @@
+"""Tail: the end of a `DeliveryFlow`, after which the elements have no ties."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from ..stage import Downstream, ForwardingCoordinator, OnDiscard, from_push
+from .head import Head, HeadOptions
+from .operators import Step
+from .session import Session
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+
+WINDOW: Final = 16
+"""The most elements requested at a time: each of them may wait for a slow consumer."""
+
+
+def assembled(
+    source: "Flow[Any]", options: HeadOptions, steps: tuple[Step, ...], name: str
+) -> "Flow[Any]":
+    """A flow that has a session for each subscription."""
+    shown = _connected(source, options, steps, _session(options))
+
+    def open(downstream: Downstream[Any]) -> _Tail:
+        session = _session(options)
+        tail = _Tail(downstream, session)
+        tail.attach(_connected(source, options, steps, session))
+        return tail
+
+    return from_push(
+        open,
+        name=name,
+        holds=WINDOW,
+        checked=True,
+        upstreams=(shown,),
+        window=WINDOW,
+        one_by_one=True,
+    )
+
+
+def _session(options: HeadOptions) -> Session:
+    return Session(is_lenient=options.policy is not None)
+
+
+def _connected(
+    source: "Flow[Any]", options: HeadOptions, steps: tuple[Step, ...], session: Session
+) -> "Flow[Any]":
+    flow: Flow[Any] = from_push(
+        lambda downstream: Head(downstream, source, session, options),
+        name=options.name,
+        holds=options.limit,
+        checked=True,
+        upstreams=(source,),
+        one_by_one=True,
+    )
+    for step in steps:
+        flow = step(session, flow)
+    return flow
+
+
+class _Tail(ForwardingCoordinator[Any]):
+    def __init__(self, downstream: Downstream[Any], session: Session) -> None:
+        super().__init__(downstream)
+        self._session = session
+
+    @property
+    def on_discard(self) -> OnDiscard | None:
+        """What is upstream is not discarded, but given back."""
+        return None
+
+    def on_stop(self) -> None:
+        self._session.end_tail()
+
+    def fail(self, error: BaseException) -> None:
+        self._session.fail_tail()
+        super().fail(error)

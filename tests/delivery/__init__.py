@@ -1,0 +1,1 @@
+"""Deliveries: what is acknowledged, when, and what the end of a flow gives back."""

@@ -1,0 +1,273 @@
+"""`nack_on_error`: an element that fails is delivered again, and cannot stop the flow."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import RetryPolicy
+from reactive_aio.delivery import BatchFailed, Unfinished, deliveries, log_deliveries
+from tests.delivery.brokers import Broker, DeadLetters, live_timers
+from tests.operators.ways import Failed
+
+pytestmark = pytest.mark.virtual_time
+
+
+class Work:
+    """Fails for an element as often as *failures* says, and counts the calls."""
+
+    def __init__(self, failures: dict[int, int]) -> None:
+        self._failures = failures
+        self.calls: Counter[int] = Counter()
+        self.at: list[tuple[float, int]] = []
+
+    def __call__(self, value: int) -> int:
+        self.calls[value] += 1
+        self.at.append((asyncio.get_running_loop().time(), value))
+        if self.calls[value] <= self._failures.get(value, 0):
+            raise Failed(value)
+        return value
+
+    async def awaited(self, value: int) -> int:
+        await asyncio.sleep(1)
+        return self(value)
+
+    def passes(self, value: int) -> bool:
+        return self(value) >= 0
+
+    def list_of(self, value: int) -> list[int]:
+        return [self(value)]
+
+    def parts(self, value: int) -> Iterator[int]:
+        yield value
+        yield self(value)
+
+    async def parts_async(self, value: int) -> AsyncIterator[int]:
+        yield value
+        yield self(value)
+
+    def of_list(self, values: list[int]) -> list[int]:
+        errors: dict[int, Exception] = {}
+        for position, value in enumerate(values):
+            try:
+                self(value)
+            except Failed as error:
+                errors[position] = error
+        if errors:
+            raise BatchFailed(errors)
+        return values
+
+
+def nothing(_: object) -> None:
+    """Work that is done at once."""
+
+
+WAYS: dict[str, Callable[[Any, Any], Any]] = {
+    "map": lambda flow, work: flow.map(work),
+    "filter": lambda flow, work: flow.filter(work.passes),
+    "map_async": lambda flow, work: flow.map_async(work.awaited, concurrency=3),
+    "flat_map": lambda flow, work: flow.flat_map(work.parts),
+    "flat_map: asynchronous": lambda flow, work: flow.flat_map(work.parts_async),
+    "flat_map: the function": lambda flow, work: flow.flat_map(work.list_of),
+    "buffer": lambda flow, work: flow.buffer(4).map(work.of_list),
+    "buffer_timeout": lambda flow, work: flow.buffer_timeout(4, 5).map(work.of_list),
+    "ack_after": lambda flow, work: flow.map_async(work.awaited, on_error="skip"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+class TestAnyOperator:
+    async def test_an_element_that_fails_is_delivered_until_it_succeeds(self, way: str) -> None:
+        work, broker = Work({3: 2, 5: 1}), Broker()
+        flow = WAYS[way](broker.deliveries(r.range(8)).nack_on_error(3), work)
+        await flow.ack_after(nothing).run()
+        assert work.calls[3] == 3
+        assert work.calls[5] == 2
+        assert sorted(broker.acked) == [*range(8)]
+        assert broker.nacked == {}
+
+    async def test_a_poison_element_is_buried_and_acknowledged(self, way: str) -> None:
+        work, buried = Work({3: 99}), list[Any]()
+
+        def check(value: int) -> None:
+            assert value != 3 or buried
+
+        async def bury(value: int, error: Exception) -> None:
+            await asyncio.sleep(1)
+            buried.append((value, type(error)))
+
+        broker = Broker(check=check)
+        started = broker.deliveries(r.range(8)).nack_on_error(3, dead_letter=bury)
+        await WAYS[way](started, work).ack_after(nothing).run()
+        assert buried == [(3, Failed)]
+        assert work.calls[3] == 3
+        assert sorted(broker.acked) == [*range(8)]
+
+    async def test_without_a_dead_letter_the_last_attempt_fails_the_flow(self, way: str) -> None:
+        work, broker = Work({3: 99}), Broker()
+        flow = WAYS[way](broker.deliveries(r.range(8)).nack_on_error(2), work)
+        with pytest.raises(Failed) as caught:
+            await flow.ack_after(nothing).run()
+        assert any("give dead_letter=" in note for note in caught.value.__notes__)
+        assert isinstance(broker.nacked[3], Failed)
+        assert broker.is_consistent()
+
+
+async def test_others_overtake_an_element_that_waits() -> None:
+    work, written = Work({0: 1}), list[int]()
+    policy = RetryPolicy(attempts=2, delay=10, jitter=0)
+    flow = Broker().deliveries(r.range(4)).nack_on_error(policy).map(work)
+    await flow.ack_after(written.append).run()
+    assert written == [1, 2, 3, 0]
+    assert work.at[-1][0] - work.at[0][0] == pytest.approx(10)
+
+
+async def test_one_that_waits_counts_as_held() -> None:
+    work, broker = Work({0: 1}), Broker()
+    policy = RetryPolicy(attempts=2, delay=10, jitter=0)
+    flow = broker.deliveries(r.range(4), limit=1).nack_on_error(policy).map(work)
+    written: list[int] = []
+    await flow.ack_after(written.append).run()
+    assert written == [0, 1, 2, 3]
+
+
+async def test_one_that_waits_when_the_flow_ends_is_given_back() -> None:
+    broker = Broker()
+    policy = RetryPolicy(attempts=2, delay=1000)
+    flow = broker.deliveries(r.range(3)).nack_on_error(policy).map(Work({0: 9}))
+    async with flow.ack_after(nothing).stream() as values:
+        assert await anext(values) == 1
+    assert isinstance(broker.nacked[0], Failed), "the reason why it waits"
+    assert broker.is_consistent()
+    assert live_timers() == []
+
+
+async def test_work_that_fails_after_the_end_is_given_back_whatever_the_policy() -> None:
+    broker, buried = Broker(), DeadLetters()
+
+    async def work(value: int) -> int:
+        if value:
+            try:
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                raise Failed from None
+        return value
+
+    flow = broker.deliveries(r.range(2)).nack_on_error(1, dead_letter=buried)
+    worked = flow.map_async(work, concurrency=2).ack_after(nothing)
+    async with worked.stream() as values:
+        assert await anext(values) == 0
+    assert isinstance(broker.nacked[1], Failed)
+    assert buried == []
+
+
+async def test_a_dead_letter_that_fails_fails_the_flow_and_gives_the_element_back() -> None:
+    broker = Broker()
+
+    def bury(value: int, error: Exception) -> None:
+        raise KeyError("full")
+
+    flow = broker.deliveries(r.range(3)).nack_on_error(1, dead_letter=bury).map(Work({1: 9}))
+    with pytest.raises(KeyError):
+        await flow.ack_after(nothing).run()
+    assert isinstance(broker.nacked[1], KeyError)
+    assert broker.is_consistent()
+
+
+async def test_attempts_that_the_source_has_counted_count() -> None:
+    broker, work, buried = Broker(), Work({1: 99}), DeadLetters()
+    source = r.just(0, 1).map(lambda value: broker.delivery(value, attempt=3))
+    flow = deliveries(source).nack_on_error(4, dead_letter=buried)
+    await flow.map(work).ack_after(nothing).run()
+    assert work.calls[1] == 2
+    assert buried.values == [1]
+
+
+async def test_what_stops_the_program_each_time_is_buried_without_another_attempt() -> None:
+    broker, work, buried = Broker(), Work({}), DeadLetters()
+    source = r.just(0).map(lambda value: broker.delivery(value, attempt=4))
+    flow = deliveries(source).nack_on_error(3, dead_letter=buried)
+    await flow.map(work).ack_after(nothing).run()
+    assert work.calls == {}
+    [(value, error)] = buried
+    assert (value, type(error)) == (0, Unfinished)
+    assert "it was delivered 4 times, and the policy allows 3 attempts" in str(error)
+    assert broker.acked == [0]
+
+
+async def test_errors_that_the_policy_does_not_cover_are_not_retried() -> None:
+    work, buried = Work({1: 99}), DeadLetters()
+    policy = RetryPolicy(attempts=9, only=OSError)
+    flow = Broker().deliveries(r.range(3)).nack_on_error(policy, dead_letter=buried)
+    await flow.map(work).ack_after(nothing).run()
+    assert work.calls[1] == 1
+    assert len(buried) == 1
+
+
+async def test_a_handler_of_the_operator_comes_first() -> None:
+    handled: list[int] = []
+    broker, work = Broker(), Work({1: 99})
+    flow = broker.deliveries(r.range(3)).nack_on_error(5)
+    await (
+        flow.map_async(work.awaited, on_error=lambda x, _: handled.append(x))
+        .ack_after(nothing)
+        .run()
+    )
+    assert (handled, work.calls[1], sorted(broker.acked)) == ([1], 1, [0, 1, 2])
+
+
+async def test_a_consumer_that_nacks_gets_the_element_again() -> None:
+    broker, seen = Broker(), list[int]()
+    async for delivery in broker.deliveries(r.range(3)).nack_on_error(9).as_flow():
+        seen.append(delivery.value)
+        if seen.count(1) == 3 or delivery.value != 1:
+            delivery.ack()
+        else:
+            delivery.nack(Failed())
+    assert sorted(seen) == [0, 1, 1, 1, 2]
+    assert sorted(broker.acked) == [0, 1, 2]
+
+
+async def test_elements_that_fail_with_another_are_delivered_again_without_an_attempt() -> None:
+    buried = DeadLetters()
+    broker = Broker()
+    flow = broker.deliveries(r.range(4), limit=4).nack_on_error(2, dead_letter=buried)
+    work = Work({0: 9, 1: 1})
+    assert await flow.buffer(2).map(work.of_list).ack_after(nothing).to_list() == [[2, 3], [1]]
+    assert buried.values == [0]
+    assert sorted(broker.acked) == [0, 1, 2, 3]
+
+
+async def test_an_element_that_fills_no_list_alone_is_not_stuck() -> None:
+    """The window is full of done elements after one that fails."""
+    commits: list[dict[str, int]] = []
+    flow = log_deliveries(
+        r.range(9), commits.append, position=int, partition=lambda _: "p", limit=3, every=1
+    )
+    work = Work({0: 2})
+    written: list[list[int]] = []
+
+    def write(values: list[int]) -> None:
+        written.append(work.of_list(values))
+
+    policied = flow.nack_on_error(RetryPolicy(attempts=3, delay=1))
+    await policied.buffer(3).ack_after(write).run()
+    assert commits[-1] == {"p": 8}
+    assert written == [[0], [3, 4, 5], [6, 7, 8]]
+
+
+async def test_elements_that_failed_with_another_wait_for_it_in_a_list() -> None:
+    commits: list[dict[str, int]] = []
+    flow = log_deliveries(
+        r.range(9), commits.append, position=int, partition=lambda _: "p", limit=3, every=1
+    )
+    work = Work({0: 2})
+    written: list[list[int]] = []
+    policied = flow.nack_on_error(RetryPolicy(attempts=3, delay=1)).buffer(3).map(work.of_list)
+    await policied.ack_after(written.append).run()
+    assert commits[-1] == {"p": 8}
+    assert written == [[1, 2, 0], [3, 4, 5], [6, 7, 8]]
+    assert work.calls[0] == 3
