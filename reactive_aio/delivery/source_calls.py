@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from inspect import iscoroutine
 from typing import Any, Final, cast
 
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
@@ -73,15 +74,20 @@ class SourceCalls:
             await wait_settled(*tasks)
 
     def _start(self) -> None:
-        while self._waiting and self._running < self._concurrency:
+        while self._running < self._concurrency and (following := self._next()) is not None:
+            self._running += 1
+            on_done = partial(self._on_task_done, following[1])
+            work = self._work(*following)
+            self._tasks.add(self._loop_handle.create_task(work, "an acknowledgement", on_done))
+
+    def _next(self) -> "tuple[_Call, Awaitable[object]] | None":
+        """Begin the next calls, until the result of one has to be awaited."""
+        while self._waiting:
             call = self._waiting.popleft()
             awaitable = self._begin(call)
             if awaitable is not None:
-                self._running += 1
-                task = self._loop_handle.create_task(
-                    self._work(call, awaitable), "an acknowledgement", self._on_task_done
-                )
-                self._tasks.add(task)
+                return call, awaitable
+        return None
 
     def _begin(self, call: _Call) -> Awaitable[object] | None:
         """Call the function. Return what is to be awaited; without that, the call has ended."""
@@ -98,33 +104,38 @@ class SourceCalls:
         return None
 
     async def _work(self, call: _Call, awaitable: Awaitable[object]) -> None:
+        following: tuple[_Call, Awaitable[object]] | None = (call, awaitable)
+        try:
+            while following is not None:
+                call, awaitable = following
+                error = await self._result(call, awaitable)
+                self._loop_handle.run(self._end, call, error)
+                following = self._next()
+        finally:
+            self._running -= 1
+
+    async def _result(self, call: _Call, awaitable: Awaitable[object]) -> BaseException | None:
+        """Await the result of a call; return its error."""
         limit = time_limit(self._limit)
-        error: BaseException | None = None
         try:
             async with limit:
                 await awaitable
         except TimeoutError as raised:
-            error = raised
-            if limit.expired():
-                error = TimedOut(f"{_shown(call.shown)} took longer than {self._limit:g} s")
-                error.__cause__ = raised
+            if not limit.expired():
+                return raised
+            error = TimedOut(f"{_shown(call.shown)} took longer than {self._limit:g} s")
+            error.__cause__ = raised
+            return error
         except BaseException as raised:
             if is_cancelled_here(raised):  # the program ends: nothing more is acknowledged
-                self._running -= 1
                 self.clear()
                 self._end(call, Interrupted(_CLEARED))
                 raise
-            error = as_failure(raised)
             if isinstance(raised, STOPS_PROGRAM):
-                self._running -= 1
-                self._end(call, error)
+                self._end(call, as_failure(raised))
                 raise
-        self._running -= 1
-        self._loop_handle.run(self._end_and_start, call, error)
-
-    def _end_and_start(self, call: _Call, error: BaseException | None) -> None:
-        self._end(call, error)
-        self._start()
+            return as_failure(raised)
+        return None
 
     def _end(self, call: _Call, error: BaseException | None) -> None:
         if error is None:
@@ -132,7 +143,9 @@ class SourceCalls:
         else:
             call.on_error(error)
 
-    def _on_task_done(self, task: Task[Any]) -> None:
+    def _on_task_done(self, awaitable: Awaitable[object], task: Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # it stops the program, and has left the loop
+        elif iscoroutine(awaitable):
+            awaitable.close()  # the program has ended before the task began
