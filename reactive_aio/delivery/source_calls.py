@@ -22,6 +22,8 @@ class _Call:
     """The function of the user in it, for messages."""
     on_done: Callable[[], object]
     on_error: Callable[[BaseException], object]
+    is_awaited: bool = False
+    """Whether the task that awaits its result has begun."""
 
 
 def _shown(function: object) -> str:
@@ -38,7 +40,7 @@ class SourceCalls:
     is awaited in a task, for at most *limit* seconds. The caller bounds how many calls wait.
     """
 
-    __slots__ = ("_concurrency", "_limit", "_loop_handle", "_running", "_tasks",
+    __slots__ = ("_concurrency", "_is_stopped", "_limit", "_loop_handle", "_running", "_tasks",
                  "_waiting")  # fmt: skip
 
     def __init__(self, loop_handle: LoopHandle, concurrency: int, limit: float) -> None:
@@ -47,6 +49,8 @@ class SourceCalls:
         self._limit = limit
         self._waiting: deque[_Call] = deque()
         self._running = 0
+        self._is_stopped = False
+        """Whether the program ends: nothing more is acknowledged."""
         self._tasks: set[Task[Any]] = set()
 
     def submit(
@@ -57,7 +61,8 @@ class SourceCalls:
         on_error: Callable[[BaseException], object],
     ) -> None:
         """Call *function*; then *on_done*, or *on_error* with what it raised."""
-        self._waiting.append(_Call(function, shown, on_done, on_error))
+        if not self._is_stopped:
+            self._waiting.append(_Call(function, shown, on_done, on_error))
         self._start()
 
     def clear(self) -> int:
@@ -76,7 +81,7 @@ class SourceCalls:
     def _start(self) -> None:
         while self._running < self._concurrency and (following := self._next()) is not None:
             self._running += 1
-            on_done = partial(self._on_task_done, following[1])
+            on_done = partial(self._on_task_done, *following)
             work = self._work(*following)
             self._tasks.add(self._loop_handle.create_task(work, "an acknowledgement", on_done))
 
@@ -116,6 +121,7 @@ class SourceCalls:
 
     async def _result(self, call: _Call, awaitable: Awaitable[object]) -> BaseException | None:
         """Await the result of a call; return its error."""
+        call.is_awaited = True
         limit = time_limit(self._limit)
         try:
             async with limit:
@@ -128,8 +134,7 @@ class SourceCalls:
             return error
         except BaseException as raised:
             if is_cancelled_here(raised):  # the program ends: nothing more is acknowledged
-                self.clear()
-                self._end(call, Interrupted(_CLEARED))
+                self._stop(call)
                 raise
             if isinstance(raised, STOPS_PROGRAM):
                 self._end(call, as_failure(raised))
@@ -143,9 +148,16 @@ class SourceCalls:
         else:
             call.on_error(error)
 
-    def _on_task_done(self, awaitable: Awaitable[object], task: Task[Any]) -> None:
+    def _stop(self, call: _Call) -> None:
+        self._is_stopped = True
+        self._waiting.clear()
+        self._end(call, Interrupted(_CLEARED))
+
+    def _on_task_done(self, call: _Call, awaitable: Awaitable[object], task: Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # it stops the program, and has left the loop
-        elif iscoroutine(awaitable):
-            awaitable.close()  # the program has ended before the task began
+        elif not call.is_awaited:  # it was cancelled before it began
+            if iscoroutine(awaitable):
+                awaitable.close()
+            self._loop_handle.run(self._stop, call)

@@ -8,7 +8,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio.delivery import AlreadySettled, Delivery, Unfinished, deliveries
-from reactive_aio.errors import TimedOut, WrongLoop
+from reactive_aio.errors import Interrupted, TimedOut, WrongLoop
 from reactive_aio.testing import PublisherProbe
 from tests.delivery.brokers import Broker
 from tests.operators.ways import Failed
@@ -305,8 +305,21 @@ async def test_a_hook_below_sees_values_and_not_what_carries_them() -> None:
     assert all(type(each) is int for each in seen)
 
 
+async def test_an_acknowledgement_that_is_cancelled_before_it_begins_fails_the_flow() -> None:
+    async def ack(_: int) -> None: ...
+
+    def settle(delivery: Delivery[int]) -> None:
+        delivery.ack()
+        for task in asyncio.all_tasks():
+            if task.get_name() == "an acknowledgement":
+                task.cancel()
+
+    with pytest.raises(Interrupted, match="an acknowledgement was cancelled from outside"):
+        await deliveries(r.range(3), ack).as_flow().for_each(settle)
+
+
 def test_a_program_may_end_right_after_it_has_left_a_flow() -> None:
-    """The loop cancels the tasks that would give elements back, before these have begun."""
+    """The loop cancels the tasks that give elements back."""
 
     async def main() -> None:
         broker = Broker()
