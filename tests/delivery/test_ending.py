@@ -237,7 +237,18 @@ class TestFailure:
             started.append(value)
             await asyncio.Event().wait()
 
-        flow = deliveries(r.range(9), ack).ack_after(nothing)
+        async def nack(value: int, error: Exception) -> None:
+            raise AssertionError("nothing would await it to its end")
+
+        async def work(value: int) -> int:
+            try:
+                await asyncio.sleep(1000 * value)
+            finally:
+                for _ in range(9):
+                    await asyncio.sleep(0)
+            return value
+
+        flow = deliveries(r.range(9), ack, nack).map_async(work, concurrency=4).ack_after(nothing)
         task = asyncio.ensure_future(flow.run())
         await until(lambda: started)
         for each in asyncio.all_tasks() - {asyncio.current_task()}:
