@@ -13,7 +13,7 @@ import time
 from argparse import ArgumentTypeError
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from anyio import Event, run, sleep, to_thread, wait_readable, wait_writable
 
@@ -24,6 +24,7 @@ from .protocol.errors import ConnectionLost, StreamFailed
 from .protocol.metadata import BearerToken, Credentials, MetadataItem, SimpleAuth
 from .protocol.resume import Resumption
 from .reconnection import is_permanent
+from .requester import RequestOptions
 from .uri import Address
 
 if TYPE_CHECKING:
@@ -304,14 +305,13 @@ async def _connect(options: CommandOptions) -> Client[bytes]:
 
 async def _request(options: CommandOptions, client: Client[bytes]) -> None:
     data = options.data[0] if options.data else None
-    common: Any = {"route": options.route, "metadata": options.metadata}
     if options.model == "fnf":
-        await client.fire_and_forget(data, **common)
+        await client.fire_and_forget(data, route=options.route, metadata=options.metadata)
         return
     if options.model == "push":
         client.metadata_push(*options.metadata)
         return
-    common["timeout"] = options.timeout
+    common = RequestOptions(route=options.route, metadata=options.metadata, timeout=options.timeout)
     if options.model == "response":
         try:
             response = await client.request_response(data, **common)

@@ -23,8 +23,10 @@ from reactive_aio.rsocket import (
     serve,
 )
 from reactive_aio.rsocket.fire_and_forget import Backlog, HandlerLimits
+from reactive_aio.rsocket.protocol.frames import KeepAlive, Setup
 
 from .loop_turns import turns
+from .wire import sent, server as accepted
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -366,6 +368,31 @@ async def test_a_connection_that_is_not_read_stays(side: str) -> None:
         await asyncio.sleep(1600)
         assert done == [0, 1, 2]
         assert await sender.request_response(route="hello") == "hello"
+
+
+async def test_a_client_that_has_gone_is_noticed_while_nothing_is_read() -> None:
+    """Handlers that never end would otherwise keep its connection for ever."""
+    handlers, dropped = Handlers(), list[DroppedRequest]()
+    options = ResponderOptions(max_fire_and_forget=1, on_drop=dropped.append)
+    async with await serve("tcp://127.0.0.1:0", handlers.router, **options) as server:
+        # A server that reads nothing sends a keepalive each 5 ms, as its client has declared.
+        requester = await connect(server.uri, codec=JSON, keepalive=0.005, lifetime=60)
+        for number in range(3):
+            await requester.fire_and_forget(number, route="slow")
+        await until(lambda: len(handlers.begun) == 1)
+        requester._driver.abort()
+        await until(lambda: server.connections == 0)
+        assert [each.payload.data for each in dropped] == [b"1", b"2"]
+
+
+def test_a_server_that_reads_nothing_sends_keepalives_often_enough() -> None:
+    connection = accepted(Setup(keepalive=2**31 - 1, lifetime=2**31 - 1))
+    connection.pause_reading(1.0)
+    assert connection.next_deadline() == 21.0
+    connection.tick(21.0)
+    assert sent(connection) == [KeepAlive(False)]
+    connection.resume_reading(22.0)
+    assert connection.next_deadline() == 622.0
 
 
 # -- metadata pushes -------------------------------------------------------------------------------

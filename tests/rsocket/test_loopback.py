@@ -21,6 +21,7 @@ from reactive_aio.rsocket import (
     Requester,
     RequestInvalid,
     RequestRejected,
+    ResponderOptions,
     Router,
     SetupRejected,
     StreamFailed,
@@ -203,7 +204,8 @@ async def test_concurrent_fire_and_forget_requests_are_limited() -> None:
     def done() -> int:
         return 1
 
-    async with loopback(routes, codec=JSON, max_fire_and_forget=3) as requester:
+    drops = ResponderOptions(max_fire_and_forget=3, fire_and_forget_overflow="drop_newest")
+    async with loopback(routes, codec=JSON, **drops) as requester:
         for each in range(10):
             await requester.fire_and_forget(each, route="log")
         assert await requester.request_response(route="done") == 1

@@ -362,7 +362,7 @@ async def test_a_message_that_was_not_read_is_not_late() -> None:
     ):
         await peer.shake_hands()
         peer.send(SETUP)
-        [driver] = server._drivers
+        driver: Any = next(iter(server._drivers))
         async with asyncio.timeout(20):
             while driver.connection.phase is not Phase.OPEN:  # noqa: ASYNC110 - turns of the loop
                 await asyncio.sleep(0)
@@ -370,7 +370,7 @@ async def test_a_message_that_was_not_read_is_not_late() -> None:
             peer.frame(Opcode.BINARY, b"\0\0", fin=False)
             while not driver._is_busy:  # noqa: ASYNC110 - turns of the loop
                 await asyncio.sleep(0)
-            transport: Any = driver._transport
+            transport = driver._transport
             assert transport._message_timer is None
             gate.set()
             while driver._is_busy or not transport._is_fragmented:  # noqa: ASYNC110 - the same

@@ -56,6 +56,9 @@ _SETUP_ERRORS: Final = frozenset(
 
 
 _GRACE: Final = 1.0
+_MAX_INTERVAL: Final = 20.0
+"""The longest interval of a server's keepalives while it reads nothing: only when it sends does it
+notice that the client has gone."""
 
 
 class Phase(IntEnum):
@@ -204,8 +207,9 @@ class ConnectionState:
             lifetime = self.setup.lifetime / 1000
             if not self.is_client:
                 lifetime = min(lifetime, self._limits.max_lifetime)
-            has_interval = self.is_client or self._is_paused
-            interval = self.setup.keepalive / 1000 if has_interval else None
+            interval = self.setup.keepalive / 1000 if self.is_client else None
+            if self._is_paused and not self.is_client:
+                interval = min(self.setup.keepalive / 1000, _MAX_INTERVAL)
             self._keepalive_timer = KeepAliveTimer(now, lifetime, interval)
 
     def pause_reading(self, now: float) -> None:
