@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from inspect import isawaitable
 from random import random
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, Unpack, cast, overload
 
 from anyio import Event, fail_after, move_on_after, sleep
 
@@ -81,7 +81,9 @@ class BalancedClient(Generic[T]):
         while True:
             member, client = self._choose()
             try:
-                return await self._measured(member, client.request_response(payload, **options))
+                return await self._measured(
+                    member, cast("Any", client).request_response(payload, **options)
+                )
             except RequestRejected:
                 if client.may_request:  # another reason; otherwise this server is not chosen again
                     raise
@@ -105,7 +107,7 @@ class BalancedClient(Generic[T]):
     ) -> "Flow[U]": ...
     def request_stream(self, payload: Any = None, **options: Any) -> "Flow[Any]":
         """Request a stream; each subscription chooses a server. See `Requester.request_stream`."""
-        return self._flow(lambda client: client.request_stream(payload, **options))
+        return self._flow(lambda client: cast("Any", client).request_stream(payload, **options))
 
     @overload
     def request_channel(
@@ -117,7 +119,7 @@ class BalancedClient(Generic[T]):
     ) -> "Flow[U]": ...
     def request_channel(self, source: Source[Any], **options: Any) -> "Flow[Any]":
         """Open a channel; each subscription chooses a server. See `Requester.request_channel`."""
-        return self._flow(lambda client: client.request_channel(source, **options))
+        return self._flow(lambda client: cast("Any", client).request_channel(source, **options))
 
     def _choose(self) -> tuple[Member[T], Client[T]]:
         member = choose(self._members, self._loop_handle.time(), random(), random())

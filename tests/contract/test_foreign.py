@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reactive_aio.errors import RuleViolation
-from reactive_aio.stage import FlowSubscription, from_push
+from reactive_aio.stage import Downstream, FlowSubscription, from_push
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.contract.subscribers import BOTH, UNBOUNDED, Acting, foreign, tasks, turns
 
@@ -138,7 +138,11 @@ async def test_a_source_that_raises_in_request_is_cancelled_and_has_failed(
             cancelled.append(True)
 
     subscriber = kind()
-    from_push(lambda _: Raising(), name="raising").subscribe(subscriber)
+
+    def opened(_: Downstream[int]) -> Raising:
+        return Raising()
+
+    from_push(opened, name="raising").subscribe(subscriber)
     await turns()
     subscriber.request(1)
     await turns()

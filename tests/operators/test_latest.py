@@ -63,6 +63,10 @@ class TestInEveryWay:
         await in_every_way(Sample(change, [1], [(1, 7), Failed], fails=True), way)
 
 
+def divided(x: int, y: int) -> int:
+    return x // y
+
+
 class TestCombineLatest:
     async def test_a_combination_for_each_element_once_all_have_emitted(self) -> None:
         (one, other), flows = two()
@@ -125,7 +129,7 @@ class TestCombineLatest:
     async def test_an_error_of_combine_discards_what_arrived_with_the_element(self) -> None:
         discarded: list[int] = []
         (one, other), flows = two()
-        flow = r.combine_latest(*flows, combine=lambda x, y: x // y).do_on_discard(discarded.append)
+        flow = r.combine_latest(*flows, combine=divided).do_on_discard(discarded.append)
         probe = SubscriberProbe[Any](1).subscribed_to(flow)
         one.emit(6)
         other.emit(2, 3, 0, 4, 5)
