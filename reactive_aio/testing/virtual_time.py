@@ -210,4 +210,8 @@ def is_parked(frame: FrameType) -> bool:
 
 
 def is_idle(frame: FrameType) -> bool:
-    return frame.f_code.co_name == "_worker" and frame.f_globals.get("__name__") == POOL_MODULE
+    """Whether the thread is one of a pool, and has no work, not even in the pool's queue."""
+    if frame.f_code.co_name != "_worker" or frame.f_globals.get("__name__") != POOL_MODULE:
+        return False
+    local = frame.f_locals
+    return local.get("work_item") is None and bool(local["work_queue"].empty())

@@ -196,6 +196,19 @@ class TestThreads:
             gate.release()
             thread.join()
 
+    async def test_work_that_was_given_to_a_pool_directly_holds_the_clock(
+        self, pool: ThreadPoolExecutor
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(100):
+            done = loop.create_future()
+            call = pool.submit(str)
+            call.add_done_callback(
+                lambda _, done=done: loop.call_soon_threadsafe(done.set_result, None)
+            )
+            await asyncio.wait_for(done, DAY)
+        assert now() == 0
+
     async def test_errors_of_the_executor_come_back(self) -> None:
         with pytest.raises(ZeroDivisionError):
             await asyncio.to_thread(divmod, 1, 0)

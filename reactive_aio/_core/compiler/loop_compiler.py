@@ -237,7 +237,7 @@ class _Writer:
         # A task may be suspended in the middle of a batch, where figures read how far it is.
         is_read = self.shape.mode == "task" and any(stage.label for stage in self.stages)
         is_read = is_read and not self.counting
-        variant = 2 if self.many else int(self.ends or is_read)
+        variant = 2 if self.many else 3 if is_read else int(self.ends)
         feed: str = self.shape.mode if self.iterated else self.shape.feed
         if self.shape.delivery == "extend":
             feed = f"{feed} extend"
@@ -396,7 +396,8 @@ class _Writer:
             case "drop":
                 bulk = not (counted or self.iterated)
                 # Stages that emit at the end run in bulk only without a limit.
-                lines = ["dropped += 1"] * (bulk and not self.ends) + self._let_go()
+                is_count_used = not self.ends or any(stage.label for stage in self.stages)
+                lines = ["dropped += 1"] * (bulk and is_count_used) + self._let_go()
                 lines += [*self._stopped(within, index), self.leave]
             case "last":
                 lines = [f"stop = {number}"]

@@ -264,19 +264,27 @@ def _exact(skeleton: str) -> str:
     )
 
 
-LOOP_TEMPLATES: Final[dict[str, tuple[str, str, str]]] = {
+def _counted(skeleton: str) -> str:
+    """The same template with `emitted` exact after each element."""
+    accounts = ("dropped = 0", "emitted += size - dropped")
+    lines = skeleton.replace("DELIVER_BULK", "DELIVER_COUNTED").splitlines()
+    return "\n".join(line for line in lines if line.strip() not in accounts)
+
+
+LOOP_TEMPLATES: Final[dict[str, tuple[str, str, str, str]]] = {
     # for chains that emit at most one element per element; for those that also emit after the
-    # source has ended; for those that emit many elements per element
-    "pull": (_PULL, _exact(_PULL), _PULL_MANY),
-    "pull extend": (_EXTEND, _EXTEND, _EXTEND),
-    "push extend": (_PUSH_EXTEND, _PUSH_EXTEND, _PUSH_EXTEND),
-    "push": (_PUSH, _exact(_PUSH), _PUSH_MANY),
-    "flatten": (_FLATTEN, _exact(_FLATTEN), _FLATTEN_MANY),
-    "aiter": (_AITER_BULK, _AITER, _AITER_MANY),
+    # source has ended; for those that emit many elements per element; and for those whose
+    # `emitted` is read while they are suspended
+    "pull": (_PULL, _exact(_PULL), _PULL_MANY, _counted(_PULL)),
+    "pull extend": (_EXTEND, _EXTEND, _EXTEND, _EXTEND),
+    "push extend": (_PUSH_EXTEND, _PUSH_EXTEND, _PUSH_EXTEND, _PUSH_EXTEND),
+    "push": (_PUSH, _exact(_PUSH), _PUSH_MANY, _counted(_PUSH)),
+    "flatten": (_FLATTEN, _exact(_FLATTEN), _FLATTEN_MANY, _counted(_FLATTEN)),
+    "aiter": (_AITER_BULK, _AITER, _AITER_MANY, _AITER),
     # an iterator has no demand: its mode has no lines that check it
-    "async_generator": (_PULL_MANY, _PULL_MANY, _PULL_MANY),
-    "fair_generator": (_PULL_MANY, _PULL_MANY, _PULL_MANY),
-    "generator": (_PLAIN, _PLAIN, _PLAIN),
+    "async_generator": (_PULL_MANY, _PULL_MANY, _PULL_MANY, _PULL_MANY),
+    "fair_generator": (_PULL_MANY, _PULL_MANY, _PULL_MANY, _PULL_MANY),
+    "generator": (_PLAIN, _PLAIN, _PLAIN, _PLAIN),
 }
 
 # A stage or a source that swallows its cancellation must not cause another signal (1.8).
