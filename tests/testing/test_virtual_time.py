@@ -200,12 +200,13 @@ class TestThreads:
         self, pool: ThreadPoolExecutor
     ) -> None:
         loop = asyncio.get_running_loop()
+
+        def work(done: asyncio.Future[None]) -> None:
+            loop.call_soon_threadsafe(done.set_result, None)
+
         for _ in range(100):
-            done = loop.create_future()
-            call = pool.submit(str)
-            call.add_done_callback(
-                lambda _, done=done: loop.call_soon_threadsafe(done.set_result, None)
-            )
+            done: asyncio.Future[None] = loop.create_future()
+            pool.submit(work, done)
             await asyncio.wait_for(done, DAY)
         assert now() == 0
 
