@@ -181,7 +181,7 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     # introspection
     bound: Final = _introspection.bound
     explain: Final = _introspection.explain
-    stats = _introspection.stats  # not Final: a processor has more to report
+    stats: Final = _introspection.stats
 
     # async_iteration
     stream: Final = _async_iteration.stream

@@ -34,9 +34,9 @@ class Motion:
     def __init__(self, on_still: Callable[[], object]) -> None:
         self._on_still = on_still
         """Called when no tie moves any more."""
-        self.moving = 0
-        self.resting = 0
-        self.is_over = False
+        self.moving: int = 0
+        self.resting: int = 0
+        self.is_over: bool = False
         """Whether the subscription has ended: each tie counts as settled."""
 
     def begin(self) -> None:

@@ -91,9 +91,9 @@ class HandlerLimits:
     """
 
     def __init__(self, per_connection: int, total: int) -> None:
-        self.per_connection = per_connection
-        self.total = total
-        self.running = 0
+        self.per_connection: int = per_connection
+        self.total: int = total
+        self.running: int = 0
         self._turns: deque[Backlog] = deque()
 
     def may_begin(self, backlog: Backlog) -> bool:

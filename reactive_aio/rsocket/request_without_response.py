@@ -82,13 +82,13 @@ class _WithoutResponse:
 class FnfRequest(_WithoutResponse):
     """A fire-and-forget request."""
 
-    model = InteractionModel.FNF
+    model: InteractionModel | None = InteractionModel.FNF
 
     def __init__(
         self, responder: "RouterResponder", driver: "Driver", requested: "RequestReceived"
     ) -> None:
         super().__init__(responder, driver)
-        self.payload = requested.payload
+        self.payload: Payload = requested.payload
         self._requested = requested
         self._execution: RequestExecution | None = None
 
@@ -118,13 +118,13 @@ class FnfRequest(_WithoutResponse):
 class ReceivedPush(_WithoutResponse):
     """A metadata push."""
 
-    model = None
+    model: InteractionModel | None = None
 
     def __init__(
         self, responder: "RouterResponder", driver: "Driver", frame: "MetadataPush"
     ) -> None:
         super().__init__(responder, driver)
-        self.payload = Payload(b"", frame.metadata)
+        self.payload: Payload = Payload(b"", frame.metadata)
 
     def _call(self) -> Any:
         responder, driver = self._responder, self._driver
