@@ -1,6 +1,6 @@
 """repeat and restart: subscribe again when the source has completed, or has ended."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import random
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
@@ -61,27 +61,45 @@ def _policy_of(times: object) -> RetryPolicy:
 
 
 @dataclass(eq=False, repr=False)
-class _Repeat(SequentialCoordinator[Any]):
+class _Runs(SequentialCoordinator[Any]):
+    """Runs the source again and again, each time once there is demand."""
+
     _source: "Flow[Any]"
     _policy: RetryPolicy
-    _runs: int = 0
-    _began: float = 0.0
-    _is_due: bool = False  # a run starts with the next demand
+    _is_due: bool = field(default=False, init=False)  # a run starts with the next demand
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._timer = Timer(self, self._run)
-
-    # -- decisions --------------------------------------------------------------------------------
-    def begin(self) -> None:
-        self._began = self.loop_handle.time()
-        self._run()
 
     def on_demand(self) -> None:
         if self._is_due:
             self._run()
         else:
             super().on_demand()
+
+    def on_stop(self) -> None:
+        self._timer.stop()
+
+    def _run(self) -> None:
+        # A source that ends without demand would run for ever if this did not wait for any.
+        self._is_due = not self.demand
+        if self.demand and not self.is_closed:
+            self._run_now()
+
+    def _run_now(self) -> None:
+        self.switch(self._source)
+
+
+@dataclass(eq=False, repr=False)
+class _Repeat(_Runs):
+    _runs: int = field(default=0, init=False)
+    _began: float = field(default=0.0, init=False)
+
+    # -- decisions --------------------------------------------------------------------------------
+    def begin(self) -> None:
+        self._began = self.loop_handle.time()
+        self._run()
 
     def next_after(self, error: BaseException | None) -> None:
         if error is not None or self._runs == self._policy.attempts:
@@ -95,16 +113,10 @@ class _Repeat(SequentialCoordinator[Any]):
         else:
             self._run()
 
-    def on_stop(self) -> None:
-        self._timer.stop()
-
     # -- acts -------------------------------------------------------------------------------------
-    def _run(self) -> None:
-        # A source that completes without demand would run for ever if this did not wait for any.
-        self._is_due = not self.demand
-        if self.demand and not self.is_closed:
-            self._runs += 1
-            self.switch(self._source)
+    def _run_now(self) -> None:
+        self._runs += 1
+        super()._run_now()
 
     def _is_too_late(self, wait: float) -> bool:
         within = self._policy.within
@@ -153,26 +165,15 @@ def restart(source: "Flow[T]", policy: RetryPolicy | int = _ALWAYS) -> "Flow[T]"
 
 
 @dataclass(eq=False, repr=False)
-class _Restart(SequentialCoordinator[Any]):
-    _source: "Flow[Any]"
-    _policy: RetryPolicy
-    _is_due: bool = False  # a run starts with the next demand
-
+class _Restart(_Runs):
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._timer = Timer(self, self._run)
         self._attempts = Attempts(self._policy, 0.0)
 
     # -- decisions --------------------------------------------------------------------------------
     def begin(self) -> None:
         self._attempts.restart(self.loop_handle.time())
         self._run()
-
-    def on_demand(self) -> None:
-        if self._is_due:
-            self._run()
-        else:
-            super().on_demand()
 
     def on_elements(self, inner: "InnerSubscriber[Any]") -> None:
         if self._policy.reset and inner.elements:
@@ -192,16 +193,6 @@ class _Restart(SequentialCoordinator[Any]):
         else:
             self._run()
 
-    def on_stop(self) -> None:
-        self._timer.stop()
-
     @property
     def retries(self) -> int:
         return self._attempts.retries
-
-    # -- acts -------------------------------------------------------------------------------------
-    def _run(self) -> None:
-        # A source that ends without demand would run for ever if this did not wait for any.
-        self._is_due = not self.demand
-        if self.demand and not self.is_closed:
-            self.switch(self._source)

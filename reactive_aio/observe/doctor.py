@@ -12,6 +12,7 @@ import anyio.to_thread
 from .._core.observation.figures import stalled
 from .._core.observation.registry import named_flows
 from ..stage import Duration, LoopHandle, to_seconds
+from .background import in_background
 from .blocked_loop import BlockedLoopWatch
 from .reports import report, stall_text
 
@@ -42,25 +43,14 @@ async def watch(
     seconds = to_seconds(stall, "watch: stall")
     loop_handle = LoopHandle("observe.watch()")
     emit = on_report or logging.getLogger("reactive_aio").warning
-    failure: Exception | None = None
     async with AsyncExitStack() as stack:
         if on_signal is not None:
             stack.callback(loop_handle.add_signal_handler(on_signal, lambda: emit(report())))
         if block is not None:
             seconds_blocked = to_seconds(block, "watch: block")
             await stack.enter_async_context(_looking_for_calls(loop_handle, seconds_blocked, emit))
-        try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(_look, seconds, emit)
-                try:
-                    yield
-                except Exception as error:  # the group would wrap it
-                    failure = error
-                group.cancel_scope.cancel()
-            if failure is not None:
-                raise failure
-        finally:
-            failure = None  # it refers to this frame
+        await stack.enter_async_context(in_background(_look, seconds, emit))
+        yield
 
 
 @asynccontextmanager

@@ -9,6 +9,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import SocketStream
 
+from .background import in_background
 from .reports import report
 
 __all__ = ("serve",)
@@ -25,19 +26,10 @@ async def serve(path: "str | os.PathLike[str]") -> AsyncGenerator[None]:
     name = os.fspath(path)
     await anyio.to_thread.run_sync(_remove_unused, name)
     listener = await anyio.create_unix_listener(name, mode=0o600)
-    failure: Exception | None = None
     try:
-        async with anyio.create_task_group() as group, listener:
-            group.start_soon(listener.serve, _answer)
-            try:
-                yield
-            except Exception as error:  # the group would wrap it
-                failure = error
-            group.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
+        async with listener, in_background(listener.serve, _answer):
+            yield
     finally:
-        failure = None  # it refers to this frame
         with suppress(FileNotFoundError):
             os.unlink(name)
 
