@@ -38,7 +38,7 @@ def repeat(source: "Flow[T]", times: int | RetryPolicy | None = None) -> "Flow[T
     Holds: up to 256 elements in delivery.
     Rules: 1.1, 1.7, 3.3
     """
-    policy = _policy_of(times)
+    policy = RetryPolicy(attempts=None) if times is None else _policy_of("repeat", "times", times)
     shown = "" if policy.attempts is None else policy.attempts
     return from_push(
         lambda downstream: _Repeat(downstream, source, policy),
@@ -50,14 +50,12 @@ def repeat(source: "Flow[T]", times: int | RetryPolicy | None = None) -> "Flow[T
     )
 
 
-def _policy_of(times: object) -> RetryPolicy:
-    if isinstance(times, RetryPolicy):
-        return times
-    if times is None:
-        return RetryPolicy(attempts=None)
-    if not isinstance(times, int):
-        raise TypeError(f"repeat: times must be an int or a RetryPolicy, not {times!r}")
-    return RetryPolicy(attempts=require_int("repeat", "times", times, least=1))
+def _policy_of(operator: str, parameter: str, value: object) -> RetryPolicy:
+    if isinstance(value, RetryPolicy):
+        return value
+    if not isinstance(value, int):
+        raise TypeError(f"{operator}: {parameter} must be an int or a RetryPolicy, not {value!r}")
+    return RetryPolicy(attempts=require_int(operator, parameter, value, least=1))
 
 
 @dataclass(eq=False, repr=False)
@@ -152,11 +150,10 @@ def restart(source: "Flow[T]", policy: RetryPolicy | int = _ALWAYS) -> "Flow[T]"
     Holds: up to 256 elements in delivery.
     Rules: 1.1, 1.4, 1.7
     """
-    if not isinstance(policy, RetryPolicy):
-        policy = RetryPolicy(attempts=require_int("restart", "policy", policy, least=1))
+    runs = _policy_of("restart", "policy", policy)
     return from_push(
-        lambda downstream: _Restart(downstream, source, policy),
-        name=f"restart({policy})",
+        lambda downstream: _Restart(downstream, source, runs),
+        name=f"restart({runs})",
         holds=WINDOW,
         checked=True,
         upstreams=(source,),

@@ -236,6 +236,17 @@ class DeliveryFlow(Generic[T_co]):
         nacks = NackPolicy(RetryPolicy.of(policy), dead_letter)
         return replace(self, _options=replace(self._options, policy=nacks))
 
+    # Type checkers would take it for a declaration of all attributes.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(
+                f"a DeliveryFlow has no attribute {name!r}: end it with ack_after(write), which "
+                "returns a Flow and acknowledges what is written, or with as_flow()",
+                name=name,
+                obj=self,
+            )
+
     # -- ends -------------------------------------------------------------------------------------
     def ack_after(
         self,

@@ -493,3 +493,9 @@ class TestMistakes:
         source: Any = r.just(1)
         with pytest.raises(TypeError, match="1 \\(int\\), which is not a Delivery; make one of it"):
             await deliveries(source).ack_after(nothing).run()
+
+
+def test_a_method_of_flows_that_would_leave_the_tie_is_refused_with_a_remedy() -> None:
+    flow: Any = deliveries([1], ack=str)
+    with pytest.raises(AttributeError, match=r"no attribute 'run': end it with ack_after\(write\)"):
+        flow.run()

@@ -114,6 +114,8 @@ def test_it_runs_at_least_once(times: int) -> None:
 
 
 def test_times_must_be_a_number_or_a_policy() -> None:
+    with pytest.raises(TypeError, match="restart: policy must be an int or a RetryPolicy"):
+        r.range(3).restart("x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="repeat: times must be an int or a RetryPolicy"):
         r.just(1).repeat("3")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
