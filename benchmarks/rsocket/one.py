@@ -9,7 +9,7 @@ question = RSocketQuestion(
         Case("raw asyncio, 32 bytes a frame", "raw", "one"),
         Case("raw asyncio, each response awaited", "raw", "one-awaited"),
         Case("raw uvloop", "raw --uvloop", "one"),
-        Case("`request_response`, one at a time", "ours", "one", goal=1 / 0.6),
+        Case("`request_response`, one at a time", "ours", "one", goal=1 / 0.75),
         Case("`request_response`, one at a time, uvloop", "ours --uvloop", "one"),
         Case("rsocket-js to itself", "js", "one"),
         Case("PyPI rsocket", "pypi", "one", 0.5),

@@ -14,7 +14,7 @@ question = RSocketQuestion(
             "ours",
             "stream",
             0.5,
-            goal=1 / 0.15,
+            goal=1 / 0.4,
         ),
         Case("RSocket stream, `boundary(256)`", "ours", "boundary", 0.5),
         Case("`async for` over an RSocket stream, `prefetch=256`", "ours", "iterate", 0.5),

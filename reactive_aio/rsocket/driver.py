@@ -201,9 +201,8 @@ class Driver:
             work.close()
             _close_coroutines(awaited)
             return None
-        task = self.loop_handle.create_task(work, name)
+        task = self.loop_handle.create_task(work, name, self._on_task_done)
         self._tasks[task] = awaited
-        task.add_done_callback(self._on_task_done)
         return task
 
     def _on_task_done(self, task: "Task[Any]") -> None:

@@ -9,6 +9,7 @@ from .._core.loop import CancelledError
 from ..coerce import to_flow
 from ..errors import AlreadySubscribed
 from ..stage import Downstream, from_push, is_awaitable
+from .direct_responses import SINGLE_TYPES
 from .interceptors import run
 from .protocol.errors import ProtocolError, RequestInvalid
 from .protocol.events import RequestReceived
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from .request import RequestMetadata
     from .responder import RouterResponder
     from .route_stats import RouteCounters
-
-SINGLE_TYPES: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple})
-"""Types of results that are one element."""
 
 
 class RequestExecution:
@@ -89,7 +87,7 @@ class RequestExecution:
         if is_awaitable(result):
             self._start(result)
         else:
-            self._send(result)
+            self.send(result)
 
     def _start(self, result: Awaitable[Any]) -> None:
         name = f"rsocket: serves {self.request.route}"
@@ -153,7 +151,7 @@ class RequestExecution:
             value = await result
             self._task = None
             if driver.streams.senders.get(stream_id) is self:
-                self._send(value)
+                self.send(value)
         except CancelledError:
             if driver.streams.senders.get(stream_id) is self:
                 self._fail(ErrorCode.CANCELED, b"")
@@ -199,7 +197,8 @@ class RequestExecution:
         self.driver.schedule_turn()
 
     # -- what it returned --------------------------------------------------------------------------
-    def _send(self, value: Any) -> None:
+    def send(self, value: Any) -> None:
+        """Send what a handler has returned, or its coroutine."""
         driver, stream_id = self.driver, self.stream_id
         publisher = publisher_of(value)
         single = self.requested.model is InteractionModel.RESPONSE

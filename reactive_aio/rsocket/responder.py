@@ -10,12 +10,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import Parameter, isawaitable
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
 
 from anyio import Event, fail_after, move_on_after
 
 from .._core.arguments import Duration, to_seconds
 from ..coerce import to_flow
+from .direct_responses import (
+    SINGLE_TYPES,
+    CoroutineResponse,
+    CoroutineResponses,
+    DirectHandler,
+    RequestTuple,
+    is_coroutine,
+)
 from .driver import Driver
 from .fire_and_forget import DroppedRequest, FireAndForget
 from .interceptors import ConnectionInterceptor, Interceptor, checked, run
@@ -27,10 +35,10 @@ from .protocol.metadata import Credentials, MetadataItem
 from .protocol.resume import Sessions
 from .protocol.stream_states import InteractionModel
 from .request import MetadataCache, Request, RequestMetadata, find_credentials, read_items
-from .request_execution import SINGLE_TYPES, RequestExecution
+from .request_execution import RequestExecution
 from .request_without_response import FnfRequest, ReceivedPush
 from .requester import Requester
-from .route_stats import Counters, RouteCounters
+from .route_stats import Counters
 from .routing import DEFAULT, Router, signature_parameters
 from .shutdown import report_end, require_on_close
 from .stream_adapters import error_frame
@@ -132,21 +140,7 @@ class ResponderOptions(TypedDict, total=False):
     """Called with exceptions that are not sent to the peer; by default, the loop's handler is."""
 
 
-class _DirectHandler(NamedTuple):
-    """A plain function that answers requests for one element, and the encoder of its response.
-
-    The meaning of a request's metadata (route, handler, codecs) is the same each time: it is worked
-    out once, and a response then costs little more than the call of the function. Requests that
-    need more (a deadline, authorization, a handler with other arguments than the data) are served
-    by a `RequestExecution`.
-    """
-
-    call: "Callable[[bytes], Any]"
-    encode: "Callable[[Any], bytes]"
-    counters: RouteCounters
-
-
-Handlers: TypeAlias = dict[bytes | None, _DirectHandler | None]
+Handlers: TypeAlias = dict[bytes | None, DirectHandler | None]
 
 
 class RouterResponder:
@@ -382,14 +376,19 @@ class RouterResponder:
         """Serve requests for one element."""
         setup = driver.connection.setup
         known = self._handlers_of(setup)
+        coroutines: CoroutineResponses | None = None
         for request in event.requests:
             direct = known.get(request[2], _UNKNOWN)
             if direct is _UNKNOWN:
                 direct = self._find_direct_handler(setup, request[2])
             if direct is None:
                 self._begin(driver, _requested(*request), RequestExecution.begin)
-            else:
-                self._respond_directly(driver, direct, request)
+            elif (response := self._respond_directly(driver, direct, request)) is not None:
+                if coroutines is None:
+                    coroutines = CoroutineResponses(self, driver)
+                coroutines.add(response)
+        if coroutines is not None:
+            coroutines.start()
         driver.schedule_turn()
 
     def _handlers_of(self, setup: Setup | None) -> Handlers:
@@ -409,11 +408,11 @@ class RouterResponder:
 
     def _find_direct_handler(
         self, setup: Setup | None, metadata: bytes | None
-    ) -> _DirectHandler | None:
+    ) -> DirectHandler | None:
         """The direct handler of requests with *metadata*; None if they need an execution."""
         if setup is None:
             return None
-        found: _DirectHandler | None = None
+        found: DirectHandler | None = None
         try:
             envelope = self.metadata_cache.read(setup, metadata)
             match = self.router.find(envelope.route)
@@ -422,7 +421,9 @@ class RouterResponder:
                 handler, texts = match
                 read, written = self.choose_codecs(setup, envelope)
                 call = handler.bind(read, handler.route_arguments(texts))
-                found = _DirectHandler(call, written.encode, self.counters.of(handler.pattern))
+                counters = self.counters.of(handler.pattern)
+                name = f"rsocket: serves {handler.pattern}"
+                found = DirectHandler(call, written.encode, counters, name)
         except (ProtocolError, RequestInvalid):
             pass  # the execution refuses it
         if self.metadata_cache.holds(setup, metadata):
@@ -433,23 +434,31 @@ class RouterResponder:
         return found
 
     def _respond_directly(
-        self, driver: Driver, direct: _DirectHandler, request: tuple[int, bytes, bytes | None]
-    ) -> None:
+        self, driver: Driver, direct: DirectHandler, request: RequestTuple
+    ) -> CoroutineResponse | None:
+        """Answer now, unless the handler returns a coroutine, which is to be run."""
         stream_id, data, _ = request
         try:
             result = direct.call(data)
             if type(result) in SINGLE_TYPES:
                 driver.connection.respond(stream_id, direct.encode(result))
                 direct.counters.answered += 1
-                return
+                return None
         except Exception as error:
             direct.counters.requests += 1
             direct.counters.count_error(error)
             self.refuse(driver, stream_id, error)
-            return
+            return None
+        if is_coroutine(result):
+            return CoroutineResponse(direct, request, result)
         self._begin(
             driver, _requested(*request), partial(RequestExecution.handle_result, result=result)
         )
+        return None
+
+    def send_result(self, driver: Driver, request: RequestTuple, value: Any) -> None:
+        """Send what the coroutine of a handler has returned."""
+        self._begin(driver, _requested(*request), partial(RequestExecution.send, value=value))
 
     def _begin(
         self, driver: Driver, request: RequestReceived, begin: Callable[[RequestExecution], object]

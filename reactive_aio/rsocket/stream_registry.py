@@ -16,6 +16,7 @@ from .protocol.events import (
 )
 
 if TYPE_CHECKING:
+    from .direct_responses import CoroutineResponse
     from .request_execution import RequestExecution
     from .stream_adapters import InboundStream, OutboundStream
 
@@ -34,7 +35,7 @@ class StreamRegistry:
 
     def __init__(self) -> None:
         self.receivers: dict[int, InboundStream] = {}
-        self.senders: dict[int, RequestExecution | OutboundStream] = {}
+        self.senders: dict[int, CoroutineResponse | RequestExecution | OutboundStream] = {}
         self.responses: dict[int, Future[bytes]] = {}
         self.response_metadata: dict[int, bytes | None] = {}
         """The metadata of responses, of those requests that have an entry here."""

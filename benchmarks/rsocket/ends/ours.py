@@ -66,6 +66,12 @@ async def later(payload: bytes) -> bytes:
     return payload
 
 
+@routes.route("once")
+async def once(payload: bytes) -> bytes:
+    await asyncio.sleep(0)
+    return payload
+
+
 @routes.route("hot")
 def hot() -> Flow[bytes]:
     return hubs["wait"]
@@ -120,6 +126,7 @@ class Ours:
         request = self.requester.request_response
         echo = partial(request, PAYLOAD, route="echo")
         later = partial(request, PAYLOAD, route="later")
+        once = partial(request, PAYLOAD, route="once")
         return {
             "stream": self.stream,
             "boundary": self.boundary,
@@ -130,6 +137,7 @@ class Ours:
             "many": lambda count: concurrently(count, echo, IN_FLIGHT),
             "one": lambda count: concurrently(count, echo, 1),
             "later": lambda count: concurrently(count, later, IN_FLIGHT),
+            "once": lambda count: concurrently(count, once, IN_FLIGHT),
         }
 
     def commands(self) -> dict[str, Work]:
