@@ -268,10 +268,11 @@ def from_dataframe(
         r--r--r--|
 
     Demand: passed through. At demand 0 no job is started and nothing is read; a window is launched
-        when demand reaches one of its rows, by the size of the partitions before. Spark itself
-        computes whole partitions: they wait in the driver's JVM, so make partitions small where
-        rows are large (``df.repartition(n)``). A server of Spark Connect computes everything as
-        soon as one row is requested, and keeps what has not been fetched.
+        when demand reaches one of its rows, by the size of the partitions before. While there is
+        demand, as many rows as have been read are expected to be requested besides, unless *window*
+        is 1. Spark itself computes whole partitions: they wait in the driver's JVM, so make
+        partitions small where rows are large (``df.repartition(n)``). A server of Spark Connect
+        computes everything as soon as one row is requested, and keeps what has not been fetched.
     Completes: after the last row, when Spark has confirmed that it sent everything; whether the
         remaining partitions are empty is known only when one more row is requested.
     Fails: when a job fails, with PySpark's exception for the cause and Spark's message (the Py4J

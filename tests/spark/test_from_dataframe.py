@@ -123,7 +123,7 @@ async def test_no_job_runs_without_demand(trace: Trace) -> None:
 
 
 async def test_a_partition_is_computed_when_its_first_row_is_requested(trace: Trace) -> None:
-    traced = await trace(four_by_ten)
+    traced = await trace(four_by_ten, window=1)
     probe = SubscriberProbe[Any]().subscribed_to(traced.flow)
     for demand, jobs in [(1, 1), (9, 1), (1, 2), (9, 2)]:
         seen = len(probe.elements)

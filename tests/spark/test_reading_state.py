@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given, strategies as st
 
 from reactive_aio.spark.arrow.reading_state import (
@@ -17,9 +18,11 @@ from reactive_aio.spark.arrow.reading_state import (
 class Driver:
     """Carries out the actions on partitions of *elements* elements each."""
 
-    def __init__(self, partitions: int, elements: int = 10, *, is_ordered: bool = True) -> None:
+    def __init__(
+        self, partitions: int, elements: int = 10, *, largest: int = 4, is_ordered: bool = True
+    ) -> None:
         self.state = ReadingState[int](
-            largest=4, batch_sizes=BatchSizes(5, 5), is_ordered=is_ordered
+            largest=largest, batch_sizes=BatchSizes(5, 5), is_ordered=is_ordered
         )
         self.state.on_planned(partitions)
         self.state.is_prepared = True
@@ -101,6 +104,33 @@ def test_nothing_is_launched_without_demand() -> None:
     assert Driver(3).advance() is Action.WAIT
 
 
+@pytest.mark.parametrize(
+    ("largest", "jobs"), [(1, [1] * 10), (4, [1, 1, 2, 3, 3])], ids=["one", "many"]
+)
+def test_a_reader_is_expected_to_read_as_much_again(largest: int, jobs: list[int]) -> None:
+    """Few elements at a time, as `async for` and workers request them."""
+    driver, launched = Driver(10, largest=largest), list[Window]()
+    driver.request(1)
+    for _ in range(200):
+        while driver.running:
+            launched.append(driver.running[0])
+            driver.serve()
+            beyond = launched[-1].stop * 10 - len(driver.received)
+            assert largest == 1 or beyond <= len(driver.received) + 10 * launched[-1].partitions
+        driver.request(1)
+    assert driver.received == [*range(100)]
+    assert [each.partitions for each in launched] == jobs
+
+
+def test_nothing_is_expected_without_demand() -> None:
+    driver = Driver(10)
+    driver.request(10)
+    driver.serve()
+    assert len(driver.received) == 10
+    assert not driver.running
+    assert driver.advance() is Action.WAIT
+
+
 def test_without_partitions_it_completes() -> None:
     assert Driver(0).request(1) is Action.COMPLETE
 
@@ -119,7 +149,7 @@ def test_elements_wait_until_those_before_have_been_processed() -> None:
 
 
 def test_a_window_is_confirmed_before_the_next_one_is_launched() -> None:
-    driver = Driver(3)
+    driver = Driver(3, largest=1)
     driver.request(11)
     driver.actions.clear()
     driver.serve()

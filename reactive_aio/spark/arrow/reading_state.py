@@ -9,12 +9,14 @@ Several windows may be launched; one at a time is read. Windows are read in thei
 or in the order in which their jobs end.
 
 A window has as many partitions as demand covers. A job takes some 14 ms however little it computes,
-so several partitions share one; but a job must compute no partition without demand, and its rows
-wait in the driver's JVM until they are read. So the first jobs have one partition each. They show
-how many elements a partition has, and how many bytes; from then on a job is as large as demand,
-*largest* and the memory allow, and at most twice as large as the one before. Under unbounded demand
-it is at most half of the remaining partitions, since Spark has nothing to compute while the last
-rows are read. Record batches are small until the size of a row is known.
+so several partitions share one; but a job must not compute much that is never requested, and its
+rows wait in the driver's JVM until they are read. So the first jobs have one partition each. They
+show how many elements a partition has, and how many bytes; from then on a job is as large as
+demand, *largest* and the memory allow, and at most twice as large as the one before. Besides, while
+there is demand, as many elements as have been read are expected to be requested: `async for` and
+workers request few at a time, and Spark would be idle while they process them. Under unbounded
+demand it is at most half of the remaining partitions, since Spark has nothing to compute while the
+last rows are read. Record batches are small until the size of a row is known.
 """
 
 from collections.abc import Iterator
@@ -97,18 +99,22 @@ class PartitionWindows:
         """Whether every partition is in a window."""
         return self._next >= self.partitions
 
-    def launch(self, outstanding: float, ahead: int) -> Window | None:
+    def launch(self, outstanding: float, ahead: int, delivered: int = 0) -> Window | None:
         """Return the next window, or None if demand does not reach it yet.
 
         *outstanding* is the undelivered demand, infinite if unbounded; *ahead* is the number of
-        windows that may be in flight beside this one.
+        windows that may be in flight beside this one. A reader of *delivered* elements is expected
+        to read as many again, unless a window may have one partition only. Before a quarter of that
+        is left in flight, no window is launched for it: windows would be small.
         """
         others = ahead if self._bytes_per_partition else min(ahead, _UNMEASURED_JOBS)
         if self.is_exhausted or len(self._in_flight) > others:
             return None
+        further = delivered if self.largest > 1 else 0
         uncovered = outstanding if outstanding == inf else outstanding - self._expected_elements()
-        if uncovered <= 0:
+        if uncovered <= -further / 4:
             return None
+        uncovered += further
         stop = min(self.partitions, self._next + self._size(uncovered))
         waiting = stop - self._next + sum(other.partitions for other in self._in_flight)
         if self._in_flight and waiting * self._bytes_per_partition > (1 + ahead) * MEMORY_LIMIT:
@@ -173,8 +179,9 @@ class Action(Enum):
 class ReadingState(Generic[T]):
     """The windows, the demand and the batch of one subscription."""
 
-    __slots__ = ("_current", "_elements", "_in_flight", "_is_ordered", "_is_planned", "_windows",
-                 "demand", "is_prepared", "is_processed", "remaining", "window")  # fmt: skip
+    __slots__ = ("_current", "_delivered", "_elements", "_in_flight", "_is_ordered", "_is_planned",
+                 "_windows", "demand", "is_prepared", "is_processed", "remaining",
+                 "window")  # fmt: skip
 
     def __init__(self, *, largest: int, batch_sizes: BatchSizes, is_ordered: bool) -> None:
         self._is_ordered = is_ordered
@@ -191,6 +198,7 @@ class ReadingState(Generic[T]):
         """Whether downstream has processed all elements that were handed over."""
         self.remaining: int = 0
         """How many elements of the batch have not been handed over."""
+        self._delivered = 0
         self._elements: Iterator[T] = iter(())
 
     # -- the batch that waits for demand ----------------------------------------------------------
@@ -207,6 +215,7 @@ class ReadingState(Generic[T]):
         """Hand over as many elements as demand allows."""
         count = self.demand.take(self.remaining)
         self.remaining -= count
+        self._delivered += count
         self.is_processed = False
         downstream.push_from(self._elements, count)
 
@@ -263,12 +272,13 @@ class ReadingState(Generic[T]):
         return Action.FAIL if current.phase is Phase.FAILED else Action.WAIT
 
     def _launch(self) -> bool:
-        """Launch a window if demand reaches beyond those in flight."""
+        """Launch a window if demand, and what is expected of it, reaches beyond those in flight."""
         demand, current = self.demand, self._current
-        if current is not None and current.error is not None:
-            return False  # the flow is about to fail
+        if not demand or (current is not None and current.error is not None):
+            return False  # in the second case, the flow is about to fail
         outstanding = inf if demand.unbounded else demand.outstanding - self.remaining
-        if outstanding <= 0 or (window := self._windows.launch(outstanding, AHEAD)) is None:
+        window = self._windows.launch(outstanding, AHEAD, self._delivered)
+        if window is None:
             return False
         self.window = window
         self._in_flight.append(window)
