@@ -1,8 +1,9 @@
-"""``python -m reactive_aio``: see `observe.command`."""
+"""``python -m reactive_aio``: see `about`. With a command: see `observe.command`."""
 
 import sys
 
-from .observe.command import main
+from .about import command as about
+from .observe import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command.main() if sys.argv[1:] else about.main())

@@ -39,7 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m reactive_aio", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m reactive_aio",
+        description=__doc__,
+        epilog="Without a command: versions, extras, Java, and a test of this installation.",
+    )
     commands = parser.add_subparsers(required=True, metavar="command")
     top = commands.add_parser("top", help="show what the flows of a running process do")
     top.add_argument("path", help="the Unix socket that the process has given to observe.serve()")

@@ -1,0 +1,1 @@
+"""``python -m reactive_aio``."""
