@@ -246,7 +246,7 @@ def lint(session: nox.Session) -> None:
 @nox.session(venv_backend="none")
 def types(session: nox.Session) -> None:
     """mypy and pyright, both strict; and every public name has its type."""
-    room = Room(session, "work").install("types", "test", "demo", extras="all")
+    room = Room(session, "work").install("types", "test", "demo", "docs", extras="all")
     pyright = ["pyright", "--pythonpath", room.python]
     # --verifytypes looks for an installed package, and overlooks one installed as editable. What
     # ours imports it looks for with the `python` of the path, whatever --pythonpath says.
@@ -336,6 +336,21 @@ def needs_of(path: Path) -> "list[str] | None":
     """The dependencies that the program at *path* declares; None for a part of a program."""
     script = nox.project.load_toml(path, missing_ok=True)
     return script.get("dependencies")
+
+
+@nox.session(venv_backend="none", default=False)
+def docs(session: nox.Session) -> None:
+    """The site, into build/site; a warning is an error. `-- serve` shows it while you write."""
+    room = Room(session, "docs").install("docs")
+    session.env["NO_MKDOCS_2_WARNING"] = "1"
+    room.run("mkdocs", *(session.posargs or ["build"]))
+
+
+@nox.session(venv_backend="none", default=False)
+def build(session: nox.Session) -> None:
+    """Wheel and sdist, checked, and tried on each Python found. `-- --help`: its options."""
+    room = Room(session, "release").install("release")
+    room.run("publishing.release", *session.posargs)
 
 
 @nox.session(venv_backend="none", default=False)

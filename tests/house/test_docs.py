@@ -2,10 +2,9 @@
 
 A block opened by ```` ```python ```` is run as a program of its own, with ``await`` at top level
 allowed, warnings as errors, and what it prints compared with the ```` ```output ```` block right
-after it, if there is one. ```` ```python spark ```` belongs in docs/spark.md, whose blocks run
-with the Spark tests. The blocks of docs/operators.md run in virtual time with the tests of its
-generator, and as programs with ``--thorough``. In blocks of shell, the sessions and files named
-must exist.
+after it, if there is one. Blocks opened by ```` ```python spark ```` run with the Spark tests. The
+blocks of docs/operators.md run in virtual time with the tests of its generator, and as programs
+with ``--thorough``. In blocks of shell, the sessions and files named must exist.
 """
 
 import os
@@ -78,7 +77,6 @@ def without_code(text: str) -> str:
 
 
 BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
-SPARK_PAGE = ROOT / "docs" / "spark.md"
 # Its blocks are run in one process by the tests of the generator that writes it.
 GENERATED_PAGE = ROOT / "docs" / "operators.md"
 PROGRAMS = [
@@ -88,7 +86,7 @@ PROGRAMS = [
         marks=[pytest.mark.thorough] if block.document == GENERATED_PAGE else [],
     )
     for block in BLOCKS
-    if block.info[:1] == ("python",) and block.document != SPARK_PAGE
+    if block.info[:1] == ("python",) and block.info != ("python", "spark")
 ]
 SHELLS = [
     pytest.param(block, id=str(block))

@@ -19,7 +19,10 @@ NOXFILE = ROOT / "noxfile.py"
 SOURCE = NOXFILE.read_text("utf-8")
 # The first part runs without nox, and on any Python.
 FIRST_PART, SECOND_PART = SOURCE.split("# --- the sessions")
-OTHERS = ["quick", "thorough", "demo", "examples", "bench", "fuzz", "guards", "scoreboard"]
+OTHERS = [
+    *("quick", "thorough", "demo", "examples"),
+    *("docs", "build", "bench", "fuzz", "guards", "scoreboard"),
+]
 
 
 @pytest.fixture

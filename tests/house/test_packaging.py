@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+import reactive_aio
+
 ROOT = Path(__file__).parents[2]
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT: dict[str, Any] = PYPROJECT["project"]
@@ -37,6 +39,16 @@ def test_the_oldest_python_is_the_same_everywhere() -> None:
 def test_the_classified_pythons_have_no_gap() -> None:
     minors = [int(version.partition(".")[2]) for version in classified_pythons()]
     assert minors == list(range(minors[0], minors[-1] + 1))
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    version = PROJECT["version"]
+    assert reactive_aio.__version__ == version
+    citation = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\nversion: {version}\n" in citation
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    [latest] = re.findall(r"^## (\d\S*)", changelog, re.MULTILINE)[:1]
+    assert latest == version, "the first release in CHANGELOG.md"
 
 
 def test_the_core_needs_anyio_only() -> None:
@@ -80,6 +92,8 @@ def test_pytest_finds_its_plugin() -> None:
 
 
 def test_the_files_of_the_metadata_exist() -> None:
-    for name in [PROJECT["readme"], *PROJECT["license-files"]]:
+    hook = PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]
+    for name in ["README.md", hook["path"], *PROJECT["license-files"]]:
         assert (ROOT / name).is_file()
+    assert set(PROJECT["dynamic"]) == {"readme", "urls"}, "what publishing/metadata.py sets"
     import_module(PROJECT["name"].replace("-", "_"))

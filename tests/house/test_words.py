@@ -24,7 +24,7 @@ ROOT: Final = Path(__file__).parents[2]
 DATA: Final = Path(__file__).with_name("words.toml")
 THIS_FILE: Final = "tests/house/test_words.py"
 """Its tests need banned words."""
-PLACES: Final = ("benchmarks", "docs", "examples", "reactive_aio", "tests")
+PLACES: Final = ("benchmarks", "docs", "examples", "publishing", "reactive_aio", "tests")
 SUFFIXES: Final = {".py", ".pyi", ".md", ".js", ".cjs", ".mjs"}
 LOWER: Final = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 STRINGS: Final = {"STRING", "FSTRING_MIDDLE"}

@@ -1,0 +1,1 @@
+"""The site and the package: links, pages, texts and metadata."""

@@ -1,0 +1,147 @@
+"""The pages of the site: where they come from, the navigation, and the links between them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from publishing.links import Link, rewrite
+from publishing.pages import Entries, Pages, expand, source_page
+from publishing.project import ROOT, addresses, publication
+
+HOME = "https://forge.example/rx"
+
+
+@pytest.fixture(scope="module")
+def pages() -> Pages:
+    return Pages()
+
+
+def navigation() -> Entries:
+    # BaseLoader does not run the tags that MkDocs understands.
+    entries: Any = yaml.load((ROOT / "mkdocs.yml").read_text("utf-8"), yaml.BaseLoader)["nav"]
+    return entries
+
+
+def named(entries: Entries) -> list[str]:
+    found: list[str] = []
+    for entry in entries:
+        if isinstance(entry, str):
+            found.append(entry)
+        else:
+            for below in entry.values():
+                found += [below] if isinstance(below, str) else named(below)
+    return found
+
+
+# -- this site -------------------------------------------------------------------------------------
+def test_the_navigation_has_each_page_once(pages: Pages) -> None:
+    shown = named(expand(navigation(), pages.all_pages()))
+    assert len(shown) == len(set(shown)), "a page is in the navigation twice"
+    assert set(shown) - set(pages.all_pages()) == set(), "mkdocs.yml names pages that do not exist"
+    missing = set(pages.all_pages()) - set(shown)
+    assert not missing, f"add them, or their folder with `...`, to the nav of mkdocs.yml: {missing}"
+
+
+def test_each_link_to_a_document_leads_to_a_page(pages: Pages) -> None:
+    lost: list[str] = []
+    for page in pages.documented():
+        path = pages.path_of(page)
+
+        def check(link: Link, path: str = path) -> str:
+            target = link.path_from(path)
+            if target.endswith(".md") and not pages.page_of(target):
+                lost.append(f"{path}: {link}")
+            return str(link)
+
+        rewrite((ROOT / path).read_text("utf-8"), check)
+    assert not lost, "\n".join(lost)
+
+
+def test_documents_of_the_repository_are_pages(pages: Pages) -> None:
+    assert pages.page_of("benchmarks/spark/README.md") == "performance/spark/README.md"
+    assert pages.page_of("docs/decisions") == "decisions/README.md"
+    assert pages.page_of("README.md") == "index.md"
+    assert pages.page_of("examples/own_operator.py") == "examples/own_operator.md"
+    assert pages.page_of("pyproject.toml") is None
+    for path, page in (pages.added | pages.sources).items():
+        assert pages.page_of(path) == page
+        assert pages.path_of(page) == path
+
+
+# -- links -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("target", "page", "expected"),
+    [
+        ("../benchmarks/README.md#running-them", "why.md", "performance/README.md#running-them"),
+        ("../../benchmarks/README.md", "how-to/uvloop.md", "../performance/README.md"),
+        ("../docs/decisions/0024-instructions-as-gate.md", "performance/README.md",
+         "../decisions/0024-instructions-as-gate.md"),
+        ("plots/on_next.svg", "performance/README.md", "plots/on_next.svg"),
+        ("docs/operators.md", "contributing/README.md", "../operators.md"),
+        ("ARCHITECTURE.md", "contributing/README.md", "architecture.md"),
+        ("docs/decisions", "contributing/README.md", "../decisions/README.md"),
+        ("../examples/own_operator.py", "rsocket.md", "examples/own_operator.md"),
+        ("images/demand.svg", "why.md", "images/demand.svg"),
+        ("../README.md", "why.md", "index.md"),
+    ],
+)  # fmt: skip
+def test_a_link_between_pages_is_relative(
+    target: str, page: str, expected: str, pages: Pages
+) -> None:
+    assert pages.link(Link("x", target), page, "", "main") == f"[x]({expected})"
+
+
+def test_a_link_to_another_file_leads_to_the_repository_if_that_has_an_address(
+    pages: Pages,
+) -> None:
+    link = Link("x", "../reactive_aio/retry.py#L3")
+    address = f"{HOME}/blob/main/reactive_aio/retry.py#L3"
+    assert pages.link(link, "rsocket.md", HOME, "main") == f"[x]({address})"
+    assert pages.link(link, "rsocket.md", "", "main") == "x"
+
+
+# -- the navigation --------------------------------------------------------------------------------
+def test_three_dots_stand_for_the_pages_that_are_not_named() -> None:
+    pages = ["a.md", "b.md", "c.md", "d/x.md", "d/y.md", "d/README.md", "e/z.md"]
+    entries: Entries = [{"One": ["a.md", "..."]}, {"Two": "b.md"}, {"D": ["d/README.md", "d/..."]}]
+    assert expand(entries, pages) == [
+        {"One": ["a.md", "c.md"]},
+        {"Two": "b.md"},
+        {"D": ["d/README.md", "d/x.md", "d/y.md"]},
+    ]
+
+
+# -- programs and folders --------------------------------------------------------------------------
+def test_a_program_is_shown_with_the_first_line_of_its_docstring() -> None:
+    page = source_page("examples/own.py", '"""Write one.\n\nMore."""\n\nprint(1)\n')
+    assert page.startswith("# own\n\nWrite one.\n\n`examples/own.py`:\n\n```python\n")
+    assert page.endswith("\nprint(1)\n```\n")
+
+
+def test_a_new_document_of_a_folder_is_a_page(tmp_path: Path) -> None:
+    for path in ("docs/new.md", "examples/README.md", "examples/a/dist/README.md", "SECURITY.md"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+    pages = Pages(tmp_path)
+    assert sorted(pages.all_pages()) == ["examples/README.md", "new.md", "security.md"]
+
+
+# -- addresses -------------------------------------------------------------------------------------
+def test_addresses_are_made_of_two_settings() -> None:
+    places = {"repository": HOME, "branch": "main", "documentation": "https://docs.example"}
+    assert addresses(places) == {
+        "Documentation": "https://docs.example",
+        "Source": HOME,
+        "Issues": f"{HOME}/issues",
+        "Changelog": f"{HOME}/blob/main/CHANGELOG.md",
+    }
+    assert addresses({"repository": "", "branch": "main", "documentation": ""}) == {}
+
+
+def test_an_address_that_is_set_is_an_address() -> None:
+    places = publication()
+    assert places["branch"]
+    for address in (places["repository"], places["documentation"]):
+        assert not address or address.startswith("https://")
