@@ -3,7 +3,6 @@
 import platform
 import re
 import sys
-import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
@@ -51,8 +50,13 @@ def versions() -> Iterator[str]:
     """The versions of the package, of Python and of anyio, a line each."""
     yield f"reactive_aio {__version__} ({Path(__file__).parents[1]})"
     implementation = f"{platform.python_implementation()} {platform.python_version()}"
-    yield f"{implementation}{_gil()}, {platform.platform()}"
+    yield f"{implementation}, {platform.platform()}"
     yield f"anyio {version('anyio')}"
+    if is_free_threaded():
+        yield (
+            "without the GIL, which is not supported: a request() from another thread could be "
+            "lost; start Python with PYTHON_GIL=1"
+        )
 
 
 def extras() -> Iterator[str]:
@@ -113,9 +117,7 @@ def _release(text: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def _gil() -> str:
-    """What distinguishes a free-threaded build, which has a lock all the same unless it is off."""
-    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
-        return ""
-    is_enabled = getattr(sys, "_is_gil_enabled", lambda: True)()
-    return f" (free-threaded, with the GIL {'on' if is_enabled else 'off'})"
+def is_free_threaded() -> bool:
+    """Whether threads run at the same time, since this build has no GIL and none was enabled."""
+    has_gil: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+    return not has_gil

@@ -207,12 +207,11 @@ def test_a_java_that_cannot_be_used_is_explained(monkeypatch: pytest.MonkeyPatch
     assert "- PATH holds no java" in installed.java()
 
 
-def test_a_free_threaded_build_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def get_config_var(_: str) -> int:
-        return 1
-
-    monkeypatch.setattr("sysconfig.get_config_var", get_config_var)
-    for is_enabled, state in ((True, "on"), (False, "off")):
-        fake = SimpleNamespace(_is_gil_enabled=lambda enabled=is_enabled: enabled)
-        monkeypatch.setattr(installed, "sys", fake)
-        assert f"(free-threaded, with the GIL {state})" in [*installed.versions()][1]
+@pytest.mark.parametrize(("is_enabled", "count"), [(True, 0), (False, 1)])
+def test_a_build_without_the_gil_is_named_with_the_remedy(
+    is_enabled: bool, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = SimpleNamespace(_is_gil_enabled=lambda: is_enabled)
+    monkeypatch.setattr(installed, "sys", fake)
+    notes = [line for line in installed.versions() if "PYTHON_GIL=1" in line]
+    assert len(notes) == count

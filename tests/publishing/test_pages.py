@@ -1,7 +1,6 @@
 """The pages of the site: where they come from, the navigation, and the links between them."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -20,7 +19,7 @@ def pages() -> Pages:
 
 def navigation() -> Entries:
     # BaseLoader does not run the tags that MkDocs understands.
-    entries: Any = yaml.load((ROOT / "mkdocs.yml").read_text("utf-8"), yaml.BaseLoader)["nav"]
+    entries: Entries = yaml.load((ROOT / "mkdocs.yml").read_text("utf-8"), yaml.BaseLoader)["nav"]
     return entries
 
 
