@@ -288,7 +288,7 @@ def thorough(session: nox.Session) -> None:
 
     With arguments after `--`, only the tests that they select.
     """
-    room = Room(session, "work").install("test", "fuzz", "demo", extras="all")
+    room = Room(session, "work").install("test", "fuzz", "demo", "docs", extras="all")
     if session.posargs:
         room.run("pytest", "--thorough", *session.posargs)
         return

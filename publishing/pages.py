@@ -54,7 +54,7 @@ class Pages:
                 continue
             if path.suffix in {".md", *_ASSETS}:
                 self.added[f"{folder}/{name}"] = f"{place}/{name}"
-            elif path.suffix == ".py" and folder == "examples" and "/" not in name:
+            elif path.suffix == ".py" and "/" not in name and _is_program(path):
                 self.sources[f"{folder}/{name}"] = f"{place}/{path.stem}.md"
 
     def documented(self) -> list[str]:
@@ -98,6 +98,11 @@ class Pages:
         if not repository:
             return link.text
         return str(Link(link.text, f"{repository}/blob/{branch}/{path}{link.anchor}"))
+
+
+def _is_program(path: Path) -> bool:
+    """Whether it declares what it needs, which parts of programs do not."""
+    return path.read_text("utf-8").startswith("# /// script\n")
 
 
 def source_page(path: str, text: str) -> str:

@@ -3,6 +3,7 @@
 import pytest
 
 from publishing.links import Link, index_page, rewrite
+from publishing.project import ROOT
 
 HOME = "https://forge.example/rx"
 
@@ -56,3 +57,10 @@ def test_the_index_page_has_absolute_links() -> None:
 
 def test_without_an_address_the_index_page_has_no_link_to_the_repository() -> None:
     assert index_page(README, "", "main") == ("See docs, [b](#b), [home](https://a.example).\n\n\n")
+
+
+def test_no_link_of_the_readme_is_relative_on_the_index_page() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert len(targets(readme)) > 10
+    for repository in (HOME, ""):
+        assert targets(index_page(readme, repository, "main")) == []

@@ -1,0 +1,134 @@
+"""The site as a whole: built with warnings as errors, and read in a browser without a network."""
+
+import mimetypes
+import os
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Page, Route, sync_playwright
+
+from publishing.project import ROOT
+from tests.asgi.browser import OPTIONS, find_chromium
+
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
+
+ORIGIN = "http://site.test"
+BROKEN_IMAGES = "[...document.images].filter(each => !each.naturalWidth).map(each => each.src)"
+
+
+Site = dict[str, bytes]
+"""The content of each file, by its path."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """The built site."""
+    folder = tmp_path_factory.mktemp("site")
+    ended = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def path_of(address: str) -> str:
+    path = address.removeprefix(f"{ORIGIN}/").partition("?")[0]
+    return f"{path}index.html" if path.endswith("/") or not path else path
+
+
+@contextmanager
+def reading(site: Site, scheme: Literal["light", "dark"] = "light") -> Generator[Page]:
+    """A page of a browser that has the files of *site*, and no network."""
+    problems: list[str] = []
+    # Files are searched for here, since the browser's calls run in an event loop.
+    chromium = find_chromium()
+    mimetypes.init()
+
+    def answer(route: Route) -> None:
+        address = route.request.url
+        path = path_of(address)
+        if address.startswith(ORIGIN) and path in site:
+            route.fulfill(body=site[path], content_type=mimetypes.guess_type(path)[0])
+        else:
+            problems.append(f"not in the site: {address}")
+            route.abort()
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=[*OPTIONS, "--disable-dev-shm-usage"]
+        )
+        page = browser.new_page(color_scheme=scheme)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.route("**/*", answer)
+        yield page
+        browser.close()
+    assert not problems, "\n".join(problems)
+
+
+def test_every_page_is_complete_without_a_network(site: Site) -> None:
+    pages = sorted(path for path in site if path.endswith("index.html"))
+    assert len(pages) > 80
+    with reading(site) as page:
+        for each in pages:
+            page.goto(f"{ORIGIN}/{each.removesuffix('index.html')}")
+            assert page.locator("h1").count() == 1, each
+            assert page.evaluate(BROKEN_IMAGES) == [], each
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("group_by", "operators/"),
+        ("flatMapLatest", "operators/"),
+        ("stall", "how-to/debug-a-stall/"),
+        ("CircuitBreaker", "api/reactive_aio/"),
+    ],
+)
+def test_the_search_finds_it(words: str, page: str, site: Site) -> None:
+    with reading(site) as shown:
+        shown.goto(f"{ORIGIN}/")
+        shown.locator("input.md-search__input").fill(words)
+        found = shown.locator(f"a.md-search-result__link[href*='{page}']")
+        found.first.wait_for(state="attached")
+
+
+@pytest.mark.parametrize(("scheme", "name"), [("light", "default"), ("dark", "slate")])
+def test_it_follows_the_scheme_of_the_system(
+    scheme: Literal["light", "dark"], name: str, site: Site
+) -> None:
+    with reading(site, scheme) as page:
+        page.goto(f"{ORIGIN}/why/")
+        assert page.locator("body").get_attribute("data-md-color-scheme") == name
+        colors = "getComputedStyle(document.querySelector('article img')).colorScheme"
+        assert page.evaluate(colors) == scheme
+
+
+def load_from_elsewhere(site: Site) -> None:
+    with reading(site) as page:
+        page.goto(f"{ORIGIN}/why/")
+        page.evaluate("fetch('https://cdn.example/x.js').catch(() => 0)")
+
+
+def test_what_is_loaded_from_elsewhere_is_noticed(site: Site) -> None:
+    with pytest.raises(AssertionError, match=r"not in the site: https://cdn\.example/x\.js"):
+        load_from_elsewhere(site)
+
+
+def test_there_are_texts_for_language_models(site: Site) -> None:
+    overview = site["llms.txt"].decode()
+    assert "- [Operators](operators.md)" in overview
+    for line in overview.splitlines():
+        if line.startswith("- ["):
+            assert line.partition("](")[2].partition(")")[0] in site, line
+    full = site["llms-full.txt"].decode()
+    assert "### `group_by`" in full
+    assert "# 4. Sharing" in full
