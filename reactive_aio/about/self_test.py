@@ -12,11 +12,12 @@ import anyio
 from .._sources.asynchronous import from_aiter
 from .._sources.thread import from_thread
 from .._sources.values import range as numbers
+from ..rsocket import JSON, Router, connect, serve
 from ..spec import Subscription
 
 __all__ = ("CHECKS", "Outcome", "loops", "run")
 
-TIMEOUT: Final = 5.0
+TIMEOUT: Final = 15.0
 """Seconds for all checks on one loop. They take a tenth of one; a check that hangs takes all."""
 
 
@@ -133,8 +134,6 @@ async def _cancellation() -> None:
 
 
 async def _network() -> None:
-    from ..rsocket import JSON, Router, connect, serve
-
     router = Router()
 
     def count(to: int) -> Any:
