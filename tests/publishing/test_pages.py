@@ -1,5 +1,7 @@
 """The pages of the site: where they come from, the navigation, and the links between them."""
 
+import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -144,3 +146,36 @@ def test_an_address_that_is_set_is_an_address() -> None:
     assert places["branch"]
     for address in (places["repository"], places["documentation"]):
         assert not address or address.startswith("https://")
+
+
+# -- the API ---------------------------------------------------------------------------------------
+API = ROOT / "docs" / "api"
+NOT_FOR_USERS = {"about", "processors"}
+"""Rooms without a page: one for a command, and one whose names the package itself exports."""
+
+
+def documented_modules() -> dict[str, str]:
+    """The text of its page, by the name of a module."""
+    found: dict[str, str] = {}
+    for path in API.glob("*.md"):
+        text = path.read_text("utf-8")
+        found |= dict.fromkeys(re.findall(r"^::: (\S+)$", text, re.MULTILINE), text)
+    return found
+
+
+@pytest.mark.parametrize("module", documented_modules())
+def test_a_page_of_the_api_names_what_exists(module: str) -> None:
+    exported = vars(import_module(module))
+    members = re.findall(r"^        - (\w+)$", documented_modules()[module], re.MULTILINE)
+    assert [name for name in members if name not in exported] == []
+
+
+def test_each_room_for_users_has_a_page() -> None:
+    folders = [
+        path for path in (ROOT / "reactive_aio").iterdir() if (path / "__init__.py").exists()
+    ]
+    rooms = {path.name for path in folders if not path.name.startswith("_")} - NOT_FOR_USERS
+    listed = (API / "README.md").read_text("utf-8")
+    for room in sorted(rooms):
+        assert f"reactive_aio.{room}" in documented_modules(), f"add docs/api/{room}.md"
+        assert f"]({room}.md)" in listed, f"list {room}.md in docs/api/README.md"
