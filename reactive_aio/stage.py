@@ -47,6 +47,7 @@ from ._core.compiler.chain import (
 from ._core.compiler.discards import OnDiscard
 from ._core.compiler.error_notes import add_bounded_note, note_element, short_text
 from ._core.compiler.inline import AppliedStage, InlineStage, describe
+from ._core.compiler.places import call_place
 from ._core.demand import UNBOUNDED, Demand, require_demand
 from ._core.discard_handler import discard_handler
 from ._core.flow_subscription import FlowSubscription
@@ -198,7 +199,7 @@ class Fluent(Generic[T_co]):
         if len(arguments) != len(stage.params):
             raise TypeError(f"{stage.name} takes {stage.params}, got {arguments!r}")
         chain = _continued(self) if self.chain.is_full() else self.chain
-        return flow_of(chain.then(AppliedStage(stage, arguments, holds, contents)))
+        return flow_of(chain.then(AppliedStage(stage, arguments, holds, contents, call_place(3))))
 
 
 def _continued(flow: Fluent[Any]) -> Chain:

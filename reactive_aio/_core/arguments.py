@@ -22,6 +22,18 @@ from .compiler.inline import describe
 Duration = float | timedelta
 
 
+class Absent:
+    """A default that no user passes; it has a name in signatures."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"<{self._name}>"
+
+
 def is_coroutine_function(value: object) -> bool:
     """Whether a call of *value* returns a coroutine."""
     if _is_plain_function(value, None):

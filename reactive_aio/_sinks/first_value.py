@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from .._core.arguments import Absent
 from .._core.cleanup import CleanupErrors
 from .._core.compiler.chain import Chain
 from .._core.compiler.discards import OnDiscard, discard
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ("NOTHING", "first_value")
 
-NOTHING: Final[Any] = object()
+NOTHING: Final[Any] = Absent("nothing")
 """The value of a flow without elements."""
 
 

@@ -7,6 +7,7 @@ from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
 
+from .._core.arguments import Absent
 from .._core.compiler.chain import Chain, PullSource
 from .._core.loop import QUEUE_SHUT_DOWN
 from ..coerce import AwaitOnce, from_async_iterable, from_foreign
@@ -141,7 +142,7 @@ class _Queue(Protocol[T_co]):
     async def get(self) -> T_co: ...
 
 
-_NO_END: Final = object()
+_NO_END: Final = Absent("no end")
 
 
 def from_queue(queue: "_Queue[T]", *, end: object = _NO_END) -> "Flow[T]":

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from .._core.arguments import Absent
 from .protocol.errors import ProtocolError, RequestInvalid
 from .protocol.frames import ErrorCode, Setup
 from .protocol.metadata import (
@@ -171,7 +172,7 @@ class MetadataCache:
         return decoded
 
 
-_UNREAD: Any = object()
+_UNREAD: Any = Absent("not read")
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -121,6 +121,14 @@ TRAILS: dict[str, tuple[Callable[[], Flow[Any]], str, str]] = {
 }
 
 
+def marked(note: str) -> str:
+    """The name of the function or method whose call the carets of *note* mark."""
+    *_, line, carets = note.splitlines()
+    assert set(carets) == {" ", "^"}
+    call = line[carets.index("^") : carets.rindex("^") + 1]
+    return call.partition("(")[0].rpartition(".")[2]
+
+
 async def error_of(flow: Flow[Any], way: str = "subscribe") -> BaseException:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - its notes are looked at
         await WAYS[way](flow)
@@ -132,8 +140,13 @@ async def error_of(flow: Flow[Any], way: str = "subscribe") -> BaseException:
 async def test_the_trail_is_whole_and_marks_the_failing_stage(case: str, way: str) -> None:
     make, trail, element = TRAILS[case]
     [note] = (await error_of(make(), way)).__notes__
-    shown, _, rest = note.removeprefix("in the flow: ").partition("\n    with the element ")
+    shown, _, place = note.removeprefix("in the flow: ").partition("\n    File ")
+    shown, _, rest = shown.partition("\n    with the element ")
     assert (shown.removesuffix(" → to_list(1000000)"), rest) == (trail, element)
+    assert place.startswith(f'"{__file__}", line ')
+    failing = trail.partition(">>")[2].partition("<<")[0].partition("(")[0]
+    assert failing in (marked(note), "repeated")
+    assert marked(note) in (failing, "from_callable")
 
 
 async def test_a_flow_within_an_operator_has_a_trail_of_its_own() -> None:
@@ -177,7 +190,7 @@ ELEMENTS: dict[str, Callable[[], Any]] = {
 async def test_the_text_of_an_element_is_short_and_never_raises(kind: str) -> None:
     element = ELEMENTS[kind]()
     [note] = (await error_of(r.from_iterable([element]).map(raises))).__notes__
-    trail, shown = note.splitlines()
+    trail, shown, *_ = note.splitlines()
     assert trail.endswith(">>map(raises)<<")
     assert 0 < len(shown.removeprefix("    with the element ")) <= 200
 
@@ -191,7 +204,7 @@ async def test_elements_can_be_left_out() -> None:
         ):
             [note] = (await error_of(flow)).__notes__
             assert "map" in note
-            assert "element" not in note
+            assert "with the element" not in note
     finally:
         show_elements(True)
 

@@ -32,8 +32,9 @@ SLOW = re.compile(r"^Executing <.*> took [\d.]+ seconds\n", re.MULTILINE)
 
 # Runs a block as a program, so that its coroutines, threads and handlers end with it.
 RUNNER = """
-import ast, asyncio, inspect, sys
+import ast, asyncio, inspect, linecache, sys
 source, name = sys.stdin.read(), sys.argv[1]
+linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
 code = compile(source, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 scope = {"__name__": "__main__"}
 if code.co_flags & inspect.CO_COROUTINE:
@@ -95,7 +96,9 @@ SHELLS = [
 ]
 
 
-python = WarmPython("-X", "dev", "-W", "error", imports=["ast", "inspect", "reactive_aio"])
+python = WarmPython(
+    "-X", "dev", "-W", "error", imports=["ast", "inspect", "linecache", "reactive_aio"]
+)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -110,7 +113,7 @@ def test_code_runs(block: Block, tmp_path: Path) -> None:
     assert block.info == ("python",)
     ended = python.run_code(
         RUNNER,
-        str(block),
+        str(block.document.relative_to(ROOT)),
         standard_input="\n" * block.line + block.text,
         folder=tmp_path,
         environment={**os.environ, "PYTHONPATH": str(ROOT)},

@@ -257,7 +257,7 @@ class TestIterables:
         assert (await probe.end())[0] == "6"
         assert isinstance(probe.error, ZeroDivisionError)
         (note,) = probe.error.__notes__
-        trail, element = note.splitlines()
+        trail, element, *_ = note.splitlines()
         assert trail.startswith("in the flow: range(0, 3) → >>map(")
         assert "<< → flat_map(" in trail
         assert trail.endswith(" → map(str)")

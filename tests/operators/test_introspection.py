@@ -88,10 +88,11 @@ async def test_an_error_names_its_flow_once() -> None:
     probe = SubscriberProbe[str](9).subscribed_to(flow)
     await probe.end()
     assert isinstance(probe.error, ZeroDivisionError)
-    assert probe.error.__notes__ == [
+    [note] = probe.error.__notes__
+    assert note.startswith(
         "in the flow: range(0, 3) → boundary(2) → >>map(<lambda>)<< → boundary(4) → map(str)\n"
-        "    with the element 0"
-    ]
+        f'    with the element 0\n    File "{__file__}", line '
+    )
 
 
 async def test_a_subscriber_that_raises_is_reported_with_the_whole_trail(

@@ -634,4 +634,4 @@ async def example_name() -> None:
     try:
         await orders.run()
     except ValueError as error:
-        print(error.__notes__[-1])
+        print(error.__notes__[-1].partition("\n    File")[0])

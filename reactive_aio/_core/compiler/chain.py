@@ -14,6 +14,7 @@ from . import error_notes
 from .discards import Discards, OnDiscard
 from .inline import AppliedStage, InlineStage, describe
 from .loop_compiler import CompiledLoop, LoopShape, compile_loop, length_hint_of
+from .places import Place, call_place
 
 T = TypeVar("T")
 
@@ -253,11 +254,13 @@ class Chain:
     """Immutable. One chain serves any number of subscriptions and caches its loops."""
 
     __slots__ = ("_kinds", "_loops", "_trail", "arguments", "awaits", "depth", "discard_hooks",
-                 "input_weight", "label", "request_hooks", "source", "stages",
+                 "input_weight", "label", "place", "request_hooks", "source", "stages",
                  "weight")  # fmt: skip
 
     def __init__(self, source: ChainSource) -> None:
         self.source: ChainSource = source
+        self.place: Place | None = call_place(4)
+        """Where the source is written."""
         self.stages: tuple[AppliedStage, ...] = ()
         self.arguments: tuple[object, ...] = ()
         self.awaits: bool = source.__class__ is AsyncSource
@@ -283,6 +286,7 @@ class Chain:
         # Without `__init__`, which would derive again what the source determines.
         kind, chain = stage.stage, Chain.__new__(Chain)
         chain.source, chain._loops, chain._trail = self.source, {}, ""
+        chain.place = self.place
         chain.depth, chain.input_weight = self.depth, self.input_weight
         chain.stages = (*self.stages, stage)
         chain.arguments = self.arguments + stage.arguments

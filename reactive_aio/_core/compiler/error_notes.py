@@ -5,10 +5,13 @@
     ZeroDivisionError: division by zero
     in the flow: range(0, 3) → >>map(divide)<< → boundary(2) → map(str)
         with the element 0
+        File "app.py", line 12, in main
+            flow = rx.range(3).map(divide).boundary(2)
+                               ^^^^^^^^^^^
 
 There is one note for each flow that an error leaves. Each island replaces the note of the island
 above it with its own, longer one. The failing stage is found in the traceback, so that a loop has
-no line for it.
+no line for it; where it is written was noted when the flow was made (`places`).
 """
 
 from contextlib import suppress
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...errors import are_elements_shown
 from .inline import safe_repr
+from .places import describe_place
 
 if TYPE_CHECKING:
     from .chain import Chain
@@ -69,11 +73,12 @@ def _annotate(chain: "Chain", error: BaseException) -> None:
     ours = [i for i, note in enumerate(notes) if note.startswith(_START)]
     above = next((i for i in ours if _trail_of(notes[i]) in _unmarked(line)), None)
     if failure is not None:
-        text = _START + line + (element or _element_of(failure))
+        text = _START + line + (element or _element_of(failure)) + _written(chain, failure)
     elif above is not None and not element:
         text = _lengthened(notes[above], line)
     else:  # the source raised it, and is not a loop
-        text = _START + trail(chain, Failure((), 0)) + element
+        failure = Failure((), 0)
+        text = _START + trail(chain, failure) + element + _written(chain, failure)
     if above is not None:
         notes[above] = text
     else:
@@ -124,6 +129,16 @@ def _element_of(failure: Failure) -> str:
 
 def _element(x: object) -> str:
     return f"{_ELEMENT}{short_text(x)}" if are_elements_shown() else ""
+
+
+def _written(chain: "Chain", failure: Failure) -> str:
+    """Where the failing stage is written, and the line."""
+    for upstream in failure.path:
+        chain = chain.source.upstreams[upstream].chain
+    position = failure.position
+    place = chain.stages[position - 1].place if position else chain.place
+    text = "" if place is None else describe_place(place)
+    return "".join(f"\n    {line}" for line in text.splitlines())
 
 
 def remove_notes(error: BaseException) -> None:

@@ -24,6 +24,8 @@ from reprlib import repr as short_repr
 from textwrap import dedent
 from typing import Any
 
+from .places import Place
+
 DIRECTIVES = re.compile(
     r"^(?P<pad> *)(?P<word>drop|last|done|emit each|emit|sync|track)\b ?(?P<rest>.*)$"
 )
@@ -108,6 +110,8 @@ class AppliedStage:
     """How many elements of those that it receives it holds at most; None if unlimited."""
     contents: int = 1
     """How many of them one element contains that it delivers, as a list does."""
+    place: Place | None = None
+    """Where it is written."""
 
     def weight_after(self, weight: int) -> int:
         """The most elements that one delivered element contains, if each received has *weight*."""
