@@ -181,6 +181,7 @@ class Flow(Fluent[T_co], is_vocabulary=True):
     # introspection
     bound: Final = _introspection.bound
     explain: Final = _introspection.explain
+    graph: Final = _introspection.graph
     stats: Final = _introspection.stats
 
     # async_iteration

@@ -4,13 +4,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .._core.compiler.bound import Bound, count_elements, held
-from .._core.compiler.chain import AsyncSource, Chain, PullSource, PushSource
+from .._core.compiler.chain import Chain, PushSource
+from .._core.observation.colors import colored, is_terminal_colored
 from .._core.observation.figures import FlowStats, flow_stats
+from .._core.observation.graph import graph_of, mode_text
+from .._core.observation.pictures import Graph
 
 if TYPE_CHECKING:
     from ..stage import Fluent
 
-__all__ = ("Bound", "FlowStats", "bound", "explain", "stats")
+__all__ = ("Bound", "FlowStats", "Graph", "bound", "explain", "graph", "stats")
 
 
 def bound(source: "Fluent[Any]") -> Bound:
@@ -39,13 +42,26 @@ def stats(source: "Fluent[Any]") -> FlowStats:
     return flow_stats(source.chain.label)
 
 
-def explain(source: "Fluent[Any]", *, code: bool = False) -> str:
+def explain(source: "Fluent[Any]", *, code: bool = False, color: bool | None = None) -> str:
     """Describe how this flow runs: its islands, the queues between them, and what they hold.
 
     With *code*, also show the loop that each island runs for a subscriber with ``def`` methods, as
-    tracebacks show it.
+    tracebacks show it. The text has colors if *color* is true; by default, if the standard output
+    is a terminal, and neither ``NO_COLOR`` nor ``TERM=dumb`` is set.
     """
-    return "\n".join([*_lines(source.chain, code, last=True), str(bound(source))])
+    text = "\n".join([*_lines(source.chain, code, last=True), str(bound(source))])
+    return colored(text) if color or (color is None and is_terminal_colored()) else text
+
+
+def graph(source: "Fluent[Any]") -> Graph:
+    """Draw this flow: its islands, what holds elements between them, and how much of that is used.
+
+    A notebook shows the result as a picture; ``graph().svg()`` is the same as a file, and
+    ``graph().mermaid()`` a flowchart for Markdown. If the flow has a name and runs, the picture has
+    figures of all its subscriptions together: what was delivered, what is held, the demand that is
+    left, and what is waited for. Call it on the thread of the event loop then.
+    """
+    return Graph(graph_of(source), source.chain.trail())
 
 
 def _lines(
@@ -62,24 +78,15 @@ def _lines(
         yield f"║ {chain.name}{_size(head.holds)}"
         if not stages and not last:
             return
-        yield f"island ({_mode(chain)}): {stages or 'delivery'}"
+        yield f"island ({mode_text(chain)}): {stages or 'delivery'}"
     else:
-        yield f"island ({_mode(chain)}): {chain.island_text()}"
+        yield f"island ({mode_text(chain)}): {chain.island_text()}"
     if isinstance(head, PushSource) and head.details is not None:
         yield from ("    " + line for line in head.details().splitlines())
     if code:
         mode = "task" if chain.awaits else "sync"
         text = chain.compiled_loop(mode, "call", discards).text
         yield from ("    " + line for line in text.splitlines())
-
-
-def _mode(chain: Chain) -> str:
-    if chain.awaits:
-        return "one task"
-    feed = {PullSource: "pulled", PushSource: "pushed", AsyncSource: "awaited"}[type(chain.source)]
-    if isinstance(chain.source, PushSource) and chain.source.flattening is not None:
-        feed = "pulled as long as it flattens iterables, then pushed"
-    return f"one loop, {feed}"
 
 
 def _size(holds: int | None) -> str:

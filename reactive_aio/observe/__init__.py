@@ -12,6 +12,7 @@
 """
 
 from .._core.observation.figures import FlowStats, PartStats, SubscriptionStats
+from .._core.observation.pictures import Graph
 from .doctor import watch
 from .reports import report
 from .server import serve
@@ -19,6 +20,7 @@ from .snapshots import Snapshot, snapshot
 
 __all__ = (
     "FlowStats",
+    "Graph",
     "PartStats",
     "Snapshot",
     "SubscriptionStats",

@@ -1,7 +1,9 @@
 """Reports about a flow: its bound, its islands, its trail."""
 
 import asyncio
+import re
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -83,6 +85,167 @@ def test_explain_prints_the_loop_that_runs(flow: Flow[Any], text: str) -> None:
     assert set(loop.splitlines()) <= set(shown)
 
 
+def test_explain_has_the_colors_of_a_terminal() -> None:
+    flow = merge(numbers(3).map(str), just("5").on_backpressure_buffer(9).distinct(max_keys=None))
+    plain, colored = flow.explain(), flow.explain(color=True)
+    assert plain == flow.explain(color=False)
+    assert re.sub(r"\x1b\[\d+m", "", colored) == plain
+    assert "\x1b[1mmap\x1b[0m(str)" in colored
+    assert "\x1b[33m║ merge(2 sources), holds at most 512 elements\x1b[0m" in colored
+    assert "\x1b[31munbounded: " in colored.splitlines()[-1]
+    assert "\x1b[2m    def loop(" in numbers(3).explain(code=True, color=True)
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "variables", "is_colored"),
+    [
+        (True, {}, True),
+        (False, {}, False),
+        (True, {"NO_COLOR": "1"}, False),
+        (True, {"TERM": "dumb"}, False),
+    ],
+)
+def test_explain_is_colored_on_a_terminal(
+    is_terminal: bool, variables: dict[str, str], is_colored: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: is_terminal, raising=False)
+    assert ("\x1b" in numbers(3).explain()) is is_colored
+
+
+# -- the graph -------------------------------------------------------------------------------------
+def elements_of(svg: str) -> ElementTree.Element:
+    return ElementTree.fromstring(svg)
+
+
+def words(svg: str) -> list[str]:
+    return [text.text or "" for text in elements_of(svg).iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_a_graph_is_a_flowchart_of_mermaid() -> None:
+    flow = merge(numbers(3).map(str), just('"5"').boundary(2)).filter(bool)
+    assert flow.graph().mermaid().splitlines() == [
+        "flowchart TD",
+        '    n0["range(0, 3)<br/>map(str)"]',
+        "    n1[\"just('#34;5#34;')\"]",
+        '    n2[["boundary(2)<br/>holds at most 2"]]',
+        '    n3[["merge(2 sources)<br/>holds at most 512"]]',
+        '    n4["filter(bool)"]',
+        "    n1 --> n2",
+        "    n3 --> n4",
+        "    n0 --> n3",
+        "    n2 --> n3",
+    ]
+
+
+def test_a_graph_is_a_picture_that_a_notebook_shows() -> None:
+    graph = merge(numbers(3).map(lambda x: f"<{x}>"), just("5").boundary(2)).graph()
+    svg = graph.svg()
+    assert {"map(<lambda>)", "boundary(2)", "holds at most 2", "delivery"} <= set(words(svg))
+    bundle = graph._repr_mimebundle_()
+    assert bundle["image/svg+xml"] == svg
+    assert svg in bundle["text/html"]
+    assert bundle["text/vnd.mermaid"] == graph.mermaid()
+    assert bundle["text/plain"] == repr(graph)
+    assert list(graph._repr_mimebundle_(include={"text/html"})) == ["text/html"]
+    assert "text/html" not in graph._repr_mimebundle_(exclude={"text/html"})
+    assert repr(graph).startswith("<Graph of 5 nodes and 4 edges: (range(0, 3) → map(<lambda>) | ")
+    assert graph.running is None
+
+
+def test_a_picture_refers_to_nothing_outside_and_runs_nothing() -> None:
+    svg = just("<script>alert(1)</script>", "url(http://x)").boundary(2).graph().svg()
+    assert not list(elements_of(svg).iter("{http://www.w3.org/2000/svg}script"))
+    assert not re.search(r"(href|src)\s*=", svg)
+    styles = "".join(style.text or "" for style in elements_of(svg).iter() if "style" in style.tag)
+    assert "url(" not in styles
+    assert "@import" not in styles
+
+
+def test_no_two_nodes_of_a_picture_overlap() -> None:
+    parts = [merge(*[just(i).boundary(n) for i in range(n)]).map(str) for n in (1, 2, 5)]
+    svg = elements_of(r.zip(*parts).boundary(3).graph().svg())
+    boxes = [
+        [float(rect.get(name, "")) for name in ("x", "y", "width", "height")]
+        for rect in svg.iter("{http://www.w3.org/2000/svg}rect")
+        if rect.get("class") in ("i", "b")
+    ]
+    assert len(boxes) > 20
+    for i, (x, y, width, height) in enumerate(boxes):
+        assert x >= 0
+        assert x + width <= float(svg.get("width", ""))
+        assert y + height <= float(svg.get("height", ""))
+        for x2, y2, width2, height2 in boxes[:i]:
+            apart = x2 >= x + width or x >= x2 + width2 or y2 >= y + height or y >= y2 + height2
+            assert apart
+
+
+def test_a_flow_that_is_combined_with_itself_has_each_node_once() -> None:
+    flow = numbers(5)
+    for _ in range(30):
+        flow = merge(flow, flow)
+    graph = flow.graph()
+    assert len(graph.model.nodes) == 1 + 30
+    assert "n0 -- ×2 --> n1" in graph.mermaid()
+    assert "×2" in words(graph.svg())
+
+
+def test_a_large_graph_is_cut() -> None:
+    graph = merge(*[just(i).boundary(2) for i in range(300)]).graph()
+    assert len(graph.model.nodes) <= 202
+    assert any(re.fullmatch(r"\d+ more", text) for text in words(graph.svg()))
+    many = numbers(9)
+    for _ in range(90):
+        many = many.map(abs)
+    assert "… 79 more" in words(many.graph().svg())
+
+
+def test_the_unbounded_is_called_so() -> None:
+    unbounded = numbers(3).on_backpressure_buffer(5).distinct(max_keys=None)
+    assert "holds at most 5" in words(unbounded.graph().svg())
+
+
+@pytest.mark.virtual_time
+async def test_a_graph_of_a_running_flow_has_figures() -> None:
+    async def save(n: int) -> int:
+        await asyncio.sleep(60)
+        return n
+
+    flow = numbers(100).boundary(8).map_async(save, concurrency=2).name("saved graph")
+    assert flow.graph().running == 0
+    async with flow.running(), flow.running():
+        await asyncio.sleep(90)
+        graph = flow.graph()
+    assert graph.running == 2
+    source, queue, pool, end = (node.figures for node in graph.model.nodes)
+    assert source is not None
+    assert queue is not None
+    assert pool is not None
+    assert end is not None
+    assert source.islands == 2
+    assert source.delivered == pool.calls + queue.held + end.delivered == 4 + queue.held + 4
+    assert 0 < queue.held <= 16
+    assert (end.delivered, end.requested) == (4, None)
+    text = words(graph.svg())
+    assert "2 running · 4 delivered · ∞ requested" in text
+    assert f"{queue.held} of 8 held · 4 calls" not in text
+    assert any(line.startswith("0 of ") and "4 calls" in line for line in text)
+    assert "waits for elements of map_async(save, concurrency=2)" in text
+    assert "4 calls" in graph.mermaid()
+
+
+@pytest.mark.virtual_time
+async def test_flows_made_of_elements_are_counted_at_their_operator() -> None:
+    flow = numbers(5).flat_map(lambda _: r.interval(1), concurrency=3).name("inner flows")
+    async with flow.running():
+        await asyncio.sleep(2)
+        text = words(flow.graph().svg())
+    assert any("3 inner flows" in line for line in text)
+
+
 async def test_an_error_names_its_flow_once() -> None:
     flow = numbers(3).boundary(2).map(lambda n: 1 // n).boundary(4).map(str)
     probe = SubscriberProbe[str](9).subscribed_to(flow)
@@ -113,7 +276,7 @@ async def test_a_subscriber_that_raises_is_reported_with_the_whole_trail(
 # -- the reference ---------------------------------------------------------------------------------
 NEEDS: Needs = {
     "Backpressure": {
-        "know how many elements a flow can hold, and where": "bound explain",
+        "know how many elements a flow can hold, and where": "bound explain graph",
     },
     "Run a service": {
         "see what the flows of a running program do": "stats name",
@@ -132,6 +295,11 @@ async def example_explain() -> None:
         return n
 
     print(r.range(100).filter(bool).boundary(32).map_async(save).explain())
+
+
+async def example_graph() -> None:
+    orders = r.range(100).filter(bool).boundary(32).map(str)
+    print(orders.graph().mermaid())
 
 
 async def example_stats() -> None:
