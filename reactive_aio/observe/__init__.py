@@ -9,11 +9,14 @@
         ...
     async with observe.serve("/run/orders.sock"):   # python -m reactive_aio top /run/orders.sock
         ...
+    async with observe.inspector(port=8123):        # a page in the browser
+        ...
 """
 
 from .._core.observation.figures import FlowStats, PartStats, SubscriptionStats
 from .._core.observation.pictures import Graph
 from .doctor import watch
+from .inspector_page import Inspector, inspector, inspector_app
 from .reports import report
 from .server import serve
 from .snapshots import Snapshot, snapshot
@@ -21,9 +24,12 @@ from .snapshots import Snapshot, snapshot
 __all__ = (
     "FlowStats",
     "Graph",
+    "Inspector",
     "PartStats",
     "Snapshot",
     "SubscriptionStats",
+    "inspector",
+    "inspector_app",
     "report",
     "serve",
     "snapshot",

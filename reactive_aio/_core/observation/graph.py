@@ -21,6 +21,7 @@ __all__ = (
     "GraphModel",
     "GraphNode",
     "NodeFigures",
+    "delivered",
     "graph_of",
     "graph_of_subscription",
     "mode_text",
@@ -228,11 +229,16 @@ def _figures(node: GraphNode) -> NodeFigures:
     return node.figures
 
 
+def delivered(island: Island) -> int:
+    """How many elements *island* has delivered."""
+    return delivered_by(island)
+
+
 def _add_island(figures: NodeFigures, island: Island) -> None:
-    delivered = delivered_by(island)
+    count = delivered(island)
     figures.islands += 1
-    figures.delivered += delivered
-    figures.add_demand(limited(island.limit - delivered))
+    figures.delivered += count
+    figures.add_demand(limited(island.limit - count))
     figures.waits_for = waits_for(island)
 
 

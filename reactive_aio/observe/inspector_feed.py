@@ -1,0 +1,184 @@
+"""What the page of the inspector shows: the state of all named flows, once a second while it is
+open."""
+
+import os
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from time import time
+from typing import Any, Final
+
+import anyio
+import anyio.to_thread
+
+from .._core.losses import losses
+from .._core.observation.figures import _subscription_stats as subscription_stats, stalled
+from .._core.observation.graph import GraphModel, delivered, graph_of_subscription
+from .._core.observation.graph_svg import svg_of
+from .._core.observation.registry import NamedFlow, Progress, named_flows, named_processors
+from .._core.subscription.island import Island
+from ..stage import UNBOUNDED, LoopHandle
+from .blocked_loop import BlockedLoopWatch
+from .reports import stall_text
+
+__all__ = ("Feed",)
+
+_MOST_FLOWS: Final = 200
+_MOST_SUBSCRIPTIONS: Final = 8
+"""Of one flow; the others are counted."""
+_MOST_REPORTS: Final = 20
+_MOST_STOPPED: Final = 8
+"""Threads that may still have to notice that their page is closed."""
+_BLOCKED: Final = 0.1
+"""Seconds after which a call is reported that keeps the loop from running."""
+
+
+class Feed:
+    """The source of all pages: it looks only while one of them is open."""
+
+    def __init__(self, every: float, stall: float) -> None:
+        self._every = every
+        self._stall = stall
+        self._reports: deque[dict[str, Any]] = deque(maxlen=_MOST_REPORTS)
+        self._pages = 0
+        self._watcher: BlockedLoopWatch | None = None
+        self._stopped: deque[BlockedLoopWatch] = deque(maxlen=_MOST_STOPPED)
+
+    async def states(self) -> AsyncIterator[dict[str, Any]]:
+        """The state now, and then again and again, each for one page."""
+        rates = _Rates()
+        with self._looking():
+            while True:
+                yield self._state(rates)
+                await anyio.sleep(self._every)
+
+    async def aclose(self) -> None:
+        """Wait until the threads have ended that looked for pages which are closed now."""
+        with anyio.CancelScope(shield=True):
+            for watcher in self._stopped:
+                await anyio.to_thread.run_sync(watcher.join)
+
+    @contextmanager
+    def _looking(self) -> Generator[None]:
+        """Look for calls that block the loop, as long as a page is open."""
+        self._pages += 1
+        if self._watcher is None:
+            handle = LoopHandle("observe.inspector()")
+            self._watcher = BlockedLoopWatch(handle, _BLOCKED, self._add_report)
+            self._watcher.start()
+        try:
+            yield
+        finally:
+            self._pages -= 1
+            if not self._pages:
+                self._stop_watcher()
+
+    def _stop_watcher(self) -> None:
+        if self._watcher is not None:
+            self._watcher.stop()
+            self._stopped.append(self._watcher)
+            self._watcher = None
+
+    def _add_report(self, text: str) -> None:
+        self._reports.append({"at": time(), "text": text})
+
+    def _state(self, rates: "_Rates") -> dict[str, Any]:
+        flows = named_flows()
+        lost = losses()
+        rates.begin()
+        return {
+            "at": time(),
+            "process": {"id": os.getpid(), "name": " ".join(sys.argv)[:200] or sys.executable},
+            "every": self._every,
+            "flows": [self._flow(flow, rates) for flow in flows[:_MOST_FLOWS]],
+            "hidden": max(0, len(flows) - _MOST_FLOWS),
+            "processors": [*_processors()],
+            "losses": {"elements": dict(lost.elements), "errors": lost.errors},
+            "reports": [*self._reports],
+        }
+
+    def _flow(self, flow: NamedFlow, rates: "_Rates") -> dict[str, Any]:
+        running = flow.subscriptions()
+        stalls = [stall_text(flow.name, stats) for _, stats in stalled(flow, self._stall)]
+        return {
+            "name": flow.name,
+            "running": len(running),
+            "started": flow.started,
+            "completed": flow.completed,
+            "failed": flow.failed,
+            "cancelled": flow.cancelled,
+            "error": flow.last_error,
+            "stalls": stalls,
+            "rate": rates.of(flow.name, _delivered(running)),
+            "subscriptions": [
+                _subscription(*each, rates) for each in running[:_MOST_SUBSCRIPTIONS]
+            ],
+        }
+
+
+class _Rates:
+    """The rates of one page: what was delivered since its last look."""
+
+    def __init__(self) -> None:
+        self._now = anyio.current_time()
+        self._passed = 0.0
+        self._before: dict[str, int] = {}
+        self._seen: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """A new look."""
+        now = anyio.current_time()
+        self._passed, self._now = now - self._now, now
+        self._before, self._seen = self._seen, {}
+
+    def of(self, key: str, delivered: int) -> float:
+        """The elements for each second since the last look."""
+        self._seen[key] = delivered
+        if key not in self._before or not self._passed:
+            return 0.0
+        return max(0, delivered - self._before[key]) / self._passed
+
+
+def _delivered(running: list[tuple[Island, Progress]]) -> int:
+    return sum(delivered(island) for island, _ in running)
+
+
+def _subscription(island: Island, progress: Progress, rates: _Rates) -> dict[str, Any]:
+    # A copy, so that the rates of others are measured from their own looks.
+    stats = subscription_stats(island, replace(progress))
+    key = f"{id(island)}"
+    return {
+        "key": key,
+        "trail": stats.trail,
+        "delivered": stats.delivered,
+        "requested": stats.requested,
+        "held": stats.held,
+        "idle": stats.idle,
+        "waits_for": stats.waits_for,
+        "calls": [line for part in stats.parts for line in part.awaited],
+        "svg": svg_of(_with_rates(graph_of_subscription(island), key, rates), stats.trail),
+    }
+
+
+def _with_rates(graph: GraphModel, key: str, rates: _Rates) -> GraphModel:
+    for node in graph.nodes:
+        if node.figures is not None and node.kind == "island":
+            node.figures.rate = rates.of(f"{key} {node.key}", node.figures.delivered)
+    return graph
+
+
+def _processors() -> Iterator[dict[str, Any]]:
+    for stats in sorted((each.stats() for each in named_processors()), key=lambda each: each.name):
+        yield {
+            "name": stats.name,
+            "subscribers": stats.subscribers,
+            "accepted": stats.accepted,
+            "refused": stats.refused,
+            "dropped": sum(stats.dropped.values()),
+            "held": stats.held,
+            "highest": stats.highest,
+            "requested": None if stats.requested >= UNBOUNDED // 2 else stats.requested,
+            "done": stats.is_done,
+        }
