@@ -91,7 +91,7 @@ def page() -> tuple[bytes, Headers]:
 
 
 def _host_of(request: HttpRequest) -> str:
-    """The host that the client has asked for, without the port."""
+    """The host that the client has requested, without the port."""
     host = request.headers.get("host", "")
     if host.startswith("["):
         return host[1:].partition("]")[0]

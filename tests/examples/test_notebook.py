@@ -1,0 +1,67 @@
+"""The notebook: its cells run from the first to the last, as a kernel runs them."""
+
+import ast
+import inspect
+import json
+import linecache
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from reactive_aio._core.observation import registry
+
+NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
+CELLS: list[dict[str, Any]] = json.loads(NOTEBOOK.read_text())["cells"]
+
+
+async def run_cell(number: int, source: str, scope: dict[str, Any]) -> Any:
+    """Run a cell; return the value of its last line, if that is an expression."""
+    name = f"<cell {number}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    tree = ast.parse(source)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    await run_code(compile(tree, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), scope)
+    if isinstance(last, ast.Expr):
+        line = ast.Expression(last.value)
+        return await run_code(compile(line, name, "eval", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), scope)
+    return None
+
+
+async def run_code(code: Any, scope: dict[str, Any]) -> Any:
+    result = eval(code, scope)
+    return await result if inspect.isawaitable(result) else result
+
+
+def pictures(shown: list[Any]) -> Iterator[str]:
+    for value in shown:
+        if value is not None:
+            bundle = value._repr_mimebundle_()
+            ElementTree.fromstring(bundle["image/svg+xml"])
+            assert bundle["text/html"].startswith("<div")
+            yield bundle["image/svg+xml"]
+
+
+@pytest.mark.virtual_time
+async def test_the_notebook_shows_a_flow_before_it_runs_and_while_it_runs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_names", {})
+    scope: dict[str, Any] = {"__name__": "__main__"}
+    codes = ["".join(cell["source"]) for cell in CELLS if cell["cell_type"] == "code"]
+    shown = [await run_cell(i, source, scope) for i, source in enumerate(codes, 1)]
+    before, running = pictures(shown)
+    assert "holds at most 32" in before
+    assert "delivered" not in before
+    assert " of 32 held" in running
+    assert "delivered" in running
+    printed = capsys.readouterr().out
+    assert "║ boundary(32), holds at most 32 elements" in printed
+    assert ">>map(int)<<" in printed
+    assert 'File "<cell 4>", line 2, in <module>' in printed
+
+
+def test_the_notebook_is_stored_without_results() -> None:
+    assert all(not cell["outputs"] for cell in CELLS if cell["cell_type"] == "code")
