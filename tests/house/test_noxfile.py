@@ -257,8 +257,10 @@ def test_an_unknown_example_is_an_error_that_lists_the_examples(
     with pytest.raises(SystemExit) as refused:
         start("examples", "own_operator", "no_such", "flights_data")
     assert str(refused.value) == (
-        "unknown example: no_such, flights_data; the examples are flights_ingest, own_operator,"
-        " rsocket_page, rsocket_service, rsocket_spark, spark_service, spark_stream, two_sides"
+        "unknown example: no_such, flights_data; the examples are chat, crawler, csv_to_sqlite,"
+        " flights_ingest, graceful_shutdown, own_operator, process_alerts, rsocket_page,"
+        " rsocket_service, rsocket_spark, sensor, spark_both_ways, spark_service, spark_stream,"
+        " tail_windows, ticker, tokens, two_sides"
     )
 
 
@@ -276,7 +278,11 @@ def test_an_example_has_an_environment_without_what_it_does_not_need(
 def test_without_a_name_each_example_runs_that_ends_by_itself(
     start: Callable[..., Started],
 ) -> None:
-    ending = ["flights_ingest", "own_operator", "rsocket_spark", "spark_stream", "two_sides"]
+    ending = [
+        *("crawler", "csv_to_sqlite", "flights_ingest", "own_operator", "process_alerts"),
+        *("rsocket_spark", "sensor", "spark_both_ways", "spark_stream", "tail_windows", "tokens"),
+        "two_sides",
+    ]
     assert start("examples").scripts() == ending
     assert start("examples", "spark_service").scripts() == ["spark_service"]
 

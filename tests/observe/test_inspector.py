@@ -59,7 +59,7 @@ def orders() -> r.Flow[int]:
     return r.range(100).filter(bool).boundary(8).map_async(save, concurrency=2).name("orders")
 
 
-# -- access ------------------------------------------------------------------------------------------
+# -- access --------------------------------------------------------------------------------------
 async def test_the_page_has_no_reference_outside_and_runs_its_own_script_alone() -> None:
     async with observe.inspector() as page:
         answer = await get(page.url)
