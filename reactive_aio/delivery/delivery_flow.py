@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, overload
 
+from .._core.compiler.places import call_place
 from .._operators.time import cutter_of
 from ..coerce import Source
 from ..element_work import OnError, work_options
@@ -29,6 +30,7 @@ from .operators import (
     handed_over,
     listed,
     mapped,
+    placed,
     valued,
     worked,
 )
@@ -297,10 +299,13 @@ class DeliveryFlow(Generic[T_co]):
 
     # -- acts -------------------------------------------------------------------------------------
     def _then(self, step: Step) -> "DeliveryFlow[Any]":
+        step = placed(step, call_place(3))
         return DeliveryFlow(self._source, self._options, (*self._steps, step))
 
     def _end(self, steps: tuple[Step, ...], name: str) -> "Flow[Any]":
-        return assembled(self._source, self._options, (*self._steps, *steps), name)
+        place = call_place(3)
+        ending = [placed(step, place) for step in steps]
+        return assembled(self._source, self._options, (*self._steps, *ending), name)
 
 
 def _work(

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._core.compiler.loop_compiler import no_element
+from .._core.compiler.places import Place
 from .._operators.time import Cutter
 from ..coerce import Source, to_flow
 from ..element_work import ElementWork, Misused, OnError, WorkOptions
@@ -54,6 +55,20 @@ _MAP_ASYNC = InlineStage("map_async", params=("call",), each=_AWAIT)
 _ACK_AFTER = InlineStage("ack_after", params=("call",), each=_AWAIT)
 _VALUE = InlineStage("values", each="x = x.value")
 _DELIVERY = InlineStage("deliveries", params=("make",), each="x = $make(x)")
+
+
+def placed(step: Step, place: Place | None) -> Step:
+    """*step*, whose operators are written at *place*: it is taken long after it was written."""
+
+    def step_at_place(session: Session, flow: "Flow[Any]") -> "Flow[Any]":
+        made, first = step(session, flow), len(flow.chain.stages)
+        if made.chain.source is not flow.chain.source:
+            made.chain.place, first = place, 0
+        for stage in made.chain.stages[first:]:
+            stage.place = place
+        return made
+
+    return step_at_place
 
 
 def by_value(function: Callable[[Any], Any]) -> Callable[[Tied[Any]], Any]:

@@ -70,7 +70,8 @@ class TestMap:
             await flow.ack_after(nothing).run()
         [note] = caught.value.__notes__
         assert ">>map(function)<<" in note
-        assert note.endswith("with the element 2")
+        assert "\n    with the element 2\n" in note
+        assert note.splitlines()[-2].endswith(".map(fail_at(2))")
 
     def test_a_coroutine_function_is_refused(self) -> None:
         with pytest.raises(TypeError, match="map: mapper must be a plain function"):
