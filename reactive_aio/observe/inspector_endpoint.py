@@ -41,7 +41,10 @@ class InspectorApp(Endpoint):
         self.feed: Feed = feed
         self._token = token
         self._events = sse(
-            lambda _: from_aiter(feed.states), prefetch=1, max_streams=32, headers=_HEADERS
+            lambda request: from_aiter(lambda: feed.states(request.query.get("flow"))),
+            prefetch=1,
+            max_streams=32,
+            headers=_HEADERS,
         )
 
     async def _answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:

@@ -46,12 +46,12 @@ class Feed:
         self._watcher: BlockedLoopWatch | None = None
         self._stopped: deque[BlockedLoopWatch] = deque(maxlen=_MOST_STOPPED)
 
-    async def states(self) -> AsyncIterator[dict[str, Any]]:
-        """The state now, and then again and again, each for one page."""
+    async def states(self, picked: str | None) -> AsyncIterator[dict[str, Any]]:
+        """The state now, and then again and again, for one page that shows the flow *picked*."""
         rates = _Rates()
         with self._looking():
             while True:
-                yield self._state(rates)
+                yield self._state(picked, rates)
                 await anyio.sleep(self._every)
 
     async def aclose(self) -> None:
@@ -84,8 +84,9 @@ class Feed:
     def _add_report(self, text: str) -> None:
         self._reports.append({"at": time(), "text": text})
 
-    def _state(self, rates: "_Rates") -> dict[str, Any]:
+    def _state(self, picked: str | None, rates: "_Rates") -> dict[str, Any]:
         flows = named_flows()
+        shown = _picked(flows, picked)
         lost = losses()
         rates.begin()
         return {
@@ -93,6 +94,8 @@ class Feed:
             "process": {"id": os.getpid(), "name": " ".join(sys.argv)[:200] or sys.executable},
             "every": self._every,
             "flows": [self._flow(flow, rates) for flow in flows[:_MOST_FLOWS]],
+            "picked": None if shown is None else shown.name,
+            "subscriptions": [] if shown is None else _subscriptions(shown, rates),
             "hidden": max(0, len(flows) - _MOST_FLOWS),
             "processors": [*_processors()],
             "losses": {"elements": dict(lost.elements), "errors": lost.errors},
@@ -112,9 +115,6 @@ class Feed:
             "error": flow.last_error,
             "stalls": stalls,
             "rate": rates.of(flow.name, _delivered(running)),
-            "subscriptions": [
-                _subscription(*each, rates) for each in running[:_MOST_SUBSCRIPTIONS]
-            ],
         }
 
 
@@ -133,12 +133,26 @@ class _Rates:
         self._passed, self._now = now - self._now, now
         self._before, self._seen = self._seen, {}
 
-    def of(self, key: str, delivered: int) -> float:
-        """The elements for each second since the last look."""
+    def of(self, key: str, delivered: int) -> float | None:
+        """The elements for each second since the last look; None at the first one."""
         self._seen[key] = delivered
         if key not in self._before or not self._passed:
-            return 0.0
+            return None
         return max(0, delivered - self._before[key]) / self._passed
+
+
+def _picked(flows: list[NamedFlow], name: str | None) -> NamedFlow | None:
+    """The flow whose graphs are drawn: that of the name, or the first one that runs."""
+    of_name = (flow for flow in flows if flow.name == name)
+    running = (flow for flow in flows if flow.running)
+    return next(of_name, None) or next(running, None) or next(iter(flows), None)
+
+
+def _subscriptions(flow: NamedFlow, rates: _Rates) -> list[dict[str, Any]]:
+    return [
+        _subscription(island, progress, rates)
+        for island, progress in flow.subscriptions()[:_MOST_SUBSCRIPTIONS]
+    ]
 
 
 def _delivered(running: list[tuple[Island, Progress]]) -> int:

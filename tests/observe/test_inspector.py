@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
+from urllib.parse import urlencode
 
 import anyio
 import httpx
@@ -35,9 +36,10 @@ async def get(url: str, **options: Any) -> httpx.Response:
         return await http.get(url, **options)
 
 
-def states(page: observe.Inspector) -> r.Flow[Any]:
+def states(page: observe.Inspector, flow: str = "") -> r.Flow[Any]:
     address, _, query = page.url.partition("?")
-    return from_sse(f"{address}events?{query}").map(lambda event: json.loads(event.data))
+    url = f"{address}events?{query}&{urlencode({'flow': flow})}"
+    return from_sse(url).map(lambda event: json.loads(event.data))
 
 
 async def sent(page: observe.Inspector, data: bytes) -> bytes:
@@ -196,7 +198,8 @@ async def test_the_events_have_flows_with_graphs_errors_stalls_and_processors() 
     assert (imports["name"], imports["failed"], imports["running"]) == ("imports", 1, 0)
     assert imports["error"].startswith("ValueError: invalid literal")
     assert "in the flow: just('x') → boundary(2) → map(int)" in imports["error"]
-    [subscription] = flow["subscriptions"]
+    [subscription] = state["subscriptions"]
+    assert state["picked"] == "orders", "imports does not run"
     assert (flow["name"], flow["running"], subscription["delivered"]) == ("orders", 1, 0)
     assert subscription["requested"] is None
     assert 0 < subscription["held"] <= 8
@@ -218,12 +221,12 @@ async def test_rates_are_those_since_the_last_look() -> None:
         seen = [await anext(stream)]
         for i in range(100):
             emitted.try_emit(i)
-        while seen[-1]["flows"][0]["subscriptions"][0]["delivered"] < 100:
+        while seen[-1]["subscriptions"][0]["delivered"] < 100:
             seen.append(await anext(stream))
         seen.append(await anext(stream))
-    assert seen[0]["flows"][0]["rate"] == 0
+    assert seen[0]["flows"][0]["rate"] is None
     assert seen[-2]["flows"][0]["rate"] > 0
-    assert "/s" in seen[-2]["flows"][0]["subscriptions"][0]["svg"]
+    assert "/s" in seen[-2]["subscriptions"][0]["svg"]
     assert seen[-1]["flows"][0]["rate"] == 0
     emitted.complete()
 
@@ -242,8 +245,18 @@ async def test_many_subscriptions_are_counted_and_some_are_shown() -> None:
     async with observe.inspector() as page, AsyncExitStack() as stack:
         for _ in range(20):
             await stack.enter_async_context(flow.running())
-        [many] = (await states(page).first())["flows"]
-        assert (many["running"], len(many["subscriptions"])) == (20, 8)
+        state = await states(page).first()
+        [many] = state["flows"]
+        assert (many["running"], len(state["subscriptions"])) == (20, 8)
+
+
+async def test_the_graphs_are_those_of_the_flow_that_is_picked() -> None:
+    one, other = r.never().name("one"), r.never().boundary(7).name("other & co")
+    async with observe.inspector() as page, one.running(), other.running():
+        state = await states(page, "other & co").first()
+        assert state["picked"] == "other & co"
+        assert "boundary(7)" in state["subscriptions"][0]["svg"]
+        assert (await states(page, "unknown").first())["picked"] == "one"
 
 
 # -- nothing is paid when nothing looks ------------------------------------------------------------
