@@ -4,6 +4,9 @@ import ast
 import inspect
 import json
 import linecache
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,3 +68,31 @@ async def test_the_notebook_shows_a_flow_before_it_runs_and_while_it_runs(
 
 def test_the_notebook_is_stored_without_results() -> None:
     assert all(not cell["outputs"] for cell in CELLS if cell["cell_type"] == "code")
+
+
+IN_JUPYTER = """
+import sys
+import nbformat
+from nbclient import NotebookClient
+notebook = nbformat.read(sys.argv[1], as_version=4)
+NotebookClient(notebook, timeout=100, kernel_name="python3").execute()
+print(nbformat.writes(notebook))
+"""
+
+
+@pytest.mark.thorough
+def test_a_kernel_of_jupyter_shows_the_pictures() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", IN_JUPYTER, NOTEBOOK],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(NOTEBOOK.parents[1])},
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    cells = [cell for cell in json.loads(ran.stdout)["cells"] if cell["cell_type"] == "code"]
+    before, running = (cell["outputs"][0]["data"] for cell in cells[:2])
+    for shown in (before, running):
+        assert {"text/html", "image/svg+xml", "text/vnd.mermaid", "text/plain"} <= shown.keys()
+    assert "delivered" in "".join(running["image/svg+xml"])
+    assert ">>map(int)<<" in "".join(cells[3]["outputs"][0]["text"])
