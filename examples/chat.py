@@ -11,7 +11,6 @@ to the room. A reader that is slow misses the oldest lines, and holds no other b
 """
 
 import argparse
-from collections import defaultdict
 
 import uvicorn
 from starlette.applications import Starlette
@@ -20,7 +19,7 @@ from starlette.responses import HTMLResponse
 from starlette.routing import Route, WebSocketRoute
 
 import reactive_aio as rx
-from reactive_aio.asgi import javascript, websocket
+from reactive_aio.asgi import Refused, javascript, websocket
 
 PAGE = """<!doctype html><title>Chat</title><ul id="lines"></ul>
 <form><input id="text" autofocus placeholder="Write something"></form>
@@ -49,17 +48,17 @@ for await (const line of socket.stream("room.lobby")) {
 </script>"""
 
 
-def new_room() -> rx.ReplayProcessor[str]:
-    """A room whose last ten lines are shown to those who come later."""
-    return rx.ReplayProcessor(10, capacity=100, overflow="drop_oldest")
-
-
-rooms: defaultdict[str, rx.ReplayProcessor[str]] = defaultdict(new_room)
+# A reader that comes later receives the last ten lines.
+rooms = {
+    name: rx.ReplayProcessor[str](10, capacity=100, overflow="drop_oldest", name=name)
+    for name in ("lobby", "kitchen")
+}
 
 
 def join(room: str, incoming: rx.Flow[str]) -> rx.Flow[str]:
     """The lines of *room*, to which the lines of this client are added."""
-    lines = rooms[room]
+    if (lines := rooms.get(room)) is None:
+        raise Refused(404, f"the rooms are {', '.join(rooms)}")
     said = incoming.map(lambda line: line[:200]).do_on_next(lines.try_emit).filter(lambda _: False)
     return lines.merge_with(said)
 

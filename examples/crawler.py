@@ -38,8 +38,9 @@ async def crawl(start: str, most: int) -> dict[str, int]:
             found[str(page.url)] = len(page.content)
             links = {urljoin(str(page.url), link) for link in LINK.findall(page.text)}
             for link in sorted(link for link in links - known if link.startswith(start)):
-                known.add(link)
-                open_pages += bool(addresses.try_emit(link))
+                if addresses.try_emit(link):
+                    known.add(link)
+                    open_pages += 1
             open_pages -= 1
             if not open_pages:
                 addresses.complete()

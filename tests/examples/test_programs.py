@@ -18,7 +18,7 @@ import pytest
 from playwright.async_api import async_playwright
 
 from reactive_aio import just
-from reactive_aio.asgi import connect
+from reactive_aio.asgi import PeerFailed, connect
 from tests.asgi.browser import OPTIONS, find_chromium
 from tests.rsocket.test_asgi_app import running
 
@@ -149,6 +149,8 @@ async def test_what_one_writes_the_others_in_the_room_read(chromium: str) -> Non
         await page.wait_for_selector("#lines li")
         async with connect(f"ws://{address}/live", {"room.lobby": just("from Python")}) as peer:
             lines = await peer.request_stream(route="room.lobby").take(2).to_list()
+            with pytest.raises(PeerFailed, match="the rooms are lobby, kitchen"):
+                await peer.request_stream(route="room.cellar").first()
             await page.wait_for_function("() => document.querySelectorAll('li').length == 2")
         shown = await page.inner_text("#lines")
         await browser.close()
