@@ -4,12 +4,14 @@
 
     from reactive_aio import tracebacks
 
-    tracebacks.install()                     # for uncaught exceptions of the main thread and others
-    print(tracebacks.format_error(error))    # or for one exception, as in a log
+    tracebacks.install()                     # for uncaught exceptions, in every thread
+    print(tracebacks.format_error(error))    # or for one exception
+    handler.setFormatter(tracebacks.LogFormatter("%(levelname)s %(message)s"))
 
 An exception keeps its traceback: folded is the text alone.
 """
 
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -19,7 +21,7 @@ from traceback import FrameSummary, StackSummary, TracebackException
 from types import TracebackType
 from typing import Any, Final
 
-__all__ = ("format_error", "install")
+__all__ = ("LogFormatter", "format_error", "install")
 
 _LOOPS: Final = "<reactive_aio "
 """How the file names of generated loops begin."""
@@ -33,15 +35,17 @@ _FOLDED: Final = (
     (str(_STANDARD / "concurrent"), "concurrent.futures"),
     (str(_STANDARD / "threading.py"), "threading"),
 )
-_ANYIO: Final = str(Path("site-packages") / "anyio")
+_INSTALLED: Final = {
+    str(Path("site-packages") / name): name for name in ("anyio", "IPython", "ipykernel")
+}
 
 
 def format_error(error: BaseException) -> str:
     """The traceback of *error* as Python prints it, with the frames of libraries folded.
 
-    Folded are frames of this package, of its generated loops, of asyncio and of anyio, each run of
-    them to one line with their number. The frame that raised is always shown. The same holds for
-    causes, contexts and the members of groups. The exception is not changed.
+    Folded are frames of this package, of its generated loops, of asyncio, anyio and IPython, each
+    run of them to one line with their number. The frame that raised is always shown. The same holds
+    for causes, contexts and the members of groups. The exception is not changed.
     """
     return "".join(_folded(TracebackException.from_exception(error)).format()).rstrip("\n")
 
@@ -50,8 +54,12 @@ def install() -> Callable[[], None]:
     """Print uncaught exceptions with the frames of libraries folded; return what ends that.
 
     It sets `sys.excepthook` and `threading.excepthook`. Where another hook was set, as by an error
-    tracker, that one is called after it; Python's own is replaced.
+    tracker, that one is called after it; Python's own is replaced. In IPython and in notebooks, the
+    errors of cells are shown like this.
     """
+    shell = _running_shell()
+    if shell is not None:
+        shell.set_custom_exc((Exception,), _show_in_shell)
     before, before_threads = sys.excepthook, threading.excepthook
 
     def hook(
@@ -73,9 +81,42 @@ def install() -> Callable[[], None]:
             sys.excepthook = before
         if threading.excepthook is thread_hook:
             threading.excepthook = before_threads
+        if shell is not None:
+            shell.set_custom_exc((), None)
 
     sys.excepthook, threading.excepthook = hook, thread_hook
     return uninstall
+
+
+class LogFormatter(logging.Formatter):
+    """A formatter of logs that folds the frames of libraries in tracebacks.
+
+    The errors that no subscriber receives are logged by the event loop; this is for the handler
+    that writes them, and is used as any ``logging.Formatter``.
+    """
+
+    def formatException(self, ei: Any) -> str:
+        """The traceback of a record."""
+        return format_error(ei[1]) if ei[1] is not None else super().formatException(ei)
+
+
+def _running_shell() -> Any:
+    """The shell of IPython that runs this program; None if there is none."""
+    shell = sys.modules.get("IPython")
+    return None if shell is None else shell.get_ipython()
+
+
+def _show_in_shell(
+    shell: Any,
+    kind: type[BaseException],
+    error: BaseException,
+    traceback: TracebackType | None,
+    tb_offset: int | None = None,
+) -> list[str]:
+    """Show *error* in a cell: IPython calls it with these arguments."""
+    lines = format_error(error).splitlines()
+    shell._showtraceback(kind, error, lines)
+    return lines
 
 
 # -- folding ---------------------------------------------------------------------------------------
@@ -135,4 +176,4 @@ def _library(file: str) -> str | None:
     for beginning, library in _FOLDED:
         if file.startswith(beginning):
             return library
-    return "anyio" if _ANYIO in file else None
+    return next((name for place, name in _INSTALLED.items() if place in file), None)

@@ -2,10 +2,12 @@
 
 import asyncio
 import inspect
+import logging
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from io import StringIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -147,6 +149,49 @@ async def test_hooks_of_others_are_called_too(
     assert "Exception in thread MainThread:" in shown
 
 
+async def test_logs_can_have_folded_tracebacks() -> None:
+    written = StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(tracebacks.LogFormatter("%(levelname)s: %(message)s"))
+    error = await error_of(r.just(1).map(fails))
+    record = logging.LogRecord(
+        "log", logging.ERROR, "", 1, "lost", (), (type(error), error, error.__traceback__)
+    )
+    handler.emit(record)
+    handler.emit(logging.LogRecord("log", logging.INFO, "", 1, "fine", (), (None, None, None)))
+    lines = written.getvalue().splitlines()
+    assert lines[:2] == ["ERROR: lost", "Traceback (most recent call last):"]
+    assert "  … 4 frames of reactive_aio" in lines
+    assert "INFO: fine" in lines
+
+
+class Shell:
+    """What of IPython's shell is used."""
+
+    def __init__(self) -> None:
+        self.handled: tuple[type[BaseException], ...] = ()
+        self.handler: Any = None
+        self.shown: list[str] = []
+
+    def set_custom_exc(self, kinds: tuple[type[BaseException], ...], handler: Any) -> None:
+        self.handled, self.handler = kinds, handler
+
+    def _showtraceback(self, kind: object, error: object, lines: list[str]) -> None:
+        self.shown += lines
+
+
+async def test_cells_of_a_notebook_show_folded_tracebacks(uninstalled: pytest.MonkeyPatch) -> None:
+    shell = Shell()
+    uninstalled.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    error = await error_of(r.just(1).map(fails))
+    uninstall = tracebacks.install()
+    assert [*shell.handled] == [Exception]
+    shell.handler(shell, type(error), error, error.__traceback__, tb_offset=None)
+    assert "  … 4 frames of reactive_aio" in shell.shown
+    uninstall()
+    assert not shell.handled
+
+
 @pytest.mark.slow
 def test_a_program_shows_uncaught_exceptions_folded(tmp_path: Path) -> None:
     program = tmp_path / "app.py"
@@ -241,6 +286,7 @@ def test_a_file_that_has_changed_has_its_line_at_most(tmp_path: Path) -> None:
     assert place_of(scope["made"]) == [f'File "{program}", line 2, in <module>']
 
 
+@pytest.mark.slow
 def test_code_without_columns_has_its_line(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(

@@ -80,19 +80,50 @@ print(nbformat.writes(notebook))
 """
 
 
-@pytest.mark.thorough
-def test_a_kernel_of_jupyter_shows_the_pictures() -> None:
+def in_python(program: str, *arguments: str) -> str:
+    """What *program* prints; a client of Jupyter has a loop and warnings of its own."""
     ran = subprocess.run(
-        [sys.executable, "-c", IN_JUPYTER, NOTEBOOK],
+        [sys.executable, "-c", program, *arguments],
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": str(NOTEBOOK.parents[1])},
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    cells = [cell for cell in json.loads(ran.stdout)["cells"] if cell["cell_type"] == "code"]
+    return ran.stdout
+
+
+@pytest.mark.thorough
+def test_a_kernel_of_jupyter_shows_the_pictures() -> None:
+    ran = json.loads(in_python(IN_JUPYTER, str(NOTEBOOK)))
+    cells = [cell for cell in ran["cells"] if cell["cell_type"] == "code"]
     before, running = (cell["outputs"][0]["data"] for cell in cells[:2])
     for shown in (before, running):
         assert {"text/html", "image/svg+xml", "text/vnd.mermaid", "text/plain"} <= shown.keys()
     assert "delivered" in "".join(running["image/svg+xml"])
     assert ">>map(int)<<" in "".join(cells[3]["outputs"][0]["text"])
+
+
+FAILING = """
+import nbformat.v4 as notebooks
+from nbclient import NotebookClient
+cells = [
+    "import reactive_aio as rx; from reactive_aio import tracebacks; end = tracebacks.install()",
+    "await rx.just('x').boundary(2).map(int).to_list()",
+    "end()",
+]
+notebook = notebooks.new_notebook(cells=[notebooks.new_code_cell(cell) for cell in cells])
+NotebookClient(notebook, timeout=100, kernel_name="python3", allow_errors=True).execute()
+[failure] = notebook.cells[1].outputs
+print("\\n".join(failure.traceback))
+print([cell.outputs for cell in notebook.cells[2:]])
+"""
+
+
+@pytest.mark.thorough
+def test_a_kernel_of_jupyter_shows_folded_tracebacks() -> None:
+    shown = in_python(FAILING)
+    assert "frames of reactive_aio" in shown
+    assert "/_core/" not in shown
+    assert ">>map(int)<<" in shown
+    assert shown.splitlines()[-1] == "[[]]"
