@@ -63,7 +63,13 @@ from ._core.queues.bounded_queue import (
 from ._core.queues.output_buffer import OutputBuffer
 from ._core.queues.recent import RecentCosts, RecentElements
 from ._core.queues.reorder_buffer import ReorderBuffer
-from ._core.run_control import control_of, discard_interrupted, for_upstream, with_receiver
+from ._core.run_control import (
+    control_of,
+    discard_interrupted,
+    for_upstream,
+    with_receiver,
+    without_receivers,
+)
 from ._core.subscription.subscribing import subscribe
 from ._core.time_slice import TimeSlice
 from ._core.upstreams.await_pool import AwaitPool
@@ -146,6 +152,7 @@ __all__ = (
     "short_text",
     "to_seconds",
     "with_receiver",
+    "without_receivers",
 )
 
 T = TypeVar("T")

@@ -35,8 +35,8 @@ class RunControl:
     """Elements whose processing had begun when the run was cancelled."""
     discarded: int = 0
     """Elements that were held, unprocessed, when the run was cancelled."""
-    accounts: list[Callable[[], int]] = field(default_factory=list[Callable[[], int]])
-    """Each returns how many deliveries of one source are neither acknowledged nor rejected."""
+    unacknowledged: int = 0
+    """Deliveries that were read, and that their source does not know to be done or given back."""
     _sources: dict[Stoppable, None] = field(default_factory=dict["Stoppable", None])
 
     def add(self, source: Stoppable) -> None:
@@ -52,10 +52,6 @@ class RunControl:
         for source in list(self._sources):
             if source in self._sources:  # the end of another one may have released it
                 source.stop_source()
-
-    def unacknowledged(self) -> int:
-        """How many deliveries are neither acknowledged nor rejected."""
-        return sum(count() for count in self.accounts)
 
     def count_discarded(self, _: object) -> None:
         self.discarded += 1
@@ -94,6 +90,14 @@ def with_receiver(on_discard: OnDiscard, receiver: OnDiscard) -> OnDiscard:
     if isinstance(on_discard, RunDiscards):
         return RunDiscards(on_discard.control, (receiver,), on_discard.is_work)
     return receiver
+
+
+def without_receivers(on_discard: OnDiscard | None) -> OnDiscard | None:
+    """For elements that are not for *on_discard*: its run, if there is one, counts them."""
+    if not isinstance(on_discard, RunDiscards):
+        return None
+    control = on_discard.control
+    return RunDiscards(control, (control.count_discarded,), on_discard.is_work)
 
 
 def for_upstream(on_discard: OnDiscard | None, kind: UpstreamKind) -> OnDiscard | None:

@@ -96,7 +96,9 @@ class DrainReport:
     discarded: int
     """Elements that were held and not processed when the time was over; a list counts once."""
     unacknowledged: int
-    """Deliveries that were neither acknowledged nor rejected; 0 where there are no deliveries."""
+    """Deliveries that were read, and neither acknowledged nor given back: their source delivers
+    them again. Each is also one of those above, or of those before `deliveries`. 0 where there are
+    no deliveries."""
     is_complete: bool
     """Whether the flow completed within the time."""
     seconds: float
@@ -204,7 +206,7 @@ class Run(Generic[T]):
             drained=subscriber.delivered - before,
             in_flight=control.interrupted,
             discarded=control.discarded,
-            unacknowledged=control.unacknowledged(),
+            unacknowledged=control.unacknowledged,
             is_complete=is_complete,
             seconds=loop_handle.time() - began,
         )

@@ -113,11 +113,14 @@ class Head(Coordinator[Tied[Any]]):
     def on_stop(self) -> None:
         for timer in self._delayed.values():
             timer.cancel()
+        super().discard([*self._ready, *self._delayed])
+        self._ready.clear()
         self._delayed.clear()
         self._session.end_source()
 
     def discard(self, elements: Iterable[object]) -> None:
         for element in elements:
+            super().discard((element,))
             if not isinstance(element, Tied):  # that one is kept
                 self._discarded(element)
 
@@ -145,8 +148,17 @@ class Head(Coordinator[Tied[Any]]):
         self._side.flush()
 
     # -- the source's functions -------------------------------------------------------------------
+    def received(self) -> None:
+        self._held += 1
+        if self._control is not None:
+            self._control.unacknowledged += 1
+
     def free(self, count: int) -> None:
         self._held -= count
+
+    def settled(self, count: int) -> None:
+        if self._control is not None:
+            self._control.unacknowledged -= count
 
     def call(
         self,
@@ -184,8 +196,8 @@ class Head(Coordinator[Tied[Any]]):
 
     # -- acts -------------------------------------------------------------------------------------
     def _admit(self, element: Any) -> None:
-        self._held += 1
         record = self._side.admit(element)
+        self.received()
         self._records[record] = None
         policy = self._options.policy
         if policy is not None:

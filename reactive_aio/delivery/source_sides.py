@@ -30,8 +30,16 @@ class Record:
 class Keeper(Protocol):
     """What keeps the records, and calls functions of the source."""
 
+    def received(self) -> None:
+        """One more delivery was read, and is held."""
+        ...
+
     def free(self, count: int, /) -> None:
-        """*count* deliveries count no longer."""
+        """*count* deliveries are held no longer."""
+        ...
+
+    def settled(self, count: int, /) -> None:
+        """The source knows of *count* more deliveries whether they are done."""
         ...
 
     def call(
@@ -92,6 +100,7 @@ class EachDelivery:
 
     def discard(self, element: Any, error: Exception) -> None:
         if isinstance(element, Delivery):
+            self._keeper.received()
             self.give_back(self.admit(element), error)
 
     def flush(self) -> None:
@@ -99,6 +108,7 @@ class EachDelivery:
 
     def _free(self) -> None:
         self._keeper.free(1)
+        self._keeper.settled(1)
 
 
 class EachElement(EachDelivery):
@@ -119,6 +129,7 @@ class EachElement(EachDelivery):
         return Record(element, partial(self._ack, element), nack)
 
     def discard(self, element: Any, error: Exception) -> None:
+        self._keeper.received()
         self.give_back(self.admit(element), error)
 
 
@@ -160,6 +171,7 @@ class LogCommits:
 
     def discard(self, element: Any, error: Exception) -> None:
         """The same."""
+        self._keeper.received()
 
     def flush(self) -> None:
         self._is_flushing = True
@@ -179,9 +191,11 @@ class LogCommits:
             return
         self._timer.stop()
         self._is_committing = True  # for good, if the call fails: a later one must not hide it
-        commit = self._options.commit
-        self._keeper.call(partial(commit, self._tracker.take()), commit, self._committed)
+        commit, count = self._options.commit, self._tracker.uncommitted
+        committed = partial(self._committed, count)
+        self._keeper.call(partial(commit, self._tracker.take()), commit, committed)
 
-    def _committed(self) -> None:
+    def _committed(self, count: int) -> None:
         self._is_committing = False
+        self._keeper.settled(count)
         self._commit_if_due()

@@ -2,7 +2,13 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ..stage import Downstream, ForwardingCoordinator, OnDiscard, from_push
+from ..stage import (
+    Downstream,
+    ForwardingCoordinator,
+    OnDiscard,
+    from_push,
+    without_receivers,
+)
 from .head import Head, HeadOptions
 from .operators import Step
 from .session import Session
@@ -64,8 +70,8 @@ class _Tail(ForwardingCoordinator[Any]):
 
     @property
     def on_discard(self) -> OnDiscard | None:
-        """What is upstream is not discarded, but given back."""
-        return None
+        """What is upstream is given back, and no function below receives it; a drain counts it."""
+        return without_receivers(self.downstream.on_discard)
 
     def on_stop(self) -> None:
         self._session.end_tail()

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import reactive_aio as r
-from reactive_aio import RetryPolicy
+from reactive_aio import DrainReport, RetryPolicy
 from reactive_aio.delivery import BatchFailed, Delivery, DeliveryFlow, deliveries, log_deliveries
 from tests.operators.ways import Failed
 
@@ -229,8 +229,7 @@ class Run:
             case _:
                 return flow.buffer_timeout(3, 2)
 
-    async def run(self, started: DeliveryFlow[int]) -> bool:
-        """Whether the flow has completed."""
+    def flow(self, started: DeliveryFlow[int]) -> r.Flow[Any]:
         program = self.program
         flow: DeliveryFlow[Any] = started
         if program.has_policy:
@@ -241,9 +240,12 @@ class Run:
         flow = flow.map(Leaf)
         for name in program.operators:
             flow = self.attach(flow, name)
-        ended = flow.ack_after(self.write, concurrency=program.concurrency).run()
+        return flow.ack_after(self.write, concurrency=program.concurrency)
+
+    async def run(self, started: DeliveryFlow[int]) -> bool:
+        """Whether the flow has completed."""
         try:
-            await asyncio.wait_for(ended, program.cancel_after)
+            await asyncio.wait_for(self.flow(started).run(), self.program.cancel_after)
         except TimeoutError:
             return False
         except (Failed, BatchFailed, ExceptionGroup):
@@ -251,6 +253,17 @@ class Run:
         finally:
             await asyncio.sleep(100)  # what was given back when the flow failed
         return True
+
+    async def drain(self, started: DeliveryFlow[int], seconds: int) -> DrainReport | None:
+        """The report of a drain that begins after a while; None if the flow has failed."""
+        try:
+            async with self.flow(started).running() as run:
+                await asyncio.sleep(self.program.cancel_after or 3)
+                return await run.drain(timeout=seconds)
+        except (Failed, BatchFailed, ExceptionGroup):
+            return None
+        finally:
+            await asyncio.sleep(100)
 
     def may_fail(self) -> bool:
         """Whether an error can reach the consumer."""
@@ -334,3 +347,35 @@ async def test_after_a_crash_the_rest_of_a_log_is_read_until_all_is_done(program
             program = run.program = replace(program, cancel_after=longer)
     assert run.committed == {x % 2: x for x in range(program.length)}
     assert all(map(run.is_done, range(program.length)))
+
+
+@given(PROGRAMS, st.integers(0, 9), st.booleans())
+async def test_a_drain_reports_each_delivery_that_was_not_settled(
+    program: Program, seconds: int, takes_back: bool
+) -> None:
+    run = Run(program)
+    flow = deliveries(run.source(), run.ack, run.nack if takes_back else None, limit=program.limit)
+    report = await run.drain(flow, seconds)
+    if report is not None:
+        assert report.unacknowledged == len(run.sent) - len(run.acked) - len(run.nacked)
+        assert not (report.unacknowledged and (report.is_complete or takes_back))
+
+
+@given(PROGRAMS, st.integers(0, 9))
+async def test_a_drain_of_a_log_reports_what_is_not_committed(
+    program: Program, seconds: int
+) -> None:
+    run = Run(program)
+    flow = log_deliveries(
+        run.source(),
+        run.commit,
+        position=int,
+        partition=lambda x: x % 2,
+        every=program.ack_concurrency,
+        within=3,
+        limit=program.limit,
+    )
+    report = await run.drain(flow, seconds)
+    if report is not None:
+        uncommitted = [x for x in run.sent if x > run.committed.get(x % 2, -1)]
+        assert report.unacknowledged == len(uncommitted)
