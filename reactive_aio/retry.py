@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from ._core.arguments import Duration, refuse_awaitable, require_sync_callable, to_seconds
 from ._core.compiler.error_notes import add_bounded_note, short_text
+from ._core.observation.registry import note_retry
 
 __all__ = ("Attempts", "RetryPolicy")
 
@@ -159,6 +160,7 @@ class Attempts:
         if wait is None:
             self._note(error, now - self.began)
         else:
+            note_retry(error)
             self._failures.append(f"attempt {self.number}: {short_text(error)}")
             self.number += 1
             self.retries += 1

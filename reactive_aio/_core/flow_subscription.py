@@ -43,6 +43,14 @@ class FlowSubscription:
         """How many elements it holds now."""
         return 0
 
+    def oldest(self, now: float, waiting: int) -> float | None:
+        """For how many seconds, at least, its oldest element is held; None if that is not known.
+
+        *waiting* of the elements that it has pushed wait in front of the island. Each call is a
+        look, from which the following ones measure.
+        """
+        return None
+
     @property
     def calls(self) -> int:
         """How many calls of a function of the user run in tasks of its own."""

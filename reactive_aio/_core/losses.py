@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Final
 
+from .observation.registry import NamedFlow, current_flow
+
 DISCARDED: Final = "discarded"
 """The reason counted for elements that were held when the subscriber cancelled."""
 OVERTAKEN: Final = "overtaken"
@@ -18,8 +20,8 @@ _elements: Counter[tuple[str, str]] = Counter()
 _errors = 0
 _freed = 0
 """How many counters have been freed."""
-# The counts of each `DropCounter` that lives, by its id.
-_counters: dict[int, tuple[str, Counter[str]]] = {}
+# The counts of each `DropCounter` that lives, and the named flow that it is for, by its id.
+_counters: dict[int, tuple[str, Counter[str], NamedFlow | None]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +49,33 @@ def losses() -> Losses:
     with _lock:
         elements, live = _snapshot()
         errors = _errors
-    for where, by_reason in live:
+    for where, by_reason, _ in live:
         elements.update({(where, reason): n for reason, n in dict(by_reason).items()})
-    return Losses(
-        {
-            ": ".join(filter(None, (where, reason))): count
-            for (where, reason), count in elements.items()
-            if reason not in _NO_LOSSES
-        },
-        errors,
-    )
+    lost = {_key(*key): n for key, n in elements.items() if key[1] not in _NO_LOSSES}
+    return Losses(lost, errors)
 
 
-def _snapshot() -> tuple[Counter[tuple[str, str]], list[tuple[str, Counter[str]]]]:
+def dropped_by(flow: NamedFlow) -> Mapping[str, int]:
+    """What the operators of *flow* have dropped, with the keys of `Losses.elements`."""
+    with _lock:
+        dropped = flow.drops.copy()
+        live = [counter for counter in _counters.values() if counter[2] is flow]
+    for where, by_reason, _ in live:
+        dropped.update({_key(where, reason): n for reason, n in _lost(by_reason)})
+    return dropped
+
+
+def _key(where: str, reason: str) -> str:
+    return ": ".join(filter(None, (where, reason)))
+
+
+def _lost(by_reason: Counter[str]) -> list[tuple[str, int]]:
+    return [(reason, n) for reason, n in dict(by_reason).items() if reason not in _NO_LOSSES]
+
+
+def _snapshot() -> tuple[
+    Counter[tuple[str, str]], list[tuple[str, Counter[str], NamedFlow | None]]
+]:
     """The counts of the counters that were freed, and those of the others."""
     while True:
         before = _freed
@@ -70,8 +86,11 @@ def _snapshot() -> tuple[Counter[tuple[str, str]], list[tuple[str, Counter[str]]
 
 def count_dropped(where: str, reason: str = "", count: int = 1) -> None:
     """*where*, *count* elements were dropped for *reason*, if the name does not say it."""
+    flow = current_flow.get()
     with _lock:
         _elements[where, reason] += count
+        if flow is not None:
+            flow.drops[_key(where, reason)] += count
 
 
 def count_dropped_error() -> None:
@@ -84,7 +103,8 @@ def count_dropped_error() -> None:
 class DropCounter:
     """How many elements the queues of one subscription dropped, by reason; part of `losses`.
 
-    Only one thread changes it, so that it needs no lock. When it is freed, its counts are kept.
+    It counts for the named flow in whose subscription it is created, if there is one. Only one
+    thread changes it, so that it needs no lock. When it is freed, its counts are kept.
     """
 
     __slots__ = ("_where", "by_reason")
@@ -93,15 +113,17 @@ class DropCounter:
         self._where = where
         self.by_reason: Counter[str] = Counter()
         with _lock:
-            _counters[id(self)] = where, self.by_reason
+            _counters[id(self)] = where, self.by_reason, current_flow.get()
 
     def __del__(self) -> None:
         global _freed
         with _lock:
             _freed += 1
-            where, by_reason = _counters.pop(id(self))
+            where, by_reason, flow = _counters.pop(id(self))
             for reason, count in by_reason.items():
                 _elements[where, reason] += count
+            if flow is not None:
+                flow.drops.update({_key(where, reason): n for reason, n in _lost(by_reason)})
 
     def add(self, reason: str, count: int = 1) -> None:
         if count:

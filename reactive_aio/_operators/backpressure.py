@@ -86,6 +86,7 @@ class _Boundary(Coordinator[T]):
     # Each decision changes all state first and calls one thing, at its end, so that signals cannot
     # overtake each other.
     is_serialized = False
+    passes_each = True
 
     _source: "Flow[T]"
     _capacity: int
@@ -343,6 +344,13 @@ class _Backpressured(Coordinator[T]):
         """Cancel upstream, and fail after the elements held."""
         self._cancel_upstream()
         self.output.end(error)
+
+    @property
+    def held(self) -> int:
+        return super().held + self.output.held
+
+    def oldest(self, now: float, waiting: int) -> float | None:
+        return self.output.oldest(now, waiting)
 
     def _cancel_upstream(self) -> None:
         for inner in self.inners:

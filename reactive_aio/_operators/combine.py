@@ -329,6 +329,7 @@ def _interleave(flows: _Flows, on_discard: OnDiscard | None = None, *, size: int
 
 @dataclass(eq=False, repr=False)
 class _Merge(MergingCoordinator[Any]):
+    passes_each = True
     _flows: _Flows
 
     def on_start(self) -> None:

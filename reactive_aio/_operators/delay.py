@@ -66,6 +66,7 @@ def delay(source: "Flow[T]", by: Duration, *, capacity: int = 256) -> "Flow[T]":
 class _Delay(Coordinator[Any]):
     """Elements wait in their `InnerSubscriber`; `_due` has the times of groups of them."""
 
+    passes_each = True
     _source: "Flow[Any]"
     _seconds: float
     _capacity: int
@@ -244,6 +245,7 @@ def _limited(source: "Flow[T]", n: object, per: Duration, limiter: Limit) -> "Fl
 class _Limited(Coordinator[Any]):
     """Waits for the limit, requests one element, and waits until the limit lets it pass."""
 
+    passes_each = True
     _source: "Flow[Any]"
     _limiter: Limit
 
@@ -304,6 +306,7 @@ class _Limited(Coordinator[Any]):
 class _RateLimit(Coordinator[Any]):
     """Requests as many as may arrive: *n*, less those that arrived within the last *per*."""
 
+    passes_each = True
     _source: "Flow[Any]"
     _n: int
     _seconds: float

@@ -227,6 +227,10 @@ class _Thinning(Coordinator[Any]):
             element, self._latest = self._latest, _NOTHING
             self.discard((element,))
 
+    @property
+    def held(self) -> int:
+        return super().held + (self._latest is not _NOTHING)
+
     # -- acts -------------------------------------------------------------------------------------
     def _receiver(self, inner: InnerSubscriber[Any]) -> Callable[[Any], None]:
         """Of the elements that a source sends at once, *inner* holds those that matter."""

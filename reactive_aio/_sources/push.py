@@ -191,6 +191,9 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
     def held(self) -> int:
         return self.output.held
 
+    def oldest(self, now: float, waiting: int) -> float | None:
+        return self.output.oldest(now, waiting)
+
     async def aclose(self) -> None:
         self.cancel()
         if self._task is not None and not self.loop_handle.is_current_task(self._task):

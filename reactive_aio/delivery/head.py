@@ -73,6 +73,7 @@ class Head(Coordinator[Tied[Any]]):
         """The deliveries that are neither acknowledged nor given back."""
         self._ready: deque[Record] = deque()
         self._delayed: dict[Record, TimerHandle] = {}
+        self._received = 0
         self._held = 0
         self._calling = 0
         """How many calls have no result yet."""
@@ -129,6 +130,18 @@ class Head(Coordinator[Tied[Any]]):
         await self._calls.wait()
         return above
 
+    # -- what it does, for reports ----------------------------------------------------------------
+    @property
+    def held(self) -> int:
+        return self._held + super().held
+
+    def numbers(self, waiting: int) -> tuple[int, int]:
+        """A delivery that is not settled is found although others overtake it."""
+        oldest = self._received - self._held
+        if self._records:
+            oldest = min(oldest, next(iter(self._records)).number)
+        return oldest, self._received
+
     # -- the session ------------------------------------------------------------------------------
     def on_still(self) -> None:
         self._advance_soon()
@@ -149,6 +162,7 @@ class Head(Coordinator[Tied[Any]]):
 
     # -- the source's functions -------------------------------------------------------------------
     def received(self) -> None:
+        self._received += 1
         self._held += 1
         if self._control is not None:
             self._control.unacknowledged += 1
@@ -197,6 +211,7 @@ class Head(Coordinator[Tied[Any]]):
     # -- acts -------------------------------------------------------------------------------------
     def _admit(self, element: Any) -> None:
         record = self._side.admit(element)
+        record.number = self._received
         self.received()
         self._records[record] = None
         policy = self._options.policy

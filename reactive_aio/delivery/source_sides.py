@@ -20,6 +20,8 @@ class Record:
     """What acknowledges it: a function, or its entry in a log."""
     nack: Callable[[Exception], object] | None
     """Gives it back to the source, if that takes elements back."""
+    number: int = 0
+    """How many were delivered before it."""
     attempt: int = 1
     """How often the source has delivered it."""
     attempts: Attempts | None = None
@@ -89,7 +91,7 @@ class EachDelivery:
             )
         delivery: Delivery[Any] = element
         ack, nack = delivery.take_over()
-        return Record(delivery.value, ack, nack, delivery.attempt)
+        return Record(delivery.value, ack, nack, attempt=delivery.attempt)
 
     def acked(self, record: Record) -> None:
         self._keeper.call(record.ack, record.ack, self._free)

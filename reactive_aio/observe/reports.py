@@ -42,9 +42,12 @@ def _flow(flow: FlowStats) -> Iterator[str]:
         if count
     ]
     running = f"{len(flow.subscriptions)} running"
+    ended += [f"{flow.retries} retries"] * bool(flow.retries)
+    ended += [f"{flow.delivered} delivered in all"] * (flow.started > len(flow.subscriptions))
     yield f"{flow.name}: {', '.join([running, *ended])}"
     for subscription in flow.subscriptions:
         yield from ("  " + line for line in _subscription(subscription))
+    yield from (f"  lost: {count} by {what}" for what, count in flow.dropped.items())
     if flow.last_error:
         yield "  last error: " + flow.last_error.replace("\n", "\n    ")
 
@@ -54,7 +57,8 @@ def _subscription(stats: SubscriptionStats) -> Iterator[str]:
     idle = f" (since {stats.idle:.1f} s)" if stats.idle >= 0.1 else ""
     yield (
         f"  {stats.delivered} delivered, {stats.rate:.1f}/s, holds {stats.held}, "
-        f"{_demand(stats.requested)} requested; waits for {stats.waits_for}{idle}"
+        f"{_demand(stats.requested)} requested{_age(stats.oldest)}; "
+        f"waits for {stats.waits_for}{idle}"
     )
     for part in stats.parts:
         yield "  " + _part(part)
@@ -67,7 +71,11 @@ def _part(part: PartStats) -> str:
         figures.append(f"{part.calls} calls run")
     if part.retries:
         figures.append(f"{part.retries} retries")
-    return f"║ {part.name}: {', '.join(figures)}"
+    return f"║ {part.name}: {', '.join(figures)}{_age(part.oldest)}"
+
+
+def _age(oldest: float | None) -> str:
+    return "" if oldest is None or oldest < 0.1 else f", its oldest element is {oldest:.1f} s old"
 
 
 def _demand(requested: int | None) -> str:

@@ -198,6 +198,7 @@ class _Writer:
         self.hooked = any(stage.on_end for stage in self.stages)
         self.last_proof = max((i for i, s in enumerate(self.stages, 1) if s.proves), default=0)
         self.counting = _counting_label(self.stages)
+        self.is_named = any(stage.label for stage in self.stages)  # figures read its counts
         self.leave = "continue"  # what ends the work on an element that is dropped
         self.proves = False  # the lines that are being written look at results of functions
         self.mode_lines = MODE_LINES[shape.mode]
@@ -234,9 +235,8 @@ class _Writer:
         return [each for i, stage in numbered for each in getattr(stage, method)(*args, i)]
 
     def _run(self) -> list[str]:
-        # A task may be suspended in the middle of a batch, where figures read how far it is.
-        is_read = self.shape.mode == "task" and any(stage.label for stage in self.stages)
-        is_read = is_read and not self.counting
+        # A task may be suspended, and any loop may end, in the middle of a batch.
+        is_read = self.is_named and not self.iterated and not self.counting
         variant = 2 if self.many else 3 if is_read else int(self.ends)
         feed: str = self.shape.mode if self.iterated else self.shape.feed
         if self.shape.delivery == "extend":
@@ -261,9 +261,11 @@ class _Writer:
         return run
 
     def _closing(self, lines: list[str]) -> list[str]:
-        """Close the source of an iterator, which no island does."""
+        """Close the source of an iterator, which no island does; keep the count of a named flow."""
         if not self.iterated:
-            return lines
+            count = "passed" if self.counting else "emitted"
+            kept = ["try:", *_indent(1, lines), "finally:", f"    S.emitted = {count}"]
+            return kept if self.is_named else lines
         failure_of = "S.failure_of" if self.shape.mode == "async_generator" else "None"
         return [
             "try:",
@@ -396,7 +398,7 @@ class _Writer:
             case "drop":
                 bulk = not (counted or self.iterated)
                 # Stages that emit at the end run in bulk only without a limit.
-                is_count_used = not self.ends or any(stage.label for stage in self.stages)
+                is_count_used = not self.ends or self.is_named
                 lines = ["dropped += 1"] * (bulk and is_count_used) + self._let_go()
                 lines += [*self._stopped(within, index), self.leave]
             case "last":

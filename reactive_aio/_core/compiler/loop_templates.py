@@ -58,9 +58,11 @@ while True:
     if room > 0:
         size = batch if batch < room else room
         held = len(kept)
-        kept.extend(islice(src, size))
-        taken = len(kept) - held
-        emitted += taken
+        try:
+            kept.extend(islice(src, size))
+        finally:
+            taken = len(kept) - held
+            emitted += taken
         if taken < size:
             break
         END_BATCH

@@ -5,14 +5,15 @@ where it is suspended, so that they cost nothing while it runs.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from ..compiler.chain import AsyncSource
 from ..compiler.loop_compiler import NO_ELEMENTS
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
+from ..losses import dropped_by
 from ..subscription.island import Island
 from ..subscription.lifecycle import Phase
 from .registry import NamedFlow, Progress, named_flow
@@ -36,6 +37,9 @@ class PartStats:
     """What it may still deliver before it has to wait for demand; None if that is unlimited."""
     retries: int
     """How often it has subscribed again."""
+    oldest: float | None
+    """For how many seconds, at least, its oldest element is held, as far as it was looked at
+    (docs/decisions/0045); None if it holds none, or makes something else of its elements."""
     awaited: tuple[str, ...]
     """Where these calls are suspended in functions of the user: the first few different lines."""
 
@@ -58,6 +62,8 @@ class SubscriptionStats:
     """What it waits for: its subscriber, a source or operator, or a function that runs."""
     idle: float
     """For how many seconds nothing was delivered, as far as it was looked at."""
+    oldest: float | None
+    """For how many seconds, at least, the oldest element is held that one of its parts holds."""
     parts: tuple[PartStats, ...]
     """What is upstream, the part closest to the consumer first."""
 
@@ -73,8 +79,15 @@ class FlowStats:
     completed: int = 0
     failed: int = 0
     cancelled: int = 0
+    delivered: int = 0
+    """Elements that have passed the name, those of subscriptions that have ended included."""
+    retries: int = 0
+    """How often a subscription, or the work on an element, was tried again after an error."""
+    dropped: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Elements that were dropped, by what dropped them and why, as in `losses`."""
     last_error: str = ""
-    """The last failure: its type and its message, and the operators of its flow."""
+    """The last failure, or the last error after which something was tried again: its type and its
+    message, and the operators of its flow."""
 
 
 def flow_stats(name: str) -> FlowStats:
@@ -84,25 +97,27 @@ def flow_stats(name: str) -> FlowStats:
 
 def stats_of(flow: NamedFlow) -> FlowStats:
     """The figures of *flow*."""
+    running = [_subscription_stats(island, before) for island, before in flow.subscriptions()]
     return FlowStats(
         name=flow.name,
-        subscriptions=tuple(
-            _subscription_stats(island, progress) for island, progress in flow.subscriptions()
-        ),
+        subscriptions=tuple(running),
         started=flow.started,
         completed=flow.completed,
         failed=flow.failed,
         cancelled=flow.cancelled,
+        delivered=flow.delivered + sum(each.delivered for each in running),
+        retries=flow.retries,
+        dropped=dropped_by(flow),
         last_error=flow.last_error,
     )
 
 
 def _subscription_stats(island: Island, before: Progress) -> SubscriptionStats:
-    delivered, now = delivered_by(island), island.loop_handle.time()
+    delivered, now = island.delivered, island.loop_handle.time()
     passed = now - before.at
     rate = (delivered - before.delivered) / passed if passed > 0 else 0.0
     before.at, before.delivered = now, delivered
-    parts = tuple(_parts(island))
+    parts = tuple(_parts(island, now))
     return SubscriptionStats(
         trail=island.chain.trail(),
         delivered=delivered,
@@ -111,14 +126,21 @@ def _subscription_stats(island: Island, before: Progress) -> SubscriptionStats:
         held=sum(part.held for part in parts),
         waits_for=waits_for(island),
         idle=before.look(delivered, now),
+        oldest=max((part.oldest for part in parts if part.oldest is not None), default=None),
         parts=parts,
     )
 
 
 def stalled(flow: NamedFlow, seconds: float) -> Iterator[tuple[int, SubscriptionStats]]:
-    """The subscriptions that have work and have delivered nothing for *seconds*, by their id."""
+    """The subscriptions that have work and have delivered nothing for *seconds*, by their id.
+
+    Each is looked at, so that the age of what it holds is known.
+    """
     for island, progress in flow.subscriptions():
-        idle = progress.look(delivered_by(island), island.loop_handle.time())
+        now = island.loop_handle.time()
+        idle = progress.look(island.delivered, now)
+        for waiting, _, upstream in _queues(island):
+            upstream.oldest(now, waiting)
         if idle >= seconds:
             # A copy, so that the rates of others are measured from their own looks.
             stats = _subscription_stats(island, replace(progress))
@@ -129,25 +151,6 @@ def stalled(flow: NamedFlow, seconds: float) -> Iterator[tuple[int, Subscription
 
 def _limited(demand: float) -> int | None:
     return None if demand >= UNBOUNDED // 2 else max(0, int(demand)) if demand > 0 else 0
-
-
-# -- the frame of a loop ---------------------------------------------------------------------------
-def delivered_by(island: Island) -> int:
-    """How many elements *island* has delivered, or its part up to its name."""
-    counts = _counts(island)
-    if "passed" in counts:  # what follows the name leaves elements out, as a terminal operator does
-        passed: int = counts["passed"]
-        return passed
-    emitted: int = counts.get("emitted", island.emitted)
-    # A loop over an asynchronous iterator counts a batch when it is complete.
-    if "unmeasured" in counts:
-        emitted += counts["size"] - counts["left"] - counts["dropped"]
-    return max(emitted, island.emitted)
-
-
-def _counts(island: Island) -> Mapping[str, Any]:
-    frame = island.loop_frame
-    return {} if frame is None else frame.f_locals
 
 
 # -- what it waits for -----------------------------------------------------------------------------
@@ -165,27 +168,31 @@ def waits_for(island: Island) -> str:
 
 
 # -- upstream --------------------------------------------------------------------------------------
-def _parts(island: Island) -> Iterator[PartStats]:
+def _parts(island: Island, now: float) -> Iterator[PartStats]:
     """The queues and operators upstream of *island*, those closest to it first."""
+    for waiting, below, upstream in _queues(island):
+        requested = 0 if below.input_queue is None else below.input_queue.outstanding
+        yield PartStats(
+            below.chain.name,
+            waiting + upstream.held,
+            upstream.calls,
+            _limited(requested),
+            upstream.retries,
+            upstream.oldest(now, waiting),
+            _first_lines(upstream),
+        )
+
+
+def _queues(island: Island) -> Iterator[tuple[int, Island, FlowSubscription]]:
+    """Each subscription upstream, the island that it feeds, and what waits in front of that."""
     above: list[Island] = [island]
     count = 0
     while above and count < _MOST_PARTS:  # no recursion, for flows of any depth
         each, above = above[0], above[1:]
         queue = each.input_queue
-        if queue is None:
-            continue
-        upstream = queue.upstream
-        waiting = sum(len(chunk) for chunk in queue.waiting)
-        if upstream is not None:
+        if queue is not None and (upstream := queue.upstream) is not None:
             count += 1
-            yield PartStats(
-                each.chain.name,
-                waiting + upstream.held,
-                upstream.calls,
-                _limited(queue.outstanding),
-                upstream.retries,
-                _first_lines(upstream),
-            )
+            yield sum(map(len, queue.waiting)), each, upstream
             above += [found for found in upstream.upstreams if isinstance(found, Island)]
 
 

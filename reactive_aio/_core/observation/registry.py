@@ -1,5 +1,7 @@
 """The subscriptions of the flows that have a name, and how those that have ended did."""
 
+from collections import Counter
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any, Final
@@ -25,26 +27,44 @@ class NamedFlow:
     completed: int = 0
     failed: int = 0
     cancelled: int = 0
+    delivered: int = 0
+    """Elements that were delivered by those that have ended."""
+    retries: int = 0
     last_error: str = ""
+    drops: Counter[str] = field(default_factory=Counter[str])
+    """Elements that were dropped, by operator and reason, as far as their counters were freed."""
 
     def begin(self, subscription: Any, now: float) -> None:
         with _lock:
             self.started += 1
             self.running[subscription] = Progress(now, now)
 
-    def completed_one(self, subscription: Any) -> None:
+    def completed_one(self, subscription: Any, delivered: int) -> None:
+        """*subscription* has completed, and has delivered so many elements."""
         with _lock:
-            self.completed += self.running.pop(subscription, None) is not None
+            self.completed += self._end(subscription, delivered)
 
-    def cancelled_one(self, subscription: Any) -> None:
+    def cancelled_one(self, subscription: Any, delivered: int) -> None:
         with _lock:
-            self.cancelled += self.running.pop(subscription, None) is not None
+            self.cancelled += self._end(subscription, delivered)
 
-    def failed_one(self, subscription: Any, error: str) -> None:
+    def failed_one(self, subscription: Any, delivered: int, error: str) -> None:
         """*subscription* has failed; only a text is kept, as an error refers to its frames."""
         with _lock:
-            self.failed += self.running.pop(subscription, None) is not None
+            self.failed += self._end(subscription, delivered)
             self.last_error = error
+
+    def _end(self, subscription: Any, delivered: int) -> bool:
+        is_first = self.running.pop(subscription, None) is not None
+        self.delivered += delivered * is_first
+        return is_first
+
+    def retried(self, error: BaseException) -> None:
+        """Something of this flow is tried again after *error*."""
+        with _lock:
+            self.retries += 1
+            trails = [subscription.chain.trail() for subscription in self.running]
+        self.last_error = error_text(error, trails[0] if trails else "", " (and was tried again)")
 
     def subscriptions(self) -> "list[tuple[Any, Progress]]":
         with _lock:
@@ -69,6 +89,22 @@ class Progress:
         if delivered != self.seen:
             self.seen, self.changed_at = delivered, now
         return now - self.changed_at
+
+
+def error_text(error: BaseException, trail: str, remark: str = "") -> str:
+    """Type and message of *error*, and the operators of the flow that it has failed."""
+    return "\nin the flow: ".join(filter(None, (f"{type(error).__name__}: {error}{remark}", trail)))
+
+
+current_flow: ContextVar[NamedFlow | None] = ContextVar("reactive_aio named flow", default=None)
+"""The named flow in whose subscription this code runs: its operators, and functions of the user."""
+
+
+def note_retry(error: BaseException) -> None:
+    """What runs here is tried again after *error*: count that for the flow, if it has a name."""
+    flow = current_flow.get()
+    if flow is not None:
+        flow.retried(error)
 
 
 _names: dict[str, NamedFlow] = {}

@@ -64,7 +64,8 @@ class BoundedQueue(Generic[T]):
     *drops*.
     """
 
-    __slots__ = ("_lends", "capacity", "drops", "held", "highest", "lent", "policy", "taken")
+    __slots__ = ("_lends", "capacity", "drops", "held", "highest", "lent", "overtaken", "policy",
+                 "taken")  # fmt: skip
 
     def __init__(self, capacity: int, policy: OverflowPolicy, drops: DropCounter) -> None:
         self.capacity: int = min(capacity, 1) if policy == "latest" else capacity
@@ -74,6 +75,8 @@ class BoundedQueue(Generic[T]):
         """The elements, oldest first. Use the methods to change it."""
         self.lent: int = 0
         self.taken: int = 0
+        self.overtaken: int = 0
+        """How many elements were dropped for a newer one."""
         self.highest: int = 0
         """The most elements it ever held, including those lent."""
         self.drops: DropCounter = drops
@@ -112,6 +115,7 @@ class BoundedQueue(Generic[T]):
             return self._drop(Emission.DROPPED, element)
         oldest = held.popleft()
         held.append(element)
+        self.overtaken += 1
         return self._drop(Emission.ACCEPTED, oldest)
 
     def follow(self, element: T) -> bool:

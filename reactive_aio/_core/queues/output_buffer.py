@@ -15,6 +15,7 @@ from ..compiler.discards import discard
 from ..demand import Demand
 from ..flow_subscription import FlowSubscription
 from ..losses import OVERTAKEN
+from .age_marks import AgeMarks
 from .bounded_queue import BoundedQueue, Decision, Emission
 
 T = TypeVar("T")
@@ -58,6 +59,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     """The credit when the island last reported: elements that passed since then are unprocessed."""
     _has_left: bool = field(default=False, init=False)
     _error: BaseException | None = field(default=None, init=False)
+    _age_marks: AgeMarks | None = field(default=None, init=False)
 
     # -- called by the source ---------------------------------------------------------------------
     def offer(self, element: T) -> Decision[T]:
@@ -190,6 +192,14 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         """How many elements are held, or not processed yet."""
         self.account()
         return len(self.queue.held) + self.queue.lent
+
+    def oldest(self, now: float, waiting: int) -> float | None:
+        self.account()
+        queue = self.queue
+        departed = queue.taken + queue.overtaken - waiting
+        if self._age_marks is None:
+            self._age_marks = AgeMarks()
+        return self._age_marks.look(departed, departed + waiting + len(queue.held), now)
 
     def account(self) -> None:
         """Count what has passed, and renew the credit."""

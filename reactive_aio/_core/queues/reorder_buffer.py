@@ -32,6 +32,16 @@ class ReorderBuffer(Generic[R]):
         """Results that can be taken."""
 
     @property
+    def issued(self) -> int:
+        """How many tickets were issued in total."""
+        return self._tickets
+
+    @property
+    def held(self) -> int:
+        """How many results were not taken."""
+        return len(self.ready) + len(self._early)
+
+    @property
     def open_demand(self) -> int:
         """How many results may be emitted at once; set by the owner."""
         return self._open_demand

@@ -6,7 +6,7 @@ signals, once, for all operators: serial delivery (1.3), one terminal signal (1.
 the subscriber's context, and threads. How its loop runs is in `sync_island` and in `task_island`.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import partial
 from inspect import isawaitable, iscoroutine
@@ -36,7 +36,7 @@ from ..loop import (
     report,
     wait_settled,
 )
-from ..observation.registry import NamedFlow, named_flow
+from ..observation.registry import NamedFlow, current_flow, error_text, named_flow
 from ..run_control import RunControl
 from ..time_slice import TimeSlice
 from .bulk_subscriber import BulkSubscriber
@@ -98,6 +98,7 @@ class Island(TimeSlice, FlowSubscription):
         if chain.label is not None:
             self.record = named_flow(chain.label)
             self.record.begin(self, self.loop_handle.time())
+            self.loop_handle.context.run(current_flow.set, self.record)
         if (hooks := self.compiled_loop.end_hooks) is not None:
             self.end_hooks = EndHooks(hooks(*self.chain.arguments), report)
 
@@ -186,6 +187,20 @@ class Island(TimeSlice, FlowSubscription):
     def loop_frame(self) -> FrameType | None:
         """The frame of the loop, if that has begun and is suspended."""
         return None
+
+    @property
+    def delivered(self) -> int:
+        """How many elements it has delivered, or its part up to its name."""
+        frame = self.loop_frame
+        counts: Mapping[str, Any] = {} if frame is None else frame.f_locals
+        if "passed" in counts:  # what follows the name leaves some out, as a terminal operator does
+            passed: int = counts["passed"]
+            return passed
+        emitted: int = counts.get("emitted", self.emitted)
+        # A loop over an asynchronous iterator counts a batch when it is complete.
+        if "unmeasured" in counts:
+            emitted += counts["size"] - counts["left"] - counts["dropped"]
+        return max(emitted, self.emitted)
 
     @property
     def is_waiting(self) -> bool:
@@ -344,7 +359,7 @@ class Island(TimeSlice, FlowSubscription):
         """Cancel upstream, run the source's cleanup and drop every reference (3.13)."""
         self.is_stopped, self.limit = True, _NEVER
         if self.record is not None:
-            self.record.cancelled_one(self)
+            self.record.cancelled_one(self, self.delivered)
         self.subscriber = self.flush_batch = self.pending_signal = None
         if self.end_hooks is not None:
             self.end_hooks.cancel_rest()
@@ -388,10 +403,9 @@ class Island(TimeSlice, FlowSubscription):
         if record is None:
             return
         if error is None:
-            record.completed_one(self)
+            record.completed_one(self, self.delivered)
         else:
-            trail = self.chain.trail()
-            record.failed_one(self, f"{type(error).__name__}: {error}\nin the flow: {trail}")
+            record.failed_one(self, self.delivered, error_text(error, self.chain.trail()))
 
     def _send_end(
         self, subscriber: Subscriber[Any], error: BaseException | None, is_silent: bool

@@ -19,6 +19,7 @@ from ..demand import Demand
 from ..failures import STOPS_PROGRAM
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
+from ..queues.age_marks import AgeMarks
 from ..run_control import UpstreamKind, control_of
 from .decisions import Decisions, run_now
 from .inner_subscriber import InnerSubscriber
@@ -34,6 +35,8 @@ class Coordinator(FlowSubscription, Generic[R]):
     is_serialized: ClassVar[bool] = True
     """Whether decisions go through `Decisions`. A subclass may say False if each of its
     decisions changes all state first and calls at most one other object, at its end."""
+    passes_each: ClassVar[bool] = False
+    """Whether it emits each element that it holds, once, as it came."""
 
     downstream: Downstream[R]
 
@@ -50,6 +53,7 @@ class Coordinator(FlowSubscription, Generic[R]):
         """How many elements were pushed in total."""
         self.processed_count: int = 0
         """How many of those downstream has processed, as far as it has reported."""
+        self._age_marks: AgeMarks | None = None
         self._started = False
         self._control = control_of(self.downstream.on_discard)
         if self._control is not None:
@@ -217,6 +221,21 @@ class Coordinator(FlowSubscription, Generic[R]):
     @property
     def held(self) -> int:
         return sum(len(inner.elements) for inner in self.inners)
+
+    def oldest(self, now: float, waiting: int) -> float | None:
+        numbers = self.numbers(waiting)
+        if numbers is None:
+            return None
+        if self._age_marks is None:
+            self._age_marks = AgeMarks()
+        return self._age_marks.look(*numbers, now)
+
+    def numbers(self, waiting: int) -> tuple[int, int] | None:
+        """Of the oldest element that it holds, and of the next one to arrive; see `AgeMarks`."""
+        if not self.passes_each:
+            return None
+        departed = self.emitted - waiting
+        return departed, departed + waiting + self.held
 
     @property
     def upstreams(self) -> Sequence[FlowSubscription]:

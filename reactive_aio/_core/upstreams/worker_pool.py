@@ -32,7 +32,7 @@ _STOP: Final = object()  # no element will follow
 
 @dataclass(slots=True, eq=False)
 class _Worker:
-    """One task of the pool, and the ticket of its current or last element."""
+    """One task of the pool, and the ticket of its element; -1 while it has none."""
 
     task: Task[Any] | None = None
     ticket: int = -1
@@ -151,7 +151,14 @@ class WorkerPool(Coordinator[Any]):
 
     @property
     def held(self) -> int:
-        return super().held + len(self._buffer.ready)
+        return super().held + self._buffer.held
+
+    def numbers(self, waiting: int) -> tuple[int, int]:
+        """Tickets: a call that takes long is found although others overtake it."""
+        buffer = self._buffer
+        oldest = buffer.issued - buffer.running - buffer.held - waiting
+        running = [worker.ticket for worker in self._workers.values() if worker.ticket >= 0]
+        return min([oldest, *running]), buffer.issued
 
     @property
     def calls(self) -> int:
@@ -248,6 +255,7 @@ class WorkerPool(Coordinator[Any]):
             while (x := next_element(ticket >= 0)) is not _STOP:
                 if x is _WAIT:
                     given, ticket = ticket, -1
+                    worker.ticket = -1
                     ticket = await self._wait(given)
                     continue
                 worker.ticket = ticket
