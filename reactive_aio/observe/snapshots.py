@@ -28,8 +28,13 @@ def snapshot() -> Snapshot:
     Call it on the thread of the event loop. The rates are measured from one look to the next, which
     ``Flow.stats`` is as well.
     """
+    return take_snapshot(is_look=True)
+
+
+def take_snapshot(*, is_look: bool) -> Snapshot:
+    """The same; without *is_look*, rates are not measured from here."""
     return Snapshot(
-        {flow.name: stats_of(flow) for flow in named_flows()},
+        {flow.name: stats_of(flow, is_look=is_look) for flow in named_flows()},
         tuple(sorted((each.stats() for each in named_processors()), key=lambda each: each.name)),
         losses(),
     )

@@ -1,7 +1,7 @@
 """Jobs with a tag, by which they are cancelled: of one subscription, and of a coroutine's calls."""
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from uuid import uuid4
 
 from .._core.loop import LoopHandle
+from .._core.observation.registry import current_flow
+from .._core.observation.tracing import trace_headers
 from ._internals import has_observation, has_pinned_threads, observation_publisher
 from .call_threads import CallThreads
 from .errors import UnsupportedDataFrame, explained, is_connect
@@ -23,6 +25,7 @@ InheritProperties = Callable[[Callable[[], Any]], Callable[[], Any]]
 """Wraps a function so that it runs with the local properties of another thread."""
 
 _INTERRUPT: Final = "spark.job.interruptOnCancel"
+_DESCRIPTION: Final = "spark.job.description"
 
 
 def inherit_properties(df: "DataFrame") -> InheritProperties:
@@ -45,19 +48,35 @@ def tagged(context: "SparkContext", tag: str) -> Generator[None, None, None]:
 
     The JVM thread may be shared (``PYSPARK_PIN_THREAD=false``), so its properties are restored.
     """
-    before = cast("str", context.getLocalProperty(_INTERRUPT))  # or None, which removes it
-    _set_tag(context, tag)
+    properties = _properties(context)
+    before = {name: context.getLocalProperty(name) for name in properties}
+    _set_tag(context, tag, properties)
     try:
         yield
     finally:
         with suppress(Exception):  # a session that was lost meanwhile has no properties
             context.removeJobTag(tag)
-            context.setLocalProperty(_INTERRUPT, before)
+            for name, value in before.items():
+                context.setLocalProperty(name, cast("str", value))  # or None, which removes it
 
 
-def _set_tag(context: "SparkContext", tag: str) -> None:
+def _set_tag(context: "SparkContext", tag: str, properties: Mapping[str, str]) -> None:
     context.addJobTag(tag)
-    context.setLocalProperty(_INTERRUPT, "true")  # else a cancelled task keeps its slot to its end
+    for name, value in properties.items():
+        context.setLocalProperty(name, value)
+
+
+def _properties(context: "SparkContext") -> dict[str, str]:
+    """The local properties of jobs, which their tasks have as well.
+
+    Those of a named flow are described by its name, unless they have another description; and the
+    headers of the trace that is current on this thread are added (see `observe.otel`).
+    """
+    properties = {_INTERRUPT: "true"}  # else a cancelled task keeps its slot to its end
+    flow = current_flow.get()
+    if flow is not None and not context.getLocalProperty(_DESCRIPTION):
+        properties[_DESCRIPTION] = flow.name
+    return properties | dict(trace_headers())
 
 
 # -- one subscription ------------------------------------------------------------------------------
@@ -93,7 +112,7 @@ class TaggedJobs:
             # inheriting once more, from this thread, makes a copy.
             self.inherit(lambda: inherit_properties(self.df)(lambda: None)())()
             if has_pinned_threads():
-                _set_tag(self.context, self._tag)
+                _set_tag(self.context, self._tag, _properties(self.context))
                 self._thread.is_tagged = True
                 yield
             else:

@@ -7,9 +7,9 @@ where it is suspended, so that they cost nothing while it runs.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Final
+from typing import Final, Literal
 
-from ..compiler.chain import AsyncSource
+from ..compiler.chain import AsyncSource, Chain
 from ..compiler.loop_compiler import NO_ELEMENTS
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
@@ -22,6 +22,10 @@ _MOST_LINES: Final = 4
 _MOST_CALLS: Final = 64
 _MOST_PARTS: Final = 64
 """The most parts of one subscription that are reported: flat_map may have many upstreams."""
+
+
+WaitsOn = Literal["demand", "elements", "function", "nothing"]
+"""What a subscription waits on: its subscriber, its source, a function of the user, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class PartStats:
     oldest: float | None
     """For how many seconds, at least, its oldest element is held, as far as it was looked at
     (docs/decisions/0045); None if it holds none, or makes something else of its elements."""
+    is_made: bool
+    """Whether it belongs to a flow that was made while this one runs, as `flat_map` does."""
     awaited: tuple[str, ...]
     """Where these calls are suspended in functions of the user: the first few different lines."""
 
@@ -60,6 +66,8 @@ class SubscriptionStats:
     """Elements that all parts hold."""
     waits_for: str
     """What it waits for: its subscriber, a source or operator, or a function that runs."""
+    waits_on: WaitsOn
+    """The kind of that; nothing, if it runs at the moment of the look."""
     idle: float
     """For how many seconds nothing was delivered, as far as it was looked at."""
     oldest: float | None
@@ -95,9 +103,12 @@ def flow_stats(name: str) -> FlowStats:
     return stats_of(named_flow(name))
 
 
-def stats_of(flow: NamedFlow) -> FlowStats:
-    """The figures of *flow*."""
-    running = [_subscription_stats(island, before) for island, before in flow.subscriptions()]
+def stats_of(flow: NamedFlow, *, is_look: bool = True) -> FlowStats:
+    """The figures of *flow*; without *is_look*, the rates of others are not measured from here."""
+    running = [
+        _subscription_stats(island, before if is_look else replace(before))
+        for island, before in flow.subscriptions()
+    ]
     return FlowStats(
         name=flow.name,
         subscriptions=tuple(running),
@@ -118,13 +129,15 @@ def _subscription_stats(island: Island, before: Progress) -> SubscriptionStats:
     rate = (delivered - before.delivered) / passed if passed > 0 else 0.0
     before.at, before.delivered = now, delivered
     parts = tuple(_parts(island, now))
+    waits_on, waits_for = _waiting(island)
     return SubscriptionStats(
         trail=island.chain.trail(),
         delivered=delivered,
         rate=rate,
         requested=_limited(island.limit - delivered),
         held=sum(part.held for part in parts),
-        waits_for=waits_for(island),
+        waits_for=waits_for,
+        waits_on=waits_on,
         idle=before.look(delivered, now),
         oldest=max((part.oldest for part in parts if part.oldest is not None), default=None),
         parts=parts,
@@ -149,27 +162,34 @@ def stalled(flow: NamedFlow, seconds: float) -> Iterator[tuple[int, Subscription
                 yield id(island), stats
 
 
+def held_by(island: Island) -> int:
+    """How many elements all parts of *island* hold."""
+    return sum(waiting + upstream.held for waiting, _, upstream in _queues(island))
+
+
 def _limited(demand: float) -> int | None:
     return None if demand >= UNBOUNDED // 2 else max(0, int(demand)) if demand > 0 else 0
 
 
 # -- what it waits for -----------------------------------------------------------------------------
-def waits_for(island: Island) -> str:
-    """What *island* waits for."""
+def _waiting(island: Island) -> tuple[WaitsOn, str]:
+    """What *island* waits for: its kind, and a text."""
     if island.phase is Phase.IDLE or island.is_waiting:
         if island.pause is not NO_ELEMENTS:
-            return "demand of its subscriber"
-        return f"elements of {island.chain.name}"
+            return "demand", "demand of its subscriber"
+        return "elements", f"elements of {island.chain.name}"
     if (line := island.awaited_line()) is not None:
-        return line
+        return "function", line
     if isinstance(island.chain.source, AsyncSource) and island.phase is Phase.DRAINING:
-        return f"elements of {island.chain.name}"
-    return "nothing: it runs" if island.phase is Phase.DRAINING else island.phase.name.lower()
+        return "elements", f"elements of {island.chain.name}"
+    is_running = island.phase is Phase.DRAINING
+    return "nothing", "nothing: it runs" if is_running else island.phase.name.lower()
 
 
 # -- upstream --------------------------------------------------------------------------------------
 def _parts(island: Island, now: float) -> Iterator[PartStats]:
     """The queues and operators upstream of *island*, those closest to it first."""
+    known = _chains(island.chain)
     for waiting, below, upstream in _queues(island):
         requested = 0 if below.input_queue is None else below.input_queue.outstanding
         yield PartStats(
@@ -179,8 +199,19 @@ def _parts(island: Island, now: float) -> Iterator[PartStats]:
             _limited(requested),
             upstream.retries,
             upstream.oldest(now, waiting),
+            below.chain not in known,
             _first_lines(upstream),
         )
+
+
+def _chains(chain: Chain) -> set[Chain]:
+    """The chains that a flow consists of before it runs."""
+    known, found = {chain}, [chain]
+    while found:
+        upstreams = [each.chain for each in found.pop().source.upstreams]
+        found += [each for each in upstreams if each not in known]
+        known.update(upstreams)
+    return known
 
 
 def _queues(island: Island) -> Iterator[tuple[int, Island, FlowSubscription]]:

@@ -7,6 +7,8 @@ from threading import RLock
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
+from .tracing import End, OnEnd, current_tracer
+
 _MOST_NAMES: Final = 1000
 """The names that are known at most; beyond, those without a subscription are forgotten."""
 
@@ -35,29 +37,25 @@ class NamedFlow:
     """Elements that were dropped, by operator and reason, as far as their counters were freed."""
 
     def begin(self, subscription: Any, now: float) -> None:
+        progress = Progress(now, now)
         with _lock:
             self.started += 1
-            self.running[subscription] = Progress(now, now)
+            self.running[subscription] = progress
+        if (tracer := current_tracer()) is not None:
+            progress.on_end = tracer.begin(self.name, subscription)
 
-    def completed_one(self, subscription: Any, delivered: int) -> None:
-        """*subscription* has completed, and has delivered so many elements."""
+    def end(self, subscription: Any, end: End) -> None:
+        """*subscription* has ended. Of an error only a text is kept, as it refers to its frames."""
         with _lock:
-            self.completed += self._end(subscription, delivered)
-
-    def cancelled_one(self, subscription: Any, delivered: int) -> None:
-        with _lock:
-            self.cancelled += self._end(subscription, delivered)
-
-    def failed_one(self, subscription: Any, delivered: int, error: str) -> None:
-        """*subscription* has failed; only a text is kept, as an error refers to its frames."""
-        with _lock:
-            self.failed += self._end(subscription, delivered)
-            self.last_error = error
-
-    def _end(self, subscription: Any, delivered: int) -> bool:
-        is_first = self.running.pop(subscription, None) is not None
-        self.delivered += delivered * is_first
-        return is_first
+            progress = self.running.pop(subscription, None)
+            if progress is None:
+                return
+            self.delivered += end.delivered
+            setattr(self, end.outcome, getattr(self, end.outcome) + 1)
+            if end.error is not None:
+                self.last_error = error_text(end.error, subscription.chain.trail())
+        if progress.on_end is not None:
+            progress.on_end(subscription, end)
 
     def retried(self, error: BaseException) -> None:
         """Something of this flow is tried again after *error*."""
@@ -83,6 +81,8 @@ class Progress:
     """How many elements it had delivered at that time."""
     seen: int = 0
     """How many it had delivered when it was last looked at."""
+    on_end: OnEnd | None = None
+    """Of a tracer."""
 
     def look(self, delivered: int, now: float) -> float:
         """It has delivered so many elements; return for how long it was not seen to deliver any."""
@@ -105,6 +105,8 @@ def note_retry(error: BaseException) -> None:
     flow = current_flow.get()
     if flow is not None:
         flow.retried(error)
+        if (tracer := current_tracer()) is not None:
+            tracer.retried(error)
 
 
 _names: dict[str, NamedFlow] = {}

@@ -36,7 +36,8 @@ from ..loop import (
     report,
     wait_settled,
 )
-from ..observation.registry import NamedFlow, current_flow, error_text, named_flow
+from ..observation.registry import NamedFlow, current_flow, named_flow
+from ..observation.tracing import End, Outcome
 from ..run_control import RunControl
 from ..time_slice import TimeSlice
 from .bulk_subscriber import BulkSubscriber
@@ -359,7 +360,7 @@ class Island(TimeSlice, FlowSubscription):
         """Cancel upstream, run the source's cleanup and drop every reference (3.13)."""
         self.is_stopped, self.limit = True, _NEVER
         if self.record is not None:
-            self.record.cancelled_one(self, self.delivered)
+            self.record.end(self, End("cancelled", self.delivered))
         self.subscriber = self.flush_batch = self.pending_signal = None
         if self.end_hooks is not None:
             self.end_hooks.cancel_rest()
@@ -402,10 +403,8 @@ class Island(TimeSlice, FlowSubscription):
         record, self.record = self.record, None
         if record is None:
             return
-        if error is None:
-            record.completed_one(self, self.delivered)
-        else:
-            record.failed_one(self, self.delivered, error_text(error, self.chain.trail()))
+        outcome: Outcome = "completed" if error is None else "failed"
+        record.end(self, End(outcome, self.delivered, error))
 
     def _send_end(
         self, subscriber: Subscriber[Any], error: BaseException | None, is_silent: bool
