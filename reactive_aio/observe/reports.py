@@ -68,9 +68,9 @@ def _subscription(stats: SubscriptionStats) -> Iterator[str]:
 def _part(part: PartStats) -> str:
     figures = [f"holds {part.held}", f"{_demand(part.requested)} requested"]
     if part.calls:
-        figures.append(f"{part.calls} calls run")
+        figures.append("1 call runs" if part.calls == 1 else f"{part.calls} calls run")
     if part.retries:
-        figures.append(f"{part.retries} retries")
+        figures.append("1 retry" if part.retries == 1 else f"{part.retries} retries")
     return f"║ {part.name}: {', '.join(figures)}{_age(part.oldest)}"
 
 
