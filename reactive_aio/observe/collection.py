@@ -31,6 +31,7 @@ class Collection:
         try:
             return answer.result(self._seconds)
         except TimeoutError as error:
+            answer.cancel()
             raise TimeoutError(
                 f"{self._name}: the event loop has not answered within {self._seconds:g} s; "
                 "something blocks it (observe.watch() reports what), or it is not running any more"

@@ -24,10 +24,10 @@ from .snapshots import Snapshot
 try:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
     from prometheus_client.registry import Collector as _Collector
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] != "prometheus_client":
+except ModuleNotFoundError as _error:
+    if (_error.name or "").partition(".")[0] != "prometheus_client":
         raise
-    raise MissingExtra("observe.prometheus", "prometheus") from error
+    raise MissingExtra("observe.prometheus", "prometheus") from _error
 
 __all__ = ("Collector",)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import sys
 import threading
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 from opentelemetry import trace as api
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -189,6 +190,39 @@ class TestSpans:
         gc.collect()
         assert not registry.named_flow("freed").subscriptions()
         assert spans.names == []
+
+    async def test_an_exporter_that_raises_fails_no_flow(
+        self, monkeypatch: pytest.MonkeyPatch, expects_error_logs: list[logging.LogRecord]
+    ) -> None:
+        class Broken(SpanProcessor):
+            def on_start(self, span: Any, parent_context: Any = None) -> None:
+                raise OSError("cannot start")
+
+            def on_end(self, span: ReadableSpan) -> None:
+                raise OSError("cannot end")
+
+        provider = TracerProvider()
+        provider.add_span_processor(Broken())
+        with otel.trace(provider):
+            assert await r.range(3).boundary(1).name("orders").to_list() == [0, 1, 2]
+        assert expects_error_logs
+        assert {each.getMessage() for each in expects_error_logs} == {
+            "observe.otel: a span is incomplete"
+        }
+        expects_error_logs.clear()
+
+    async def test_an_error_whose_message_raises_is_recorded_without_it(
+        self, spans: Spans, expects_error_logs: list[logging.LogRecord]
+    ) -> None:
+        class Mute(Exception):
+            def __str__(self) -> str:
+                raise KeyError("no text")
+
+        with pytest.raises(Mute):
+            await r.error(Mute()).boundary(1).name("mute").run()
+        assert spans["mute"].status.status_code is api.StatusCode.ERROR
+        expects_error_logs.clear()
+        assert r.just(1).name("mute").stats().last_error.startswith("Mute: its message raises")
 
     async def test_outside_the_block_there_are_none(self, spans: Spans) -> None:
         second = otel.trace(spans.provider)

@@ -182,7 +182,7 @@ async def exported() -> dict[str, set[str]]:
     registry = registered()
     hub = r.MulticastProcessor[int](capacity=1, overflow="drop_newest", name="hub")
     probe = SubscriberProbe[int](2).subscribed_to(hub.boundary(2).name("readers"))
-    dropping = r.interval(0.001).on_backpressure_drop().name("dropping")
+    dropping = r.interval(0.1).on_backpressure_drop().name("dropping")
     other = SubscriberProbe[int](1).subscribed_to(dropping)
     await asyncio.sleep(1)
     for i in range(9):

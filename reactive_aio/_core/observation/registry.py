@@ -12,6 +12,8 @@ from .tracing import End, OnEnd, current_tracer
 _MOST_NAMES: Final = 1000
 """The names that are known at most; beyond, those without a subscription are forgotten."""
 
+_LONGEST_MESSAGE: Final = 2000
+
 # Re-entrant, since a subscription may be freed, and so end, at any time.
 _lock = RLock()
 
@@ -52,8 +54,8 @@ class NamedFlow:
                 return
             self.delivered += end.delivered
             setattr(self, end.outcome, getattr(self, end.outcome) + 1)
-            if end.error is not None:
-                self.last_error = error_text(end.error, subscription.chain.trail())
+        if end.error is not None:
+            self.last_error = error_text(end.error, subscription.chain.trail())
         if progress.on_end is not None:
             progress.on_end(subscription, end)
 
@@ -61,8 +63,9 @@ class NamedFlow:
         """Something of this flow is tried again after *error*."""
         with _lock:
             self.retries += 1
-            trails = [subscription.chain.trail() for subscription in self.running]
-        self.last_error = error_text(error, trails[0] if trails else "", " (and was tried again)")
+            subscription = next(iter(self.running), None)
+        trail = "" if subscription is None else subscription.chain.trail()
+        self.last_error = error_text(error, trail, " (and was tried again)")
 
     def subscriptions(self) -> "list[tuple[Any, Progress]]":
         with _lock:
@@ -93,7 +96,12 @@ class Progress:
 
 def error_text(error: BaseException, trail: str, remark: str = "") -> str:
     """Type and message of *error*, and the operators of the flow that it has failed."""
-    return "\nin the flow: ".join(filter(None, (f"{type(error).__name__}: {error}{remark}", trail)))
+    try:
+        message = str(error)[:_LONGEST_MESSAGE]
+    except Exception as raised:
+        message = f"its message raises {type(raised).__name__}"
+    where = f"\nin the flow: {trail}" if trail else ""
+    return f"{type(error).__name__}: {message}{remark}{where}"
 
 
 current_flow: ContextVar[NamedFlow | None] = ContextVar("reactive_aio named flow", default=None)

@@ -18,9 +18,9 @@ try:
     from .interceptors import client_interceptor, server_interceptor
     from .meter import measure
     from .spans import trace
-except ModuleNotFoundError as error:
-    if (error.name or "").partition(".")[0] != "opentelemetry":
+except ModuleNotFoundError as _error:
+    if (_error.name or "").partition(".")[0] != "opentelemetry":
         raise
-    raise MissingExtra("observe.otel", "otel") from error
+    raise MissingExtra("observe.otel", "otel") from _error
 
 __all__ = ("client_interceptor", "measure", "server_interceptor", "trace")

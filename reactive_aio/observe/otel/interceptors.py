@@ -52,7 +52,7 @@ async def _response(
     span, current = _client_span(request)
     try:
         return await proceed(_with_context(request, current))
-    except BaseException as error:
+    except Exception as error:
         note_failure(span, error)
         raise
     finally:
@@ -90,7 +90,8 @@ async def server_interceptor(
     try:
         result = await proceed(request)
     except BaseException as error:
-        note_failure(span, error)
+        if isinstance(error, Exception):  # a cancellation is not a failure
+            note_failure(span, error)
         span.end()
         raise
     if _is_flow(result):

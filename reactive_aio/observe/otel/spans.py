@@ -1,5 +1,6 @@
 """A span for each subscription of a named flow."""
 
+import logging
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -55,16 +56,20 @@ def tracer_in_use() -> api.Tracer:
 
 def note_failure(span: api.Span, error: BaseException) -> None:
     """*span* has failed with *error*."""
-    span.record_exception(error)
     span.set_status(api.StatusCode.ERROR, short_text(error))
+    span.record_exception(error)
 
 
 class _FlowTracer:
+    """What the SDK raises, or an extension of it, is logged: it must not fail a flow."""
+
     def __init__(self, tracer: api.Tracer) -> None:
         self.tracer: Final = tracer
 
     def begin(self, name: str, subscription: "Island", /) -> OnEnd:
-        span: api.Span = subscription.loop_handle.context.run(self._start, name)
+        span: api.Span = api.INVALID_SPAN
+        with _logged():
+            span = subscription.loop_handle.context.run(self._start, name)
         return partial(_end, span)
 
     def _start(self, name: str) -> api.Span:
@@ -74,24 +79,40 @@ class _FlowTracer:
         return span
 
     def retried(self, error: BaseException, /) -> None:
-        api.get_current_span().record_exception(error, {"reactive_aio.retried": True})
+        with _logged():
+            api.get_current_span().record_exception(error, {"reactive_aio.retried": True})
 
     def headers(self) -> Mapping[str, str]:
         carrier: dict[str, str] = {}
-        propagate.inject(carrier)
+        with _logged():
+            propagate.inject(carrier)
         return carrier
 
 
 def _end(span: api.Span, subscription: "Island", end: End) -> None:
-    if span.is_recording():
-        span.set_attributes(
-            {
-                "reactive_aio.outcome": end.outcome,
-                "reactive_aio.delivered": end.delivered,
-                "reactive_aio.discarded": held_by(subscription),
-                "reactive_aio.operators": subscription.chain.trail()[:_MOST_TRAIL],
-            }
-        )
-        if end.error is not None:
-            note_failure(span, end.error)
-    span.end()
+    with _logged():
+        if span.is_recording():
+            _describe(span, subscription, end)
+    with _logged():
+        span.end()
+
+
+def _describe(span: api.Span, subscription: "Island", end: End) -> None:
+    span.set_attributes(
+        {
+            "reactive_aio.outcome": end.outcome,
+            "reactive_aio.delivered": end.delivered,
+            "reactive_aio.discarded": held_by(subscription),
+            "reactive_aio.operators": subscription.chain.trail()[:_MOST_TRAIL],
+        }
+    )
+    if end.error is not None:
+        note_failure(span, end.error)
+
+
+@contextmanager
+def _logged() -> Generator[None]:
+    try:
+        yield
+    except Exception:
+        logging.getLogger("reactive_aio").exception("observe.otel: a span is incomplete")
