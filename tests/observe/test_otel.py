@@ -451,6 +451,29 @@ class TestRSocket:
             assert await requester.request_response(1, route="double", metadata=metadata) == 2
         assert spans["double"].parent is None
 
+    async def test_a_server_that_was_started_in_a_span_does_not_add_to_it(
+        self, spans: Spans
+    ) -> None:
+        with spans.tracer.start_as_current_span("start"):
+            server = loopback(routes([]), codec=JSON, interceptors=[otel.server_interceptor])
+        async with server as requester:
+            for _ in range(2):
+                await requester.request_response(1, route="double")
+        assert spans.names == ["start", "double", "double"]
+        assert len(trace_ids(spans)) == 3
+
+    async def test_requests_that_share_a_task_do_not_share_a_trace(self, spans: Spans) -> None:
+        seen: list[str] = []
+        async with loopback(
+            routes(seen), codec=JSON, interceptors=[otel.server_interceptor]
+        ) as requester:
+            for text in "abc":
+                await requester.fire_and_forget(text, route="log")
+            while len(seen) < 3:  # noqa: ASYNC110 - one turn at a time
+                await asyncio.sleep(0)
+            await until_idle()
+        assert len(trace_ids(spans)) == len(spans.names) == 3
+
     async def test_what_another_interceptor_refuses_is_recorded(self, spans: Spans) -> None:
         async def refuses(_: Request, __: Any) -> Any:
             raise RequestRejected(0x202, b"no tenant was given")

@@ -83,21 +83,23 @@ async def server_interceptor(
     route. It is current in the handler, and in the flow that the handler returns, with whose end it
     ends. Put this interceptor first, so that the span includes the others, and what they refuse.
     """
-    current = propagate.extract(_carrier(request.item(TRACE_CONTEXT)))
+    # Without the client's context it begins a trace, which is not that of the server's start.
+    current = propagate.extract(_carrier(request.item(TRACE_CONTEXT)), Context())
     span = _start(request.route, request.model.name, api.SpanKind.SERVER, current)
-    # It stays attached in the task of this request, in which the result is subscribed to.
-    context.attach(api.set_span_in_context(span, current))
+    token = context.attach(api.set_span_in_context(span, current))
+    is_stream = False
     try:
         result = await proceed(request)
-    except BaseException as error:
-        if isinstance(error, Exception):  # a cancellation is not a failure
-            note_failure(span, error)
-        span.end()
+        is_stream = _is_flow(result)
+    except Exception as error:
+        note_failure(span, error)
         raise
-    if _is_flow(result):
-        return _ending(span, result)
-    span.end()
-    return result
+    finally:
+        if not is_stream:
+            span.end()
+            context.detach(token)
+    # It stays attached for a stream: the flow is subscribed to in the task of this request.
+    return _ending(span, result) if _is_flow(result) else result
 
 
 def _is_flow(result: object) -> "TypeGuard[Flow[Any]]":
