@@ -173,7 +173,6 @@ class LogCommits:
 
     def discard(self, element: Any, error: Exception) -> None:
         """The same."""
-        self._keeper.received()
 
     def flush(self) -> None:
         self._is_flushing = True

@@ -9,6 +9,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import DrainReport, RetryPolicy
 from reactive_aio.delivery import Delivery, deliveries, log_deliveries
+from reactive_aio.testing import PublisherProbe
 from tests.delivery.brokers import Broker
 from tests.delivery.test_log import Log
 from tests.operators.ways import Failed
@@ -123,6 +124,20 @@ class TestOutOfTime:
             await drained(flow.ack_after(nothing), after=1, timeout=1)
         [note] = [each for each in caught.value.__notes__ if "drained" in each]
         assert note.endswith("5 unacknowledged")
+
+    async def test_what_a_publisher_sends_too_late_is_given_back(self) -> None:
+        """It may send what was requested before it sees the cancellation (2.8)."""
+        probe, broker = PublisherProbe[Delivery[int]](), Broker(seconds=9)
+        flow = deliveries(r.from_publisher(probe)).ack_after(nothing)
+        async with flow.running() as run:
+            await asyncio.sleep(0)
+            probe.emit(broker.delivery(0))
+            drained = asyncio.ensure_future(run.drain(timeout=1))
+            await asyncio.sleep(3)
+            probe.emit(broker.delivery(1))
+            report = await drained
+        assert (broker.acked, [*broker.nacked]) == ([0], [1])
+        assert (report.discarded, report.unacknowledged) == (1, 0)
 
     async def test_a_consumer_that_settles_nothing_has_its_deliveries_back(self) -> None:
         taken: list[Delivery[int]] = []
