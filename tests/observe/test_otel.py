@@ -20,7 +20,8 @@ import reactive_aio as r
 from reactive_aio import Flow, RetryPolicy
 from reactive_aio._core.observation import registry
 from reactive_aio.errors import MissingExtra
-from reactive_aio.observe import otel
+from reactive_aio.observe import Snapshot, otel
+from reactive_aio.observe.snapshots import take_snapshot
 from reactive_aio.rsocket import (
     JSON,
     ClientOptions,
@@ -298,6 +299,30 @@ class TestMetrics:
             async with r.never().name("orders").running():
                 found = await asyncio.to_thread(measured.read)
         assert found["reactive_aio.flow.subscriptions"] == {("orders",): 1}
+
+    async def test_a_provider_measures_again_in_another_block(self, measured: Measured) -> None:
+        for count in (1, 2, 3):
+            with otel.measure(measured.provider):
+                await r.range(3).boundary(1).name("orders").run()
+                assert measured.read()["reactive_aio.flow.started"] == {("orders",): count}
+                second = otel.measure(measured.provider)
+                with pytest.raises(RuntimeError, match="measures the flows already"):
+                    second.__enter__()
+
+    async def test_each_collection_takes_one_snapshot(
+        self, measured: Measured, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        taken: list[Snapshot] = []
+
+        def take(*, is_look: bool) -> Snapshot:
+            taken.append(take_snapshot(is_look=is_look))
+            return taken[-1]
+
+        monkeypatch.setattr("reactive_aio.observe.collection.take_snapshot", take)
+        with otel.measure(measured.provider):
+            for count in (1, 2, 3):
+                measured.read()
+                assert len(taken) == count
 
     async def test_after_the_block_there_are_no_values(self, measured: Measured) -> None:
         with otel.measure(measured.provider):
