@@ -12,8 +12,8 @@
     async with observe.inspector(port=8123):        # a page in the browser
         ...
 
-`observe.prometheus` and `observe.otel` have the same figures as metrics, and spans; they are imported
-by themselves, as they need extras.
+`observe.prometheus` and `observe.otel` have the same figures as metrics, and spans; they are
+imported by themselves, as they need extras.
 """
 
 from .._core.observation.figures import FlowStats, PartStats, SubscriptionStats

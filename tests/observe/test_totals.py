@@ -2,10 +2,12 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 import reactive_aio as r
 from reactive_aio import Flow, RetryPolicy
@@ -48,6 +50,16 @@ class Failing:
         raise OSError("lost")
 
 
+class Numbers:
+    """An iterable whose iterators do not say what is left."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    def __iter__(self) -> Iterator[int]:
+        yield from range(self._n)
+
+
 def ended(n: int, fails: bool) -> dict[str, Flow[int]]:
     """Flows that end after *n* elements, in each kind of loop."""
     numbers = r.range(n + 5).map(fails_at(n)) if fails else r.range(n)
@@ -80,6 +92,83 @@ async def test_what_was_delivered_is_exact_after_the_end(n: int, fails: bool) ->
         bulk = flow.name(f"{name}, in bulk")
         await bulk.boundary(9).on_error_complete().run()
         assert bulk.stats().delivered == n, name
+
+
+STAGES: Mapping[str, Callable[[Flow[int], int], Flow[Any]]] = {
+    "map": lambda flow, _: flow.map(abs),
+    "filter": lambda flow, n: flow.filter(lambda x: x % 3 != n % 3),
+    "take": lambda flow, n: flow.take(n),
+    "skip": lambda flow, n: flow.skip(n),
+    "take_while": lambda flow, n: flow.take_while(lambda x: x < n),
+    "flat_map": lambda flow, n: flow.flat_map(lambda x: [x] * (x % 3)),
+    "take_last": lambda flow, n: flow.take_last(n + 1),
+    "fails": lambda flow, n: flow.map(fails_at(n)),
+    "map_async": lambda flow, _: flow.map_async(at_once),
+    "boundary": lambda flow, n: flow.boundary(n + 1),
+    "start_with": lambda flow, n: flow.start_with(n),
+}
+
+
+async def at_once(x: int) -> int:
+    return x
+
+
+@given(
+    source=st.sampled_from(["range", "generator", "list", "awaited"]),
+    stages=st.lists(st.tuples(st.sampled_from([*STAGES]), st.integers(0, 40)), max_size=4),
+    requests=st.lists(st.integers(1, 50), max_size=5),
+    is_bulk=st.booleans(),
+    is_run=st.booleans(),
+)
+async def test_it_is_exact_wherever_a_flow_ends(
+    source: str,
+    stages: list[tuple[str, int]],
+    requests: list[int],
+    is_bulk: bool,
+    is_run: bool,
+) -> None:
+    """Whatever ends it, and whether it delivers to a queue, a run, or a subscriber."""
+    flow: Flow[Any] = {
+        "range": r.range(60),
+        "generator": r.from_iterable(Numbers(60)),
+        "list": r.from_iterable([*range(60)]),
+        "awaited": r.from_aiter(lambda: asynchronous(60)),
+    }[source]
+    for name, n in stages:
+        flow = STAGES[name](flow, n)
+    seen: list[Any] = []
+    name = f"{source} {stages}"
+    named = flow.name(name).do_on_next(seen.append)
+    before = r.just(1).name(name).stats().delivered
+    received = await (received_by_run if is_run else received_by_probe)(
+        named.boundary(7) if is_bulk else named, requests
+    )
+    stats = r.just(1).name(name).stats()
+    assert not stats.subscriptions
+    if is_bulk:  # the last one may have passed the function, and not have been requested
+        assert stats.delivered - before in (len(seen), len(seen) - 1)
+    else:
+        assert stats.delivered - before == received
+
+
+async def received_by_run(flow: Flow[Any], requests: list[int]) -> int:
+    run = flow.running()
+    with suppress(OSError):
+        async with run:
+            for _ in range(sum(requests)):
+                await asyncio.sleep(0)
+    return run.delivered
+
+
+async def received_by_probe(flow: Flow[Any], requests: list[int]) -> int:
+    probe = SubscriberProbe[Any](3).subscribed_to(flow)
+    for n in requests:
+        await asyncio.sleep(0.01)
+        probe.request(n)
+    await asyncio.sleep(0.01)
+    probe.cancel()
+    await asyncio.sleep(1)
+    return len(probe.elements)
 
 
 async def test_it_is_exact_after_a_cancellation() -> None:

@@ -21,11 +21,12 @@ them. It contains names, never text of a user; values are passed as arguments.
 
 import linecache
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import count, islice
+from operator import length_hint
 from types import GeneratorType
 from typing import Any, Literal, NamedTuple
 from weakref import finalize
@@ -106,6 +107,15 @@ def length_hint_of(iterator: Any) -> Callable[[], int] | None:
     return iterator.__length_hint__ if type(iterator) in _EXACT else None
 
 
+def measure(part: Iterator[Any] | None, size: int, dropped: int) -> int:
+    """How many elements of a batch of *size* were delivered, when *part* of it is left.
+
+    0 without a batch, and of one that creates its elements as it is iterated.
+    """
+    left = -1 if part is None else length_hint(part, -1)
+    return 0 if left < 0 else max(0, size - left - dropped)
+
+
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CompiledLoop:
     """A generated loop and its text."""
@@ -163,6 +173,7 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
         "EndHooks": EndHooks,
         "SubscriberRaised": SubscriberRaised,
         "UpstreamFailed": UpstreamFailed,
+        "measure": measure,
         "no_element": no_element,
         "close_source": close_source,
         "refuse_awaitable": refuse_awaitable,
@@ -199,6 +210,13 @@ class _Writer:
         self.last_proof = max((i for i, s in enumerate(self.stages, 1) if s.proves), default=0)
         self.counting = _counting_label(self.stages)
         self.is_named = any(stage.label for stage in self.stages)  # figures read its counts
+        self.fills_container = shape.mode == "sync" and shape.delivery == "append"
+        self.measures = (
+            self.is_named
+            and not self.counting
+            and shape.mode == "sync"
+            and shape.delivery != "extend"
+        )
         self.leave = "continue"  # what ends the work on an element that is dropped
         self.proves = False  # the lines that are being written look at results of functions
         self.mode_lines = MODE_LINES[shape.mode]
@@ -235,8 +253,12 @@ class _Writer:
         return [each for i, stage in numbered for each in getattr(stage, method)(*args, i)]
 
     def _run(self) -> list[str]:
-        # A task may be suspended, and any loop may end, in the middle of a batch.
-        is_read = self.is_named and not self.iterated and not self.counting
+        # A task may be suspended in the middle of a batch, where figures read how far it is. So may
+        # a source end that cannot say what is left of it, which a container shows.
+        is_unmeasurable = self.shape.feed == "pull" and not self.fills_container
+        is_read = self.is_named and not self.counting
+        is_read = is_read and (self.shape.mode == "task" or (self.measures and is_unmeasurable))
+        self.measures = self.measures and not is_read and not self.many
         variant = 2 if self.many else 3 if is_read else int(self.ends)
         feed: str = self.shape.mode if self.iterated else self.shape.feed
         if self.shape.delivery == "extend":
@@ -251,6 +273,8 @@ class _Writer:
         body = [line for raw in lines for line in self._expand(raw)]
         run = ["try:", *_indent(1, [*self._beginnings(), *body]), *self._except_done()]
         run += self._endings()
+        if self.is_named and not self.iterated:
+            run = self._keeping_count(run)  # before what is left is discarded
         if self.discards:
             run = self._discarding(run)
         if self.shape.mode == "async_generator":
@@ -261,11 +285,9 @@ class _Writer:
         return run
 
     def _closing(self, lines: list[str]) -> list[str]:
-        """Close the source of an iterator, which no island does; keep the count of a named flow."""
+        """Close the source of an iterator, which no island does."""
         if not self.iterated:
-            count = "passed" if self.counting else "emitted"
-            kept = ["try:", *_indent(1, lines), "finally:", f"    S.emitted = {count}"]
-            return kept if self.is_named else lines
+            return lines
         failure_of = "S.failure_of" if self.shape.mode == "async_generator" else "None"
         return [
             "try:",
@@ -275,6 +297,32 @@ class _Writer:
             "    raise",
             f"close_source(src, report, {failure_of})",
         ]
+
+    # -- the count of a named flow ----------------------------------------------------------------
+    def _keeping_count(self, lines: list[str]) -> list[str]:
+        """Keep what was delivered at the end, which may come in the middle of a batch."""
+        setup, handler = list[str](), list[str]()
+        count = ["S.emitted = passed" if self.counting else "S.emitted = emitted"]
+        if self.measures and self.fills_container:
+            setup = ["kept, held, over = S.subscriber.container, -1, 0"]
+            count = ["if held >= 0: emitted += len(kept) - held", "S.emitted = emitted - over"]
+        elif self.measures:
+            setup = ["part, size, dropped = None, 0, 0"]
+            in_hand = ["except GeneratorExit:", "    raise", "except BaseException:"]
+            handler = [*in_hand, "    dropped += 1", "    raise"]
+            count = ["S.emitted = emitted + measure(part, size, dropped)"]
+        return [*setup, "try:", *_indent(1, lines), *handler, "finally:", *_indent(1, count)]
+
+    def _measuring(self, word: str) -> list[str]:
+        """The lines around a batch: a container has grown by what was delivered, and an iterator of
+        a list says what is left of it."""
+        if not self.measures:
+            return []
+        if word == "MEASURED":
+            grown = "over += size - dropped - len(kept) + held"
+            return [grown, "held = -1"] if self.fills_container else ["part = None"]
+        name = word.removeprefix("MEASURE ")
+        return ["held = len(kept)"] if self.fills_container else [f"{name} = part = iter({name})"]
 
     # -- discarded elements -----------------------------------------------------------------------
     def _discarding(self, run: list[str]) -> list[str]:
@@ -348,7 +396,9 @@ class _Writer:
     def _expand(self, raw: str) -> list[str]:
         """The lines for one line of a template."""
         pad, word = raw[: len(raw) - len(raw.lstrip())], raw.strip()
-        if word.startswith("TRACK "):
+        if word.startswith(("MEASURE ", "MEASURED")):
+            lines = self._measuring(word)
+        elif word.startswith("TRACK "):
             lines = [word.removeprefix("TRACK ")] * self.discards
         elif word.startswith("DELIVER_"):
             counted = word in ("DELIVER_COUNTED", "DELIVER_CHECKED")
@@ -404,7 +454,9 @@ class _Writer:
             case "last":
                 lines = [f"stop = {number}"]
             case "done":
-                lines = [f"stop = {number}", *self._let_go(), "raise Done"]
+                in_batch = self.measures and not (counted or self.fills_container)
+                lines = [f"stop = {number}", *["dropped += 1"] * in_batch]
+                lines += [*self._let_go(), "raise Done"]
             case "track":
                 lines = [found["rest"]] * self.discards
             case "sync":
@@ -448,20 +500,20 @@ class _Writer:
 
     def _deliver(self, within: int, *, counted: bool, check: bool) -> list[str]:
         deliver = self.mode_lines[f"deliver {self.delivery}"]
+        if counted and not self.iterated:
+            # Once it is handed over, and before what follows may end the loop.
+            at = deliver.index("on_next(x)") + 1 if "on_next(x)" in deliver else len(deliver)
+            deliver = [*deliver[:at], "emitted += 1", *deliver[at:]]
         if self.discards:
-            return self._deliver_tracked(deliver, within, counted=counted, check=check)
+            return self._deliver_tracked(deliver, within, check=check)
         if self.iterated:
             return deliver + self._stopped(within, len(self.stages))
         out = [*self.mode_lines["CHECK_DEMAND_MID_ELEMENT"], *deliver] if check else [*deliver]
-        if counted:
-            out.append("emitted += 1")
         if self.shape.delivery != "append":
             out.append("if S.is_stopped: return")
         return out + self._stopped(within, len(self.stages))
 
-    def _deliver_tracked(
-        self, deliver: list[str], within: int, *, counted: bool, check: bool
-    ) -> list[str]:
+    def _deliver_tracked(self, deliver: list[str], within: int, *, check: bool) -> list[str]:
         """The same; an element that waits for its delivery is ``due``."""
         ahead = self.mode_lines["CHECK_DEMAND_MID_ELEMENT"] if check and not self.iterated else []
         alive = [] if self.iterated else [_ALIVE]
@@ -469,7 +521,7 @@ class _Writer:
             ahead, deliver = ahead + alive, [line for line in deliver if line != _ALIVE]
         out = ["due, x = x, None", *ahead, "given, due = due, None"]
         out += [_ELEMENT.sub("given", line) for line in deliver]
-        out += ["emitted += 1"] * (counted and not self.iterated) + alive
+        out += alive
         return out + self._stopped(within, len(self.stages))
 
     # -- before and after the elements ------------------------------------------------------------

@@ -16,6 +16,8 @@ A line in capitals is replaced by lines of the chain or of the mode (`MODE_LINES
 ``YIELD_IF_SLICE_OVER``  only yield, once there is more work
 ``TRACK …``              a line of a loop that gives discarded elements back: there, ``x`` is None
                          unless the loop has an undelivered element in its hands
+``MEASURE …``            in a named flow: what follows delivers a batch, from an iterable
+``MEASURED``             the batch was delivered, and counted
 """
 
 from textwrap import indent
@@ -30,11 +32,13 @@ while True:
         size = batch if batch < room else room - 1
         dropped = 0
         x = END
+        MEASURE src
         for x in islice(src, size):
             DELIVER_BULK
         if x is END:
             break
         emitted += size - dropped
+        MEASURED
         END_BATCH
     elif room > 0:
         x = END
@@ -101,9 +105,11 @@ while True:
 _PUSH: Final = f"""{_NEXT_CHUNK}\
     if S.limit - emitted >= size IF_PROVEN:
         dropped = 0
+        MEASURE chunk
         for x in chunk:
             DELIVER_BULK
         emitted += size - dropped
+        MEASURED
     else:
         for x in chunk:
             CHECK_DEMAND
@@ -173,9 +179,11 @@ size = len(inner)
 if size < left and S.limit - emitted >= size IF_PROVEN:
     left -= size
     dropped = 0
+    MEASURE inner
     for x in inner:
         DELIVER_BULK
     emitted += size - dropped
+    MEASURED
 else:
 """
 
@@ -270,7 +278,8 @@ def _counted(skeleton: str) -> str:
     """The same template with `emitted` exact after each element."""
     accounts = ("dropped = 0", "emitted += size - dropped")
     lines = skeleton.replace("DELIVER_BULK", "DELIVER_COUNTED").splitlines()
-    return "\n".join(line for line in lines if line.strip() not in accounts)
+    kept = [line for line in lines if line.strip() not in accounts]
+    return "\n".join(line for line in kept if not line.strip().startswith("MEASURE"))
 
 
 LOOP_TEMPLATES: Final[dict[str, tuple[str, str, str, str]]] = {

@@ -25,6 +25,7 @@ from ..compiler.loop_compiler import (
     NO_ELEMENTS,
     CompiledLoop,
     Pause,
+    measure,
 )
 from ..demand import require_demand
 from ..failures import STOPS_PROGRAM, as_failure, is_cancelled
@@ -198,9 +199,11 @@ class Island(TimeSlice, FlowSubscription):
             passed: int = counts["passed"]
             return passed
         emitted: int = counts.get("emitted", self.emitted)
-        # A loop over an asynchronous iterator counts a batch when it is complete.
+        # Some loops count a batch when it is complete.
         if "unmeasured" in counts:
             emitted += counts["size"] - counts["left"] - counts["dropped"]
+        elif "part" in counts:
+            emitted += measure(counts["part"], counts["size"], counts["dropped"])
         return max(emitted, self.emitted)
 
     @property
