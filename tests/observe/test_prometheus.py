@@ -19,7 +19,8 @@ from reactive_aio.observe import Snapshot, metrics, prometheus
 from reactive_aio.observe.snapshots import take_snapshot
 from reactive_aio.testing import SubscriberProbe
 
-DASHBOARD = Path(__file__).parents[2] / "examples" / "dashboards" / "grafana.json"
+ROOT = Path(__file__).parents[2]
+DASHBOARD = ROOT / "examples" / "dashboards" / "grafana.json"
 Samples = dict[tuple[str, ...], float]
 
 
@@ -165,6 +166,7 @@ class TestThreads:
 
 
 # -- the dashboard ---------------------------------------------------------------------------------
+PAGES = {path.name: path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md")}
 QUERIES: list[str] = []
 """Every query of the dashboard."""
 
@@ -212,6 +214,15 @@ async def test_the_dashboard_shows_metrics_and_labels_that_exist() -> None:
             assert name in known, f"{name} is not exported"
             assert set(labels) <= known[name], f"{query}: it has the labels {known[name]}"
     assert used == set(known), f"not shown: {set(known) - used}"
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("page", ["telemetry.md", "production.md"])
+async def test_pages_name_metrics_that_exist(page: str) -> None:
+    known = await exported()
+    named = set(re.findall(r"\breactive_aio_\w+", PAGES[page]))
+    assert named
+    assert named <= set(known)
 
 
 def test_each_metric_is_exported_once() -> None:
