@@ -221,7 +221,7 @@ def is_awaitable(value: object) -> bool:
 
     A flow does not, although `inspect.isawaitable` says so: its ``__await__`` only refuses.
     """
-    return isawaitable(value) and not isinstance(value, Fluent)
+    return value is not None and isawaitable(value) and not isinstance(value, Fluent)
 
 
 def flow_of(chain: Chain) -> "Flow[Any]":

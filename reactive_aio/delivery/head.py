@@ -20,7 +20,7 @@ from .delivery import Delivery
 from .errors import Unfinished
 from .nack_policy import Decision, NackPolicy, Next, decide
 from .session import Session
-from .source_calls import SourceCalls
+from .source_calls import SourceCall, SourceCalls
 from .source_sides import Record, SourceSide
 from .ties import Failure, Root, Tied
 
@@ -67,13 +67,21 @@ class Head(Coordinator[Tied[Any]]):
     def __post_init__(self) -> None:
         super().__post_init__()
         options = self._options
-        self._calls = SourceCalls(self.loop_handle, options.ack_concurrency, options.ack_timeout)
+        self._calls = SourceCalls(
+            self.loop_handle,
+            options.ack_concurrency,
+            options.ack_timeout,
+            partial(self.submit, self._on_called),
+            partial(self.submit, self._on_call_failed),
+        )
         self._side = options.make_side(self)
         self._records: dict[Record, None] = {}
         """The deliveries that are neither acknowledged nor given back."""
         self._ready: deque[Record] = deque()
         self._delayed: dict[Record, TimerHandle] = {}
         self._received = 0
+        self._settled: deque[tuple[Record, Failure | None]] = deque()
+        """The settlements of this turn of the event loop."""
         self._held = 0
         self._calling = 0
         """How many calls have no result yet."""
@@ -155,6 +163,7 @@ class Head(Coordinator[Tied[Any]]):
             raise WrongLoop(call, remedy, is_closed=self.loop_handle.is_closed)
 
     def _give_back_rest(self) -> None:
+        self._settle_all()
         records, self._records = self._records, {}
         for record in records:
             self._side.give_back(record, record.error or unfinished())
@@ -176,26 +185,24 @@ class Head(Coordinator[Tied[Any]]):
 
     def call(
         self,
-        function: Callable[[], object],
-        shown: object,
+        function: Callable[..., object],
+        arguments: tuple[Any, ...],
         then: Callable[[], object],
         on_error: Callable[[BaseException], object] | None = None,
     ) -> None:
         if self._is_silent:
             return
         self._calling += 1
-        on_done = partial(self.submit, self._on_called, then)
-        failed = partial(self.submit, self._on_call_failed, on_error or self._fail)
-        self._calls.submit(function, shown, on_done, failed)
+        if self._calls.submit(SourceCall(function, arguments, then, on_error or self._fail)):
+            self._calling -= 1
+            then()
 
-    def _on_called(self, then: Callable[[], object]) -> None:
+    def _on_called(self, call: SourceCall) -> None:
         self._calling -= 1
-        then()
+        call.then()
         self._advance_soon()
 
-    def _on_call_failed(
-        self, on_error: Callable[[BaseException], object], error: BaseException
-    ) -> None:
+    def _on_call_failed(self, call: SourceCall, error: BaseException) -> None:
         self._calling -= 1
         if self.is_closed:
             if isinstance(error, Interrupted):
@@ -206,7 +213,7 @@ class Head(Coordinator[Tied[Any]]):
                 self._calling -= dropped
                 what = f"{dropped} more calls are not made; the source delivers again"
                 add_bounded_note(error, _NOTE, _NOTE + what)
-        on_error(error)
+        call.on_error(error)
 
     # -- acts -------------------------------------------------------------------------------------
     def _admit(self, element: Any) -> None:
@@ -237,6 +244,7 @@ class Head(Coordinator[Tied[Any]]):
     def _advance(self) -> None:
         """Do everything that has become possible."""
         self._is_advancing = False
+        self._side.advance()
         while self._ready and (count := min(len(self._ready), self.demand.outstanding)):
             if self.is_closed:
                 return
@@ -247,7 +255,7 @@ class Head(Coordinator[Tied[Any]]):
             self._flush_if_stalled()
 
     def _tied(self, record: Record) -> Tied[Any]:
-        return Tied(record.value, Root(self._session.motion, partial(self._on_settled, record)))
+        return Tied(record.value, Root(self._session.motion, self._on_settled, record))
 
     def _request(self) -> None:
         inner = self._inner
@@ -265,7 +273,9 @@ class Head(Coordinator[Tied[Any]]):
     def _flush_if_stalled(self) -> None:
         """Complete the lists that grow, if no other element can arrive before they are done."""
         motion = self._session.motion
-        if motion.moving or not motion.resting or self._ready or self._delayed:
+        if motion.moving or not motion.resting:
+            return
+        if self._settled or self._ready or self._delayed:
             return
         is_full = self._held >= self._options.limit
         if not self._calling and (self._is_source_done or is_full):
@@ -278,15 +288,25 @@ class Head(Coordinator[Tied[Any]]):
 
     # -- settlements ------------------------------------------------------------------------------
     def _on_settled(self, record: Record, failure: Failure | None) -> None:
-        self.submit(self._settle, record, failure)
+        """Acknowledge all of one turn of the event loop together, which costs a third."""
+        is_first = not self._settled
+        self._settled.append((record, failure))
+        if failure is not None:
+            self.submit(self._settle_all)  # it may be the end of the flow
+        elif is_first:
+            self.loop_handle.call_soon(self.submit, self._settle_all)
 
-    def _settle(self, record: Record, failure: Failure | None) -> None:
-        if failure is None:
-            del self._records[record]
-            self._side.acked(record)
-        else:
-            record.error = failure.error
-            self._nack(record, failure.error, self._decide(record, failure))
+    def _settle_all(self) -> None:
+        """Act on the settlements, in their order."""
+        settled = self._settled
+        while settled:
+            record, failure = settled.popleft()
+            if failure is None:
+                del self._records[record]
+                self._side.acked(record)
+            else:
+                record.error = failure.error
+                self._nack(record, failure.error, self._decide(record, failure))
         self._advance_soon()
 
     def _decide(self, record: Record, failure: Failure) -> Decision:
@@ -329,8 +349,8 @@ class Head(Coordinator[Tied[Any]]):
         if policy is not None and (dead_letter := policy.dead_letter) is not None:
             del self._records[record]
             self.call(
-                partial(dead_letter, record.value, error),
                 dead_letter,
+                (record.value, error),
                 partial(self._side.acked, record),
                 partial(self._bury_failed, record),
             )

@@ -167,9 +167,9 @@ class Work:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the function is just called, with one value after another."""
+        """Whether the function is just called."""
         options = (self.key, self.retry, self.timeout, self.limiter)
-        return self.concurrency == 1 and not any(each is not None for each in options)
+        return not any(each is not None for each in options)
 
     def of_session(self, session: Session) -> Callable[[Tied[Any]], Awaitable[Any]]:
         """All the work on an element, attempts and handler: the session is not over before it.
@@ -241,7 +241,7 @@ class _ByValue(Limit):
 
 def worked(work: Work) -> Step:
     """Call a coroutine function with each value, one after another or several at a time."""
-    if work.is_plain:
+    if work.is_plain and work.concurrency == 1:
         stage = _MAP_ASYNC if work.needs_result else _ACK_AFTER
         return lambda session, flow: flow.via(stage, work.of_session(session))
     concurrency = work.concurrency

@@ -75,7 +75,8 @@ class Session:
     def leave(self) -> None:
         """It has ended."""
         self._busy -= 1
-        self._end_if_over()
+        if self._is_tail_over:
+            self._end_if_over()
 
     def failure(self, error: Exception, *, is_last: bool = False) -> Failure:
         """What *error*, which a function of the user has raised, is to a tie."""

@@ -16,21 +16,15 @@ _CLEARED: Final = "an acknowledgement was cancelled from outside"
 
 
 @dataclass(slots=True, eq=False)
-class _Call:
-    function: Callable[[], object]
-    shown: object
-    """The function of the user in it, for messages."""
-    on_done: Callable[[], object]
+class SourceCall:
+    """A call of a function of the source."""
+
+    function: Callable[..., object]
+    arguments: tuple[Any, ...]
+    then: Callable[[], object]
     on_error: Callable[[BaseException], object]
     is_awaited: bool = False
     """Whether the task that awaits its result has begun."""
-
-
-def _shown(function: object) -> str:
-    """A name of a function, or of the function that arguments were given to."""
-    while isinstance(function, partial):
-        function = cast("partial[object]", function).func
-    return describe(function)
 
 
 class SourceCalls:
@@ -40,30 +34,47 @@ class SourceCalls:
     is awaited in a task, for at most *limit* seconds. The caller bounds how many calls wait.
     """
 
-    __slots__ = ("_concurrency", "_is_stopped", "_limit", "_loop_handle", "_running", "_tasks",
-                 "_waiting")  # fmt: skip
+    __slots__ = ("_concurrency", "_is_stopped", "_limit", "_loop_handle", "_on_done", "_on_error",
+                 "_running", "_tasks", "_waiting")  # fmt: skip
 
-    def __init__(self, loop_handle: LoopHandle, concurrency: int, limit: float) -> None:
+    def __init__(
+        self,
+        loop_handle: LoopHandle,
+        concurrency: int,
+        limit: float,
+        on_done: Callable[[SourceCall], object],
+        on_error: Callable[[SourceCall, BaseException], object],
+    ) -> None:
         self._loop_handle = loop_handle
         self._concurrency = concurrency
         self._limit = limit
-        self._waiting: deque[_Call] = deque()
+        self._on_done = on_done
+        self._on_error = on_error
+        self._waiting: deque[SourceCall] = deque()
         self._running = 0
         self._is_stopped = False
         """Whether the program ends: nothing more is acknowledged."""
         self._tasks: set[Task[Any]] = set()
 
-    def submit(
-        self,
-        function: Callable[[], object],
-        shown: object,
-        on_done: Callable[[], object],
-        on_error: Callable[[BaseException], object],
-    ) -> None:
-        """Call *function*; then *on_done*, or *on_error* with what it raised."""
-        if not self._is_stopped:
-            self._waiting.append(_Call(function, shown, on_done, on_error))
-        self._start()
+    def submit(self, call: SourceCall) -> bool:
+        """Call the function; then *on_done* with the call, or *on_error* with what it raised.
+
+        Return True if a plain function has returned already; *on_done* is not called then.
+        """
+        if self._is_stopped:
+            return False
+        if self._waiting or self._running == self._concurrency:
+            self._waiting.append(call)
+            return False
+        try:
+            returned = call.function(*call.arguments)
+        except BaseException as error:
+            self._raised(call, error)
+            return False
+        if not is_awaitable(returned):
+            return True
+        self._start_task(call, cast("Awaitable[object]", returned))
+        return False
 
     def clear(self) -> int:
         """Drop the calls that have not begun; return how many."""
@@ -78,14 +89,13 @@ class SourceCalls:
         ]:
             await wait_settled(*tasks)
 
-    def _start(self) -> None:
-        while self._running < self._concurrency and (following := self._next()) is not None:
-            self._running += 1
-            on_done = partial(self._on_task_done, *following)
-            work = self._work(*following)
-            self._tasks.add(self._loop_handle.create_task(work, "an acknowledgement", on_done))
+    def _start_task(self, call: SourceCall, awaitable: Awaitable[object]) -> None:
+        self._running += 1
+        on_done = partial(self._on_task_done, call, awaitable)
+        work = self._work(call, awaitable)
+        self._tasks.add(self._loop_handle.create_task(work, "an acknowledgement", on_done))
 
-    def _next(self) -> "tuple[_Call, Awaitable[object]] | None":
+    def _next(self) -> "tuple[SourceCall, Awaitable[object]] | None":
         """Begin the next calls, until the result of one has to be awaited."""
         while self._waiting:
             call = self._waiting.popleft()
@@ -94,22 +104,25 @@ class SourceCalls:
                 return call, awaitable
         return None
 
-    def _begin(self, call: _Call) -> Awaitable[object] | None:
+    def _begin(self, call: SourceCall) -> Awaitable[object] | None:
         """Call the function. Return what is to be awaited; without that, the call has ended."""
         try:
-            returned = call.function()
+            returned = call.function(*call.arguments)
         except BaseException as error:
-            self._end(call, as_failure(error))
-            if isinstance(error, STOPS_PROGRAM):
-                raise
+            self._raised(call, error)
             return None
         if is_awaitable(returned):
             return cast("Awaitable[object]", returned)
         self._end(call, None)
         return None
 
-    async def _work(self, call: _Call, awaitable: Awaitable[object]) -> None:
-        following: tuple[_Call, Awaitable[object]] | None = (call, awaitable)
+    def _raised(self, call: SourceCall, error: BaseException) -> None:
+        self._on_error(call, as_failure(error))
+        if isinstance(error, STOPS_PROGRAM):
+            raise error
+
+    async def _work(self, call: SourceCall, awaitable: Awaitable[object]) -> None:
+        following: tuple[SourceCall, Awaitable[object]] | None = (call, awaitable)
         try:
             while following is not None:
                 call, awaitable = following
@@ -119,7 +132,7 @@ class SourceCalls:
         finally:
             self._running -= 1
 
-    async def _result(self, call: _Call, awaitable: Awaitable[object]) -> BaseException | None:
+    async def _result(self, call: SourceCall, awaitable: Awaitable[object]) -> BaseException | None:
         """Await the result of a call; return its error."""
         call.is_awaited = True
         limit = time_limit(self._limit)
@@ -129,7 +142,7 @@ class SourceCalls:
         except TimeoutError as raised:
             if not limit.expired():
                 return raised
-            error = TimedOut(f"{_shown(call.shown)} took longer than {self._limit:g} s")
+            error = TimedOut(f"{describe(call.function)} took longer than {self._limit:g} s")
             error.__cause__ = raised
             return error
         except BaseException as raised:
@@ -142,18 +155,20 @@ class SourceCalls:
             return as_failure(raised)
         return None
 
-    def _end(self, call: _Call, error: BaseException | None) -> None:
+    def _end(self, call: SourceCall, error: BaseException | None) -> None:
         if error is None:
-            call.on_done()
+            self._on_done(call)
         else:
-            call.on_error(error)
+            self._on_error(call, error)
 
-    def _stop(self, call: _Call) -> None:
+    def _stop(self, call: SourceCall) -> None:
         self._is_stopped = True
         self._waiting.clear()
         self._end(call, Interrupted(_CLEARED))
 
-    def _on_task_done(self, call: _Call, awaitable: Awaitable[object], task: Task[Any]) -> None:
+    def _on_task_done(
+        self, call: SourceCall, awaitable: Awaitable[object], task: Task[Any]
+    ) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
             task.exception()  # it stops the program, and has left the loop

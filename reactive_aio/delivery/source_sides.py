@@ -16,9 +16,9 @@ class Record:
     """A delivery that is not settled."""
 
     value: Any
-    ack: Any
-    """What acknowledges it: a function, or its entry in a log."""
-    nack: Callable[[Exception], object] | None
+    ack: Any = None
+    """What acknowledges it, if each delivery has a function for that; or its entry in a log."""
+    nack: Callable[..., object] | None = None
     """Gives it back to the source, if that takes elements back."""
     number: int = 0
     """How many were delivered before it."""
@@ -45,7 +45,11 @@ class Keeper(Protocol):
         ...
 
     def call(
-        self, function: Callable[[], object], shown: object, then: Callable[[], object], /
+        self,
+        function: Callable[..., object],
+        arguments: tuple[Any, ...],
+        then: Callable[[], object],
+        /,
     ) -> None:
         """Call *function* of the source, await its result, and call *then*."""
         ...
@@ -68,6 +72,10 @@ class SourceSide(Protocol):
 
     def discard(self, element: Any, error: Exception, /) -> None:
         """The source has delivered *element*, which was not admitted: it takes it back."""
+        ...
+
+    def advance(self) -> None:
+        """Every settlement that came together with the last one is known."""
         ...
 
     def flush(self) -> None:
@@ -94,19 +102,22 @@ class EachDelivery:
         return Record(delivery.value, ack, nack, attempt=delivery.attempt)
 
     def acked(self, record: Record) -> None:
-        self._keeper.call(record.ack, record.ack, self._free)
+        self._keeper.call(record.ack, (), self._free)
 
     def give_back(self, record: Record, error: Exception) -> None:
         if record.nack is not None:
-            self._keeper.call(partial(record.nack, error), record.nack, self._free)
+            self._keeper.call(record.nack, (error,), self._free)
 
     def discard(self, element: Any, error: Exception) -> None:
         if isinstance(element, Delivery):
             self._keeper.received()
             self.give_back(self.admit(element), error)
 
+    def advance(self) -> None:
+        """Each delivery has its own call."""
+
     def flush(self) -> None:
-        """Nothing waits: each delivery has its own call."""
+        """Nothing waits."""
 
     def _free(self) -> None:
         self._keeper.free(1)
@@ -127,12 +138,51 @@ class EachElement(EachDelivery):
         self._nack = nack
 
     def admit(self, element: Any) -> Record:
-        nack = None if self._nack is None else partial(self._nack, element)
-        return Record(element, partial(self._ack, element), nack)
+        return Record(element, nack=self._nack)
+
+    def acked(self, record: Record) -> None:
+        self._keeper.call(self._ack, (record.value,), self._free)
+
+    def give_back(self, record: Record, error: Exception) -> None:
+        if record.nack is not None:
+            self._keeper.call(record.nack, (record.value, error), self._free)
 
     def discard(self, element: Any, error: Exception) -> None:
         self._keeper.received()
         self.give_back(self.admit(element), error)
+
+
+class ManyElements(EachElement):
+    """Acknowledges with one call all elements that were acknowledged since the call before."""
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        ack_many: Callable[[list[Any]], object],
+        nack: Callable[[Any, Exception], object] | None,
+    ) -> None:
+        super().__init__(keeper, ack_many, nack)
+        self._acked: list[Any] = []
+        self._is_acknowledging = False
+
+    def acked(self, record: Record) -> None:
+        self._acked.append(record.value)
+
+    def advance(self) -> None:
+        if self._acked and not self._is_acknowledging:
+            self._is_acknowledging = True  # for good, if the call fails, as it is the last one
+            acked, self._acked = self._acked, []
+            free = partial(self._acknowledged, len(acked))
+            self._keeper.call(self._ack, (acked,), free)
+
+    def flush(self) -> None:
+        self.advance()
+
+    def _acknowledged(self, count: int) -> None:
+        self._is_acknowledging = False
+        self._keeper.free(count)
+        self._keeper.settled(count)
+        self.advance()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +212,7 @@ class LogCommits:
         partition = options.partition(element)
         require_hashable("log_deliveries", options.partition, partition)
         entry = self._tracker.add(partition, options.position(element))
-        return Record(element, entry, None)
+        return Record(element, entry)
 
     def acked(self, record: Record) -> None:
         self._keeper.free(self._tracker.done(record.ack))
@@ -173,6 +223,9 @@ class LogCommits:
 
     def discard(self, element: Any, error: Exception) -> None:
         """The same."""
+
+    def advance(self) -> None:
+        """Commits have their own conditions."""
 
     def flush(self) -> None:
         self._is_flushing = True
@@ -193,8 +246,7 @@ class LogCommits:
         self._timer.stop()
         self._is_committing = True  # for good, if the call fails: a later one must not hide it
         commit, count = self._options.commit, self._tracker.uncommitted
-        committed = partial(self._committed, count)
-        self._keeper.call(partial(commit, self._tracker.take()), commit, committed)
+        self._keeper.call(commit, (self._tracker.take(),), partial(self._committed, count))
 
     def _committed(self, count: int) -> None:
         self._is_committing = False

@@ -9,7 +9,7 @@ from ..stage import Duration, require_callable, require_int, require_sync_callab
 from .delivery import Delivery
 from .delivery_flow import DeliveryFlow
 from .head import Head, HeadOptions, MakeSide
-from .source_sides import EachDelivery, EachElement, LogCommits, LogOptions
+from .source_sides import EachDelivery, EachElement, LogCommits, LogOptions, ManyElements
 
 __all__ = ("deliveries", "log_deliveries")
 
@@ -38,11 +38,21 @@ def deliveries(
     ack_concurrency: int = ...,
     ack_timeout: Duration = ...,
 ) -> DeliveryFlow[T]: ...
+@overload
+def deliveries(
+    source: Source[T],
+    *,
+    ack_many: Callable[[list[T]], object],
+    nack: Callable[[T, Exception], object] | None = None,
+    limit: int = ...,
+    ack_timeout: Duration = ...,
+) -> DeliveryFlow[T]: ...
 def deliveries(
     source: Source[Any],
     ack: Callable[[Any], object] | None = None,
     nack: Callable[[Any, Exception], object] | None = None,
     *,
+    ack_many: Callable[[list[Any]], object] | None = None,
     limit: int = LIMIT,
     ack_concurrency: int = 1,
     ack_timeout: Duration = 30.0,
@@ -55,26 +65,41 @@ def deliveries(
     order of the acknowledgements, *ack_concurrency* at a time, and awaited for at most
     *ack_timeout*. If one of them raises, the flow fails.
 
+    Where the source acknowledges several elements with one call, give *ack_many* in place of *ack*:
+    it is called with a list of all elements whose work was done since the call before, as soon as
+    that has returned. So a list is as long as the source is slow, and at most *limit*.
+
     Demand: passed through, while fewer than *limit* elements are held.
     Completes: when the source has completed and no element is held.
-    Fails: when the source fails, once no element is held; when *ack* or *nack* raises, or takes
-        longer than *ack_timeout*.
+    Fails: when the source fails, once no element is held; when *ack*, *ack_many* or *nack* raises,
+        or takes longer than *ack_timeout*.
     Cancels: the source, when the subscriber cancels; elements whose work is not done are nacked,
         those that the source holds as `Delivery` objects included, and ``aclose`` waits for that.
     Holds: *limit* elements: those whose *ack* or *nack* has not returned.
     Rules: 1.1, 1.7
     """
     make: MakeSide
-    if ack is not None:
+    if ack is None and ack_many is None and nack is not None:
+        raise TypeError("deliveries: nack is given without ack or ack_many; give both")
+    if nack is not None:
+        require_callable("deliveries", "nack", nack, takes=2)
+    if ack_many is not None:
+        require_callable("deliveries", "ack_many", ack_many, takes=1)
+        _require_alone(ack, ack_concurrency)
+        make = partial(ManyElements, ack_many=ack_many, nack=nack)
+    elif ack is not None:
         require_callable("deliveries", "ack", ack, takes=1)
-        if nack is not None:
-            require_callable("deliveries", "nack", nack, takes=2)
         make = partial(EachElement, ack=ack, nack=nack)
-    elif nack is not None:
-        raise TypeError("deliveries: nack is given without ack; give both")
     else:
         make = EachDelivery
     return _started("deliveries", source, make, limit, ack_concurrency, ack_timeout)
+
+
+def _require_alone(ack: object, ack_concurrency: int) -> None:
+    if ack is not None:
+        raise TypeError("deliveries: ack and ack_many are both given; give one of them")
+    if ack_concurrency != 1:
+        raise TypeError("deliveries: one call of ack_many follows another; omit ack_concurrency")
 
 
 def log_deliveries(

@@ -16,8 +16,9 @@ from .session import Session
 if TYPE_CHECKING:
     from ..flow import Flow
 
-WINDOW: Final = 16
+WINDOW: Final = 64
 """The most elements requested at a time: each of them may wait for a slow consumer."""
+WINDOW_OF_LISTS: Final = 16
 
 
 def assembled(
@@ -25,6 +26,7 @@ def assembled(
 ) -> "Flow[Any]":
     """A flow that has a session for each subscription."""
     shown = _connected(source, options, steps, _session(options))
+    window = WINDOW if shown.chain.weight == 1 else WINDOW_OF_LISTS
 
     def open(downstream: Downstream[Any]) -> _Tail:
         session = _session(options)
@@ -35,10 +37,10 @@ def assembled(
     return from_push(
         open,
         name=name,
-        holds=WINDOW,
+        holds=window,
         checked=True,
         upstreams=(shown,),
-        window=WINDOW,
+        window=window,
         one_by_one=True,
     )
 

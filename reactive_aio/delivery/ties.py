@@ -100,14 +100,17 @@ class Tie:
 class Root(Tie):
     """The tie of one delivery."""
 
-    __slots__ = ("_on_settled",)
+    __slots__ = ("_delivery", "_on_settled")
 
-    def __init__(self, motion: Motion, on_settled: Callable[[Failure | None], object]) -> None:
+    def __init__(
+        self, motion: Motion, on_settled: Callable[[Any, Failure | None], object], delivery: Any
+    ) -> None:
         super().__init__(motion)
         self._on_settled = on_settled
+        self._delivery = delivery
 
     def _settled(self, failure: Failure | None) -> None:
-        self._on_settled(failure)
+        self._on_settled(self._delivery, failure)
 
 
 class Part(Tie):

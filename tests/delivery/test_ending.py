@@ -321,6 +321,9 @@ async def test_an_acknowledgement_that_is_cancelled_before_it_begins_fails_the_f
 
     def settle(delivery: Delivery[int]) -> None:
         delivery.ack()
+        asyncio.get_running_loop().call_soon(cancel_acknowledgements)
+
+    def cancel_acknowledgements() -> None:
         for task in asyncio.all_tasks():
             if task.get_name() == "an acknowledgement":
                 task.cancel()

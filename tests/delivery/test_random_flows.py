@@ -141,6 +141,13 @@ class Run:
         assert element not in (*self.acked, *self.nacked)
         self.acked.append(element)
 
+    async def ack_many(self, elements: list[int]) -> None:
+        assert elements
+        assert all(map(self.is_done, elements)), "some are acknowledged, and not done"
+        await asyncio.sleep(self.program.ack_seconds)
+        assert not {*elements} & {*self.acked, *self.nacked}
+        self.acked += elements
+
     async def nack(self, element: int, error: Exception) -> None:
         await asyncio.sleep(self.program.ack_seconds)
         assert element not in (*self.acked, *self.nacked)
@@ -285,6 +292,18 @@ async def test_each_element_is_settled_once_and_none_before_its_work_is_done(
         limit=program.limit,
         ack_concurrency=program.ack_concurrency,
     )
+    completed = await run.run(flow)
+    assert sorted([*run.acked, *run.nacked]) == run.sent
+    if completed:
+        assert sorted(run.acked) == [*range(program.length)]
+    elif program.cancel_after is None:
+        assert run.may_fail()
+
+
+@given(PROGRAMS)
+async def test_the_same_where_several_are_acknowledged_with_one_call(program: Program) -> None:
+    run = Run(program)
+    flow = deliveries(run.source(), ack_many=run.ack_many, nack=run.nack, limit=program.limit)
     completed = await run.run(flow)
     assert sorted([*run.acked, *run.nacked]) == run.sent
     if completed:

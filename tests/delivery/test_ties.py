@@ -31,13 +31,13 @@ class Roots:
         self.still += 1
 
     def root(self, name: int) -> Root:
-        def settled(failure: Failure | None) -> None:
+        def settled(name: int, failure: Failure | None) -> None:
             assert name not in self.results, "settled twice"
             self.results[name] = None if failure is None else failure.error
             if failure is not None and failure.is_fatal:
                 self.fatal.add(name)
 
-        return Root(self.motion, settled)
+        return Root(self.motion, settled, name)
 
 
 def test_the_first_settlement_holds() -> None:
