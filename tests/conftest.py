@@ -8,6 +8,7 @@ pytest_plugins = (
     "tests.harness.loops",
     "tests.harness.groups",
     "tests.harness.blocking",
+    "tests.harness.servers",
     "tests.node.packages",
     "pytester",
 )

@@ -22,6 +22,9 @@ MAY_BLOCK = {
     # It checks whether the path of a Unix socket is free.
     "/reactive_aio/rsocket/transports/endpoints.py": {"listen"},
     "/reactive_aio/observe/server.py": {"serve"},
+    # These look for a file of passwords, and for a version, once for each connection.
+    "/redis/utils.py": {"get_lib_version"},
+    "/asyncpg/connect_utils.py": {"_parse_connect_dsn_and_args"},
     # A law gives other threads a moment to break a rule.
     "/reactive_aio/tck/scenario/upstream.py": {"_checked_call"},
     # These have waited until the terminal is ready; a file does not block for long.

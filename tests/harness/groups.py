@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 SHARED: Final = {
     "tests/spark/test_lost_sessions": "other Spark sessions",
     "tests/spark/": "Spark session",
+    "tests/recipes/": "servers",
 }
 """Groups of files that share a session fixture that is expensive to make, as a JVM is."""
 

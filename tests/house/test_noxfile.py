@@ -258,9 +258,9 @@ def test_an_unknown_example_is_an_error_that_lists_the_examples(
         start("examples", "own_operator", "no_such", "flights_data")
     assert str(refused.value) == (
         "unknown example: no_such, flights_data; the examples are chat, crawler, csv_to_sqlite,"
-        " flights_ingest, graceful_shutdown, own_operator, process_alerts, rsocket_page,"
-        " rsocket_service, rsocket_spark, sensor, spark_both_ways, spark_service, spark_stream,"
-        " tail_windows, ticker, tokens, two_sides"
+        " flights_ingest, graceful_shutdown, ingest_service, own_operator, process_alerts,"
+        " rsocket_page, rsocket_service, rsocket_spark, sensor, spark_both_ways, spark_service,"
+        " spark_stream, tail_windows, ticker, tokens, two_sides"
     )
 
 
@@ -289,21 +289,23 @@ def test_without_a_name_each_example_runs_that_ends_by_itself(
 
 def imported(path: Path) -> set[str]:
     """The packages that a program needs, with those of its parts."""
-    found: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:
-            spark = node.module.startswith("reactive_aio.spark")
-            found.add("pyspark" if spark else node.module.partition(".")[0])
-    parts = {name: path.with_name(f"{name}.py") for name in found}
-    for name, part in parts.items():
-        if part.exists():
-            found = (found - {name}) | imported(part)
+            modules.add("pyspark" if node.module.startswith("reactive_aio.spark") else node.module)
+    found: set[str] = set()
+    for module in modules:
+        part = path.parent.joinpath(*module.split(".")).with_suffix(".py")
+        found |= imported(part) if part.exists() else {module.partition(".")[0]}
     return found - sys.stdlib_module_names - {"reactive_aio"}
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+PROGRAMS = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "examples").glob("recipes/*.py")])
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
 def test_an_example_declares_what_it_imports(noxfile: Any, path: Path) -> None:
     needs: list[str] | None = noxfile.needs_of(path)
     assert (needs is None) == ('__name__ == "__main__"' not in path.read_text("utf-8"))

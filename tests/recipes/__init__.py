@@ -1,0 +1,1 @@
+"""Recipes and the service of examples/, with real servers."""

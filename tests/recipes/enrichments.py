@@ -1,0 +1,16 @@
+"""Functions for `--enrich` of the service: slow, and some fail."""
+
+import asyncio
+
+_seen: set[str] = set()
+
+
+async def moody(payload: str) -> str:
+    """Fail always for payloads with ``never``, and once in a process for those with ``later``."""
+    await asyncio.sleep(0.002)
+    if "never" in payload:
+        raise ValueError("it never succeeds")
+    if "later" in payload and payload not in _seen:
+        _seen.add(payload)
+        raise ConnectionError("not now")
+    return payload.upper()

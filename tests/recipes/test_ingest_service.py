@@ -1,0 +1,273 @@
+"""The service of examples/: with a real Redis and PostgreSQL, and killed at random moments."""
+
+import asyncio
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeVar, cast
+
+import asyncpg
+import ingest_service
+import pytest
+from redis.asyncio import Redis
+
+from tests.harness.servers import PostgresServer, RedisServer
+
+pytestmark = [pytest.mark.slow]
+
+ROOT: Final = Path(__file__).parents[2]
+PROGRAM: Final = ROOT / "examples" / "ingest_service.py"
+ENRICH: Final = "tests.recipes.enrichments:moody"
+SECONDS: Final = 60.0
+
+T = TypeVar("T")
+
+
+@dataclass
+class Place:
+    """A Redis database and a PostgreSQL database, and services that use them.
+
+    The tests are plain functions, since starting a process blocks.
+    """
+
+    redis_url: str
+    postgres_url: str
+    redis: Redis
+    postgres: "asyncpg.Connection[asyncpg.Record]"
+    runner: asyncio.Runner
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(work)
+
+    def add(self, *entries: dict[Any, Any]) -> None:
+        async def add() -> None:
+            for fields in entries:
+                await self.redis.xadd("events", fields)
+
+        self.run(add())
+
+    @contextmanager
+    def service(self, *options: str, idle: float = 0.2) -> "Generator[subprocess.Popen[str]]":
+        where = ["--redis", self.redis_url, "--postgres", self.postgres_url, "--idle", str(idle)]
+        process = subprocess.Popen(
+            [sys.executable, str(PROGRAM), *where, "--enrich", ENRICH, *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+    def column(self, query: str) -> list[Any]:
+        return [row[0] for row in self.run(self.postgres.fetch(query))]
+
+    def decided(self) -> int:
+        """How many ids were decided."""
+        if self.column("select to_regclass('dead_letters')") == [None]:
+            return 0
+        return sum(
+            self.column("select count(*) from events union all select count(*) from dead_letters")
+        )
+
+    def pending(self) -> int:
+        """How many entries are pending, or not delivered yet."""
+        groups: list[Any] = self.run(cast("Any", self.redis.xinfo_groups("events")))
+        return sum(int(each["pending"]) + int(each["lag"]) for each in groups)
+
+    def until(self, is_so: Callable[[], object], process: "subprocess.Popen[str]") -> None:
+        """Wait until *is_so*, while the process runs."""
+        deadline = time.monotonic() + SECONDS
+        while not is_so():
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            self.run(asyncio.sleep(0.01))
+
+    def until_decided(self, count: int, process: "subprocess.Popen[str]") -> None:
+        self.until(lambda: self.decided() >= count, process)
+
+    def until_all_is_done(self, process: "subprocess.Popen[str]") -> None:
+        self.until(lambda: self.decided() and not self.pending(), process)
+
+
+@pytest.fixture
+def place(redis_server: RedisServer, postgres_server: PostgresServer) -> Iterator[Place]:
+    redis_url, postgres_url = redis_server.database(), postgres_server.database()
+    with asyncio.Runner() as runner:
+        redis: Redis = Redis.from_url(redis_url)  # pyright: ignore[reportUnknownMemberType]
+        postgres = runner.run(asyncpg.connect(postgres_url))
+        yield Place(redis_url, postgres_url, redis, postgres, runner)
+        runner.run(postgres.close())
+        runner.run(redis.aclose())
+
+
+def entry(number: int, payload: str = "") -> dict[Any, Any]:
+    return {"id": f"id-{number}", "payload": payload or f"payload {number}"}
+
+
+def test_each_id_is_an_event_or_a_dead_letter_once_however_often_it_is_killed(
+    place: Place,
+) -> None:
+    kill_and_restart(place, entries=300, kills=2)
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+def test_the_same_with_many_kills(place: Place) -> None:
+    kill_and_restart(place, entries=5000, kills=25)
+
+
+def kill_and_restart(place: Place, entries: int, kills: int) -> None:
+    dice = random.Random(entries)
+    payloads = {n: dice.choice(["", "", "", "later", "never"]) for n in range(entries)}
+    place.add(*(entry(n, f"{mood} {n}") for n, mood in payloads.items()))
+    place.add(*(entry(n) for n in range(0, entries, 7)), {"payload": "no id"}, {"id": "empty"})
+    for killed in range(kills):
+        with place.service("--batch", "20") as process:
+            share = (killed + dice.random()) / (kills + 1)
+            place.until_decided(round(share * entries), process)
+            process.send_signal(signal.SIGKILL)
+    with place.service("--batch", "20") as process:
+        place.until_all_is_done(process)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, err) == (0, "")
+    assert "drained in" in out
+    events = place.column("select id from events")
+    dead = place.column("select id from dead_letters")
+    assert len(events) == len(set(events))
+    assert not set(events) & set(dead)
+    assert {each for each in [*events, *dead] if each.startswith("id-")} == {
+        f"id-{n}" for n in range(entries)
+    }
+    repeated = {f"id-{n}" for n in range(0, entries, 7)}
+    never = {f"id-{n}" for n, mood in payloads.items() if mood == "never"}
+    assert never - repeated <= set(dead) - {"empty"}
+    assert len(dead) <= len(never) + 2
+    assert place.pending() == 0
+
+
+def test_sigterm_drains_what_was_read_and_figures_are_shown(place: Place) -> None:
+    place.add(*(entry(n) for n in range(200)))
+    with place.service("--batch", "50", "--rate", "100", "--every", "0.1") as process:
+        place.until_decided(1, process)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, err) == (0, "")
+    *_, report, summary = out.splitlines()
+    decided = place.decided()
+    assert summary == f"{decided} events, 0 dead letters, 0 decided before"
+    assert report.startswith("drained in")
+    assert report.endswith("0 in flight, 0 discarded, 0 unacknowledged")
+    assert 0 < decided <= 200
+    assert place.pending() == 200 - decided, "all that was read is done"
+    assert re.search(
+        r"^\d+ events, 0 dead letters, 0 decided before, [\d,]+/s, \d+ held$", out, re.M
+    )
+
+
+def test_what_cannot_be_enriched_is_a_dead_letter_with_its_error(place: Place) -> None:
+    place.add(
+        entry(1),
+        entry(1, "the same id"),
+        entry(2, "never"),
+        {"id": "text", "payload": b"\xff\x00"},
+        {"id": "nul", "payload": b"a\x00b"},
+        {"id": "", "payload": "no id"},
+        {"payload": "no id either"},
+        {"id": "alone"},
+    )
+    with place.service() as process:
+        place.until_all_is_done(process)
+    rows = place.run(place.postgres.fetch("select id, payload, error from dead_letters"))
+    found = {row["id"]: (row["payload"], row["error"]) for row in rows}
+    assert found["id-2"] == ("never", "ValueError: it never succeeds")
+    assert found["text"][0] == "\\xff\\x00"
+    assert "is not UTF-8 in the field 'payload'" in found["text"][1]
+    assert found["nul"][0] == "a\\x00b"
+    assert "of the entry" in found["nul"][1]
+    assert "has no field 'payload'" in found["alone"][1]
+    assert [payload for payload, error in found.values() if "'id'" in error] == [
+        "no id",
+        "no id either",
+    ]
+    assert place.column("select id || ': ' || enriched from events") in (
+        ["id-1: PAYLOAD 1"],
+        ["id-1: THE SAME ID"],
+    )
+
+
+def test_an_id_that_is_decided_stays_as_it_is(place: Place) -> None:
+    place.add(entry(1), entry(2, "never"))
+    with place.service() as process:
+        place.until_all_is_done(process)
+        place.add(entry(1, "never"), entry(2))
+        place.until_all_is_done(process)
+    assert place.column("select enriched from events") == ["PAYLOAD 1"]
+    assert place.column("select id from dead_letters") == ["id-2"]
+
+
+def test_two_services_share_the_work_and_decide_each_id_once(place: Place) -> None:
+    place.add(*(entry(n // 2, "never" if n % 3 == 0 else "") for n in range(200)))
+    with place.service("--name", "a") as one, place.service("--name", "b") as other:
+        place.until_decided(100, one)
+        place.until_all_is_done(other)
+    events = place.column("select id from events")
+    dead = place.column("select id from dead_letters")
+    assert sorted([*events, *dead]) == sorted(f"id-{n}" for n in range(100))
+
+
+class TestCommandLine:
+    """What ends the service at once is one line."""
+
+    def test_help(self, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit) as ended:
+            ingest_service.main(["--help"])
+        assert ended.value.code == 0
+        shown = capsys.readouterr().out
+        for option in ("--redis", "--postgres", "--batch", "--name", "--enrich", "--idle"):
+            assert option in shown
+
+    def test_a_server_that_does_not_answer(
+        self, place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        missing = f"unix://{tmp_path}/no"
+        assert ingest_service.main(["--redis", missing, "--postgres", place.postgres_url]) == 1
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.startswith("Redis (--redis): ")
+
+    def test_a_database_that_does_not_exist(
+        self, place: Place, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        missing = place.postgres_url.replace("/test_", "/no_")
+        assert ingest_service.main(["--redis", place.redis_url, "--postgres", missing]) == 1
+        [line] = capsys.readouterr().err.splitlines()
+        assert line.startswith("PostgreSQL (--postgres): ")
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--batch", "0"], "argument --batch: invalid int of at least 1 value: '0'"),
+            (["--enrich", "json:no"], "give module:function, of a coroutine function"),
+            ([], "required: --redis, --postgres"),
+        ],
+    )
+    def test_wrong_options(
+        self, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        where = ["--redis", "redis://x", "--postgres", "postgresql://x"] if options else []
+        with pytest.raises(SystemExit) as ended:
+            ingest_service.main([*where, *options])
+        assert ended.value.code == 2
+        assert message in capsys.readouterr().err
