@@ -7,10 +7,9 @@
     python examples/recipes/redis_streams.py --redis redis://127.0.0.1:6379 --stream events
 
 Entries are read by demand (XREADGROUP) and acknowledged when their work is done, many of them with
-one call (XACK). What a consumer has received and not acknowledged, since it was killed or the work
-has failed, is delivered again after *idle* seconds (XAUTOCLAIM), to the consumer of the group that
-looks first. A drain may interrupt the last XREADGROUP; its entries are delivered again as well. So
-give the work an effect that is the same twice. Serve until Ctrl-C.
+one call (XACK). What a consumer has received and not acknowledged, as it was killed or interrupted
+or its work has failed, is delivered again after *idle* seconds (XAUTOCLAIM), to the consumer that
+looks first. So give the work an effect that is the same twice. Serve until Ctrl-C.
 """
 
 import argparse
@@ -28,7 +27,7 @@ from redis.exceptions import RedisError, ResponseError
 import reactive_aio as rx
 from reactive_aio.delivery import DeliveryFlow, deliveries
 
-WAIT: Final = 2.0  # seconds, which have to be less than the socket_timeout of the client
+WAIT: Final = 2.0  # seconds; less than the socket_timeout of the client
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +46,9 @@ class Consumer:
     stream: str
     group: str
     name: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
-    idle: float = 30.0
-    """After how many seconds an entry that was not acknowledged is delivered again: more than the
-    work on it takes, or it is done twice."""
-    count: int = 100
-    """How many entries are read with one call."""
-    _working: set[str] = field(default_factory=set[str])
-    """The entries that this consumer works on: it does not take them over from itself."""
+    idle: float = 30.0  # seconds until an entry is delivered again: more than its work takes
+    count: int = 100  # how many entries are read with one call
+    _working: set[str] = field(default_factory=set[str])  # entries that it does not take over
 
     def entries(self, *, limit: int = 256) -> DeliveryFlow[Entry]:
         """The entries that no other consumer works on; at most *limit* are held."""
@@ -61,6 +56,7 @@ class Consumer:
         return deliveries(entries, ack_many=self._ack, nack=self._nack, limit=limit)
 
     async def _lists(self) -> AsyncGenerator[list[Entry]]:
+        self._working.clear()
         await self._create_group()
         now, due, cursor = asyncio.get_running_loop().time, 0.0, "0-0"
         while True:
@@ -69,8 +65,8 @@ class Consumer:
                 due = now() + self.idle / 2 if cursor == "0-0" else 0.0
             else:
                 found = await self._new(min(due - now(), WAIT))
-            # Those without fields were deleted meanwhile; Redis 7 leaves them out.
-            entries = [Entry(id.decode(), fields) for id, fields in found if fields is not None]
+            # Entries without fields were deleted meanwhile; Redis 7 leaves them out.
+            entries = [Entry(id.decode(), fields) for id, fields in found if fields]
             entries = [entry for entry in entries if entry.id not in self._working]
             self._working.update(entry.id for entry in entries)
             yield entries
@@ -84,16 +80,14 @@ class Consumer:
 
     async def _new(self, seconds: float) -> list[Any]:
         """Entries that were delivered to no consumer before; wait *seconds* for the first one."""
-        answer: Any = await self.redis.xreadgroup(
-            self.group, self.name, {self.stream: ">"}, self.count, max(1, round(1000 * seconds))
-        )
+        me, wait = (self.group, self.name), max(1, round(1000 * seconds))
+        answer: Any = await self.redis.xreadgroup(*me, {self.stream: ">"}, self.count, wait)
         return [entry for _, entries in answer for entry in entries]
 
     async def _abandoned(self, cursor: str) -> tuple[str, list[Any]]:
         """Entries that are not acknowledged for *idle* seconds, from *cursor* on; and the next."""
-        answer: Any = await self.redis.xautoclaim(
-            self.stream, self.group, self.name, round(1000 * self.idle), cursor, self.count
-        )
+        where, idle = (self.stream, self.group, self.name), round(1000 * self.idle)
+        answer: Any = await self.redis.xautoclaim(*where, idle, cursor, self.count)
         return answer[0].decode(), answer[1]
 
     async def _ack(self, entries: list[Entry]) -> None:
@@ -107,18 +101,18 @@ class Consumer:
 
 async def main(options: argparse.Namespace) -> int:
     """Print entries until SIGTERM or Ctrl-C."""
-    # Its options have no types.
     async with Redis.from_url(options.redis) as redis:  # pyright: ignore[reportUnknownMemberType]
-        consumer = Consumer(redis, options.stream, options.group)
-        printed = consumer.entries().ack_after(lambda entry: print(entry.id, entry.fields))
+        entries = Consumer(redis, options.stream, options.group).entries()
+        printed = entries.ack_after(lambda entry: print(entry.id, entry.fields))
         return await rx.run_until_signal(printed, on_drained=print)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--redis", default="redis://127.0.0.1:6379", help="URL of the server")
-    parser.add_argument("--stream", default="events", help="name of the stream")
-    parser.add_argument("--group", default="recipe", help="name of the consumer group")
+    add = parser.add_argument
+    add("--redis", default="redis://127.0.0.1:6379", metavar="URL", help="where Redis runs")
+    add("--stream", default="events", help="name of the stream")
+    add("--group", default="recipe", help="name of the consumer group")
     options = parser.parse_args()
     try:
         sys.exit(asyncio.run(main(options)))

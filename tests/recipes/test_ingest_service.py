@@ -198,10 +198,8 @@ def test_what_cannot_be_enriched_is_a_dead_letter_with_its_error(place: Place) -
     assert found["nul"][0] == "a\\x00b"
     assert "of the entry" in found["nul"][1]
     assert "has no field 'payload'" in found["alone"][1]
-    assert [payload for payload, error in found.values() if "'id'" in error] == [
-        "no id",
-        "no id either",
-    ]
+    without_id = sorted(payload for payload, error in found.values() if "'id'" in error)
+    assert without_id == ["no id", "no id either"]
     assert place.column("select id || ': ' || enriched from events") in (
         ["id-1: PAYLOAD 1"],
         ["id-1: THE SAME ID"],

@@ -1,0 +1,133 @@
+"""Redis Streams, with a real Redis."""
+
+from collections.abc import AsyncGenerator
+from typing import Any, cast
+
+import pytest
+from recipes.redis_streams import Consumer, Entry
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
+
+from tests.harness.servers import RedisServer
+from tests.recipes.waiting import until
+
+STREAM = "events"
+
+
+@pytest.fixture
+async def redis(redis_server: RedisServer) -> AsyncGenerator[Redis]:
+    url = redis_server.database()
+    async with Redis.from_url(url) as client:  # pyright: ignore[reportUnknownMemberType]
+        yield client
+
+
+async def add(redis: Redis, count: int) -> None:
+    for number in range(count):
+        await redis.xadd(STREAM, {"n": str(number)})
+
+
+async def pending(redis: Redis) -> int:
+    summary: Any = await redis.xpending(STREAM, "g")
+    return cast("int", summary["pending"])
+
+
+def number(entry: Entry) -> int:
+    return int(entry.fields[b"n"])
+
+
+def nothing(_: object) -> None:
+    """Work that is done at once."""
+
+
+async def test_entries_before_and_after_the_start_are_acknowledged(redis: Redis) -> None:
+    await add(redis, 250)
+    done: list[int] = []
+    flow = Consumer(redis, STREAM, "g").entries().map(number).ack_after(done.append)
+    async with flow.running() as run:
+        await until(lambda: len(done) == 250)
+        await add(redis, 3)
+        await until(lambda: len(done) == 253)
+        report = await run.drain()
+    assert done == [*range(250), *range(3)]
+    assert report.is_complete
+    assert await pending(redis) == 0
+
+
+async def test_two_consumers_share_the_entries(redis: Redis) -> None:
+    one, other = (Consumer(redis, STREAM, "g", name, count=5) for name in ("one", "other"))
+    done: list[int] = []
+    async with (
+        one.entries(limit=5).map(number).ack_after(done.append).running(),
+        other.entries(limit=5).map(number).ack_after(done.append).running(),
+    ):
+        await add(redis, 100)
+        await until(lambda: len(done) == 100)
+    assert sorted(done) == [*range(100)]
+
+
+async def test_what_another_consumer_has_left_is_taken_over(redis: Redis) -> None:
+    await add(redis, 30)
+    await redis.xgroup_create(STREAM, "g", "0")
+    await redis.xreadgroup("g", "dead", {STREAM: ">"}, 20)
+    done: list[int] = []
+    consumer = Consumer(redis, STREAM, "g", idle=0.05, count=7)
+    async with consumer.entries().map(number).ack_after(done.append).running() as run:
+        await until(lambda: len(done) == 30)
+        await run.drain()
+    assert sorted(done) == [*range(30)]
+    assert await pending(redis) == 0
+
+
+async def test_an_entry_that_fails_is_delivered_again(redis: Redis) -> None:
+    await add(redis, 3)
+    attempts: list[int] = []
+
+    def write(value: int) -> None:
+        attempts.append(value)
+        if attempts.count(value) < 3 and value == 1:
+            raise OSError("not now")
+
+    consumer = Consumer(redis, STREAM, "g", idle=0.05)
+    flow = consumer.entries().map(number).ack_after(write, on_error="skip")
+    async with flow.running() as run:
+        await until(lambda: len(attempts) == 5)
+        await run.drain()
+    assert sorted(attempts) == [0, 1, 1, 1, 2]
+    assert await pending(redis) == 0
+
+
+async def test_an_entry_in_work_is_not_taken_over_from_the_consumer_itself(redis: Redis) -> None:
+    await add(redis, 2)
+    started: list[int] = []
+    consumer = Consumer(redis, STREAM, "g", idle=0.02)
+    flow = consumer.entries().map(number)
+    async with flow.as_flow().do_on_next(lambda each: started.append(each.value)).running():
+        await until(lambda: len(started) == 2)
+        await add(redis, 1)  # after which the consumer has looked for others several times
+        await until(lambda: len(started) == 3)
+    assert started == [0, 1, 0]
+
+
+async def test_a_deleted_entry_is_left_out(redis: Redis) -> None:
+    await add(redis, 2)
+    await redis.xgroup_create(STREAM, "g", "0")
+    found: Any = await redis.xreadgroup("g", "dead", {STREAM: ">"}, 2)
+    first = found[0][1][0][0]
+    await redis.xdel(STREAM, first)
+    done: list[int] = []
+    consumer = Consumer(redis, STREAM, "g", idle=0.02)
+    async with consumer.entries().map(number).ack_after(done.append).running() as run:
+        await until(lambda: done == [1])
+        await run.drain()
+    assert await pending(redis) == 0
+
+
+async def test_a_group_that_is_destroyed_fails_the_flow(redis: Redis) -> None:
+    consumer = Consumer(redis, STREAM, "g")
+    await add(redis, 1)
+
+    async def destroy(_: Entry) -> None:
+        await redis.xgroup_destroy(STREAM, "g")
+
+    with pytest.raises(ResponseError, match="NOGROUP"):
+        await consumer.entries().ack_after(destroy).run()
