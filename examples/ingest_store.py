@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import asyncpg
 
@@ -39,8 +39,7 @@ OUTAGE: Final = (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceErro
 AGAIN: Final = rx.RetryPolicy(attempts=None, within=30, delay=0.2, maximum=2, only=OUTAGE)
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """A row of `events`."""
 
     id: str
@@ -76,8 +75,8 @@ class Store:
 
     async def write(self, events: Sequence[Event]) -> None:
         """Decide that these ids are events, in one transaction."""
-        columns = zip(*((each.id, each.payload, each.enriched) for each in events), strict=True)
-        count = await self._decide(EVENTS, *map(list, columns))
+        columns = map(list, zip(*events, strict=True))
+        count = await self._decide(EVENTS, *columns)
         self.events += count
         self.repeated += len(events) - count
 

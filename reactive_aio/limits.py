@@ -85,6 +85,22 @@ class _LoopBound(Limit):
         """It is used on a new event loop."""
 
 
+class _Admission(AbstractAsyncContextManager[None]):
+    """Waits for a limit that need not see the end of the work."""
+
+    __slots__ = ("_element", "_limit")
+
+    def __init__(self, limit: Limit, element: object) -> None:
+        self._limit = limit
+        self._element = element
+
+    async def __aenter__(self) -> None:
+        await self._limit.pass_on(self._element)
+
+    async def __aexit__(self, *_: object) -> None:
+        """Nothing is counted at the end."""
+
+
 _TINY: Final = 1e-9
 """The cost of an element that is not known yet."""
 
@@ -115,10 +131,8 @@ class RateLimit(_LoopBound):
         self._turn = Lock()
         self._begun = RecentCosts(self._per)
 
-    @asynccontextmanager
-    async def admit(self, element: Any, /) -> AsyncGenerator[None]:
-        await self.pass_on(element)
-        yield
+    def admit(self, element: Any, /) -> AbstractAsyncContextManager[object]:
+        return _Admission(self, element)
 
     async def pass_on(self, element: Any, /) -> None:
         loop_handle = self._loop()

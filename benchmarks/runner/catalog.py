@@ -13,7 +13,7 @@ from .question import Measurable
 
 CORE: Final = ("on_next", "async_for", "hot", "subscribing", "memory")
 """The families that need nothing but this package, and take minutes."""
-MORE: Final = ("operators", "growth", "asgi", "rsocket", "spark")
+MORE: Final = ("operators", "growth", "asgi", "rsocket", "services", "spark")
 FAMILIES: Final = CORE + MORE
 
 ROOT: Final = __name__.rsplit(".", 2)[0]

@@ -19,7 +19,7 @@ import socket
 import sys
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
@@ -30,8 +30,7 @@ from reactive_aio.delivery import DeliveryFlow, deliveries
 WAIT: Final = 2.0  # seconds; less than the socket_timeout of the client
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """An entry of a stream."""
 
     id: str

@@ -4,8 +4,8 @@ A step takes the session and a flow of `Tied` elements. The functions of the use
 what becomes of an element is what happens to its tie.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -233,10 +233,8 @@ class _ByValue(Limit):
     def __init__(self, limiter: Limit) -> None:
         self._limiter = limiter
 
-    @asynccontextmanager
-    async def admit(self, element: Any, /) -> AsyncGenerator[None]:
-        async with self._limiter.admit(element.value):
-            yield
+    def admit(self, element: Any, /) -> AbstractAsyncContextManager[object]:
+        return self._limiter.admit(element.value)
 
 
 def worked(work: Work) -> Step:

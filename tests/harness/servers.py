@@ -110,9 +110,9 @@ class RedisServer:
         return f"unix://{self.path}?db={next(NUMBERS)}"
 
 
-@pytest.fixture(scope="session")
-def redis_server() -> Iterator[RedisServer]:
-    """One Redis for all tests."""
+@contextmanager
+def redis_running() -> Generator[RedisServer]:
+    """Start a Redis, and stop it in the end."""
     program = find("redis-server", "redis-server")
     with folder("redis") as place:
         path = place / "socket"
@@ -147,9 +147,12 @@ def unprivileged(place: Path) -> Mapping[str, Any]:
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[PostgresServer]:
-    """One PostgreSQL for all tests. It need not survive a power failure, and so never syncs."""
+@contextmanager
+def postgres_running() -> Generator[PostgresServer]:
+    """Start a PostgreSQL, and stop it in the end.
+
+    It need not survive a power failure, and so never syncs.
+    """
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     initdb, server, psql = (
         find(name, "postgresql", *folders) for name in ("initdb", "postgres", "psql")
@@ -196,9 +199,9 @@ class NatsServer:
         return f"subject-{next(NUMBERS)}"
 
 
-@pytest.fixture(scope="session")
-def nats_server() -> Iterator[NatsServer]:
-    """One NATS for all tests."""
+@contextmanager
+def nats_running() -> Generator[NatsServer]:
+    """Start a NATS, and stop it in the end."""
     program = find("nats-server", "nats-server")
     with folder("nats") as place, ExitStack() as stack:
         command = [program, "-js", "-sd", str(place / "store"), "-a", "127.0.0.1", "-p", "-1"]
@@ -209,3 +212,25 @@ def nats_server() -> Iterator[NatsServer]:
 
         stack.enter_context(running([*command, *ports], place, lambda: any(address())))
         yield NatsServer(str(json.loads(address()[0])["nats"][0]))
+
+
+# -- fixtures --------------------------------------------------------------------------------------
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """One Redis for all tests."""
+    with redis_running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One PostgreSQL for all tests."""
+    with postgres_running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def nats_server() -> Iterator[NatsServer]:
+    """One NATS for all tests."""
+    with nats_running() as server:
+        yield server
