@@ -15,6 +15,8 @@ import reactive_aio as r
 from tests.harness.servers import NatsServer
 from tests.recipes.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 async def context(nats_server: NatsServer) -> AsyncGenerator[JetStreamContext]:

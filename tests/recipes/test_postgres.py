@@ -12,6 +12,8 @@ from recipes.postgres_outbox import Outbox
 from tests.harness.servers import PostgresServer
 from tests.recipes.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def url(postgres_server: PostgresServer) -> str:

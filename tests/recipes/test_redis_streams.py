@@ -11,6 +11,8 @@ from redis.exceptions import ResponseError
 from tests.harness.servers import RedisServer
 from tests.recipes.waiting import until
 
+pytestmark = pytest.mark.slow
+
 STREAM = "events"
 
 
