@@ -4,7 +4,7 @@ A step takes the session and a flow of `Tied` elements. The functions of the use
 what becomes of an element is what happens to its tie.
 """
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, Iterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
@@ -176,11 +176,27 @@ class Work:
 
         Its result is None if the element is left out.
         """
-        work: Callable[[Tied[Any]], Awaitable[Any]]
-        if self.is_plain:
-            work = partial(self._call_once, session)
-        else:
-            work = ElementWork(self.operator, self.call, self.options(session), needs_result=True)
+        call = self._called(session) if self.is_plain else self._worked(session)
+        call.__qualname__ = describe(self.function)
+        return call
+
+    def _called(self, session: Session) -> Callable[[Tied[Any]], Coroutine[Any, Any, Any]]:
+        async def call(tied: Tied[Any]) -> Tied[Any] | None:
+            session.enter()
+            try:
+                return await self.call(tied)
+            except Misused as mistake:
+                raise mistake.error from None
+            except Exception as error:
+                await _failed(self, session, tied, error)
+                return None
+            finally:
+                session.leave()
+
+        return call
+
+    def _worked(self, session: Session) -> Callable[[Tied[Any]], Coroutine[Any, Any, Any]]:
+        work = ElementWork(self.operator, self.call, self.options(session), needs_result=True)
 
         async def call(tied: Tied[Any]) -> Any:
             session.enter()
@@ -189,17 +205,7 @@ class Work:
             finally:
                 session.leave()
 
-        call.__qualname__ = describe(self.function)
         return call
-
-    async def _call_once(self, session: Session, tied: Tied[Any]) -> Tied[Any] | None:
-        try:
-            return await self.call(tied)
-        except Misused as mistake:
-            raise mistake.error from None
-        except Exception as error:
-            await _failed(self, session, tied, error)
-            return None
 
     def _not_awaitable(self, returned: object) -> TypeError:
         return TypeError(

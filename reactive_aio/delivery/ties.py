@@ -39,10 +39,6 @@ class Motion:
         self.is_over: bool = False
         """Whether the subscription has ended: each tie counts as settled."""
 
-    def begin(self) -> None:
-        """One more tie moves."""
-        self.moving += 1
-
     def end(self) -> None:
         """One tie does not move any more."""
         self.moving -= 1
@@ -70,7 +66,7 @@ class Tie:
         self.motion: Final = motion
         self.is_settled: bool = False
         self._is_moving = True
-        motion.begin()
+        motion.moving += 1
 
     def settle(self, failure: Failure | None) -> bool:
         """The work is done, or has failed; False if it was settled before."""
