@@ -153,6 +153,7 @@ async def serve(options: argparse.Namespace) -> int:
         print(f"reads the stream events as {consumer.name} of {options.name}", flush=True)
         async with figures(store, flow, options.every):
             status = await rx.run_until_signal(flow, timeout=DRAIN, on_drained=print)
+        await consumer.leave()
         print(store, flush=True)
         return status
 
@@ -196,8 +197,8 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--name", default="ingest", metavar="GROUP", help="the consumer group (default: ingest)")
     rate = "entries that are enriched in a second, at most (20000)"
     add("--rate", type=at_least(0.1, float), default=20_000.0, metavar="N", help=rate)
-    idle = "deliver entries again that a dead process has not acknowledged for so long (10)"
-    add("--idle", type=at_least(0.1, float), default=10.0, metavar="SECONDS", help=idle)
+    idle = "deliver entries again that a dead process has not acknowledged for so long (5)"
+    add("--idle", type=at_least(0.1, float), default=5.0, metavar="SECONDS", help=idle)
     every = "seconds from one line of figures to the next (5)"
     add("--every", type=at_least(0.1, float), default=5.0, metavar="SECONDS", help=every)
     what = "a coroutine function from payload to text, as module:function"

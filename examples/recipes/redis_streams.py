@@ -7,9 +7,8 @@
     python examples/recipes/redis_streams.py --redis redis://127.0.0.1:6379 --stream events
 
 Entries are read by demand (XREADGROUP) and acknowledged when their work is done, many of them with
-one call (XACK). What a consumer has received and not acknowledged, as it was killed or interrupted
-or its work has failed, is delivered again after *idle* seconds (XAUTOCLAIM), to the consumer that
-looks first. So give the work an effect that is the same twice. Serve until Ctrl-C.
+one call (XACK). What was not acknowledged, as a consumer was killed or its work has failed, is
+delivered again after *idle* seconds (XAUTOCLAIM): work may be done twice. Serve until Ctrl-C.
 """
 
 import argparse
@@ -18,6 +17,7 @@ import os
 import socket
 import sys
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -54,9 +54,16 @@ class Consumer:
         entries = rx.from_aiter(self._lists).flat_map(lambda entries: entries)
         return deliveries(entries, ack_many=self._ack, nack=self._nack, limit=limit)
 
+    async def leave(self) -> None:
+        """Remove this consumer from its group at the end; not while entries of it are pending."""
+        where = self.stream, self.group
+        if not await self.redis.xpending_range(*where, "-", "+", 1, self.name):
+            await self.redis.xgroup_delconsumer(*where, self.name)
+
     async def _lists(self) -> AsyncGenerator[list[Entry]]:
         self._working.clear()
-        await self._create_group()
+        with suppress(ResponseError):  # it exists; any other error is that of the next call as well
+            await self.redis.xgroup_create(self.stream, self.group, "0", mkstream=True)
         now, due, cursor = asyncio.get_running_loop().time, 0.0, "0-0"
         while True:
             if now() >= due:
@@ -64,29 +71,22 @@ class Consumer:
                 due = now() + self.idle / 2 if cursor == "0-0" else 0.0
             else:
                 found = await self._new(min(due - now(), WAIT))
-            # Entries without fields were deleted meanwhile; Redis 7 leaves them out.
+            # Without fields, they were deleted meanwhile; Redis 7 leaves them out.
             entries = [Entry(id.decode(), fields) for id, fields in found if fields]
             entries = [entry for entry in entries if entry.id not in self._working]
             self._working.update(entry.id for entry in entries)
             yield entries
 
-    async def _create_group(self) -> None:
-        try:
-            await self.redis.xgroup_create(self.stream, self.group, "0", mkstream=True)
-        except ResponseError as error:
-            if not str(error).startswith("BUSYGROUP"):
-                raise
-
     async def _new(self, seconds: float) -> list[Any]:
-        """Entries that were delivered to no consumer before; wait *seconds* for the first one."""
+        """Entries that no consumer has received; wait *seconds* for the first one."""
         me, wait = (self.group, self.name), max(1, round(1000 * seconds))
         answer: Any = await self.redis.xreadgroup(*me, {self.stream: ">"}, self.count, wait)
         return [entry for _, entries in answer for entry in entries]
 
     async def _abandoned(self, cursor: str) -> tuple[str, list[Any]]:
         """Entries that are not acknowledged for *idle* seconds, from *cursor* on; and the next."""
-        where, idle = (self.stream, self.group, self.name), round(1000 * self.idle)
-        answer: Any = await self.redis.xautoclaim(*where, idle, cursor, self.count)
+        me, idle = (self.stream, self.group, self.name), round(1000 * self.idle)
+        answer: Any = await self.redis.xautoclaim(*me, idle, cursor, self.count)
         return answer[0].decode(), answer[1]
 
     async def _ack(self, entries: list[Entry]) -> None:
@@ -101,17 +101,18 @@ class Consumer:
 async def main(options: argparse.Namespace) -> int:
     """Print entries until SIGTERM or Ctrl-C."""
     async with Redis.from_url(options.redis) as redis:  # pyright: ignore[reportUnknownMemberType]
-        entries = Consumer(redis, options.stream, options.group).entries()
-        printed = entries.ack_after(lambda entry: print(entry.id, entry.fields))
-        return await rx.run_until_signal(printed, on_drained=print)
+        consumer = Consumer(redis, options.stream, options.group)
+        printed = consumer.entries().ack_after(lambda entry: print(entry.id, entry.fields))
+        status = await rx.run_until_signal(printed, on_drained=print)
+        await consumer.leave()
+        return status
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    add = parser.add_argument
-    add("--redis", default="redis://127.0.0.1:6379", metavar="URL", help="where Redis runs")
-    add("--stream", default="events", help="name of the stream")
-    add("--group", default="recipe", help="name of the consumer group")
+    parser.add_argument("--redis", default="redis://127.0.0.1:6379", metavar="URL")
+    parser.add_argument("--stream", default="events", help="name of the stream")
+    parser.add_argument("--group", default="recipe", help="name of the consumer group")
     options = parser.parse_args()
     try:
         sys.exit(asyncio.run(main(options)))

@@ -33,6 +33,11 @@ async def pending(redis: Redis) -> int:
     return cast("int", summary["pending"])
 
 
+async def consumers(redis: Redis) -> list[bytes]:
+    found: Any = await redis.xinfo_consumers(STREAM, "g")
+    return [each["name"] for each in found]
+
+
 def number(entry: Entry) -> int:
     return int(entry.fields[b"n"])
 
@@ -65,6 +70,21 @@ async def test_two_consumers_share_the_entries(redis: Redis) -> None:
         await add(redis, 100)
         await until(lambda: len(done) == 100)
     assert sorted(done) == [*range(100)]
+
+
+async def test_a_consumer_leaves_unless_entries_are_pending(redis: Redis) -> None:
+    await add(redis, 2)
+    consumer, done = Consumer(redis, STREAM, "g", "me"), list[int]()
+    async with consumer.entries().as_flow().running() as run:
+        await until(lambda: run.delivered == 2)
+    await consumer.leave()
+    assert await consumers(redis) == [b"me"]
+    consumer = Consumer(redis, STREAM, "g", "another", idle=0.01)
+    async with consumer.entries().map(number).ack_after(done.append).running():
+        await until(lambda: len(done) == 2)
+    for name in ("me", "another"):
+        await Consumer(redis, STREAM, "g", name).leave()
+    assert await consumers(redis) == []
 
 
 async def test_what_another_consumer_has_left_is_taken_over(redis: Redis) -> None:

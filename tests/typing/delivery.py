@@ -33,6 +33,7 @@ def is_str(value: int | str) -> TypeGuard[str]:
     return isinstance(value, str)
 
 
+async def ack_all(messages: list[Message]) -> None: ...
 async def store(sizes: list[int]) -> None: ...
 async def commit(positions: dict[str, int]) -> None: ...
 def bury(message: Message, error: Exception) -> None: ...
@@ -54,6 +55,7 @@ texts = policied.map(lambda message: message.body)
 assert_type(texts, DeliveryFlow[str])
 assert_type(texts.filter(str.isdigit), DeliveryFlow[str])
 assert_type(deliveries(mixed, ack=print).filter(is_str), DeliveryFlow[str])
+assert_type(deliveries(messages, ack_many=ack_all), DeliveryFlow[Message])
 assert_type(texts.flat_map(str.split), DeliveryFlow[str])
 assert_type(texts.flat_map(letters), DeliveryFlow[str])
 sizes = texts.map_async(size, concurrency=4, key=lambda text: text[0])
