@@ -15,7 +15,7 @@ import anyio.to_thread
 
 from .._core.losses import losses
 from .._core.observation.figures import _subscription_stats as subscription_stats, stalled
-from .._core.observation.graph import GraphModel, delivered, graph_of_subscription
+from .._core.observation.graph import GraphModel, graph_of_subscription
 from .._core.observation.graph_svg import svg_of
 from .._core.observation.registry import NamedFlow, Progress, named_flows, named_processors
 from .._core.subscription.island import Island
@@ -156,7 +156,7 @@ def _subscriptions(flow: NamedFlow, rates: _Rates) -> list[dict[str, Any]]:
 
 
 def _delivered(running: list[tuple[Island, Progress]]) -> int:
-    return sum(delivered(island) for island, _ in running)
+    return sum(island.delivered for island, _ in running)
 
 
 def _subscription(island: Island, progress: Progress, rates: _Rates) -> dict[str, Any]:

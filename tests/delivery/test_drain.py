@@ -122,7 +122,7 @@ class TestOutOfTime:
         flow = log_deliveries(source, commit, position=int, partition=lambda _: 0, within=50)
         with pytest.raises(Failed) as caught:
             await drained(flow.ack_after(nothing), after=1, timeout=1)
-        [note] = [each for each in caught.value.__notes__ if "drained" in each]
+        [note] = [each for each in caught.value.__notes__ if "unacknowledged" in each]
         assert note.endswith("5 unacknowledged")
 
     async def test_what_a_publisher_sends_too_late_is_given_back(self) -> None:
@@ -155,7 +155,7 @@ class TestOutOfTime:
         flow = deliveries(ticks(), nothing, nack).ack_after(for_seconds(100))
         with pytest.raises(Failed, match="no connection") as caught:
             await drained(flow, after=3.5, timeout=1)
-        [note] = [each for each in caught.value.__notes__ if "drained" in each]
+        [note] = [each for each in caught.value.__notes__ if "unacknowledged" in each]
         assert "4 unacknowledged" in note
         expects_loop_errors.clear()
 

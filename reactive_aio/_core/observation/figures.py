@@ -129,12 +129,12 @@ def _subscription_stats(island: Island, before: Progress) -> SubscriptionStats:
     rate = (delivered - before.delivered) / passed if passed > 0 else 0.0
     before.at, before.delivered = now, delivered
     parts = tuple(_parts(island, now))
-    waits_on, waits_for = _waiting(island)
+    waits_on, waits_for = waits_on_what(island)
     return SubscriptionStats(
         trail=island.chain.trail(),
         delivered=delivered,
         rate=rate,
-        requested=_limited(island.limit - delivered),
+        requested=limited(island.limit - delivered),
         held=sum(part.held for part in parts),
         waits_for=waits_for,
         waits_on=waits_on,
@@ -167,12 +167,13 @@ def held_by(island: Island) -> int:
     return sum(waiting + upstream.held for waiting, _, upstream in _queues(island))
 
 
-def _limited(demand: float) -> int | None:
+def limited(demand: float) -> int | None:
+    """*demand* as a figure: None if it is unlimited."""
     return None if demand >= UNBOUNDED // 2 else max(0, int(demand)) if demand > 0 else 0
 
 
 # -- what it waits for -----------------------------------------------------------------------------
-def _waiting(island: Island) -> tuple[WaitsOn, str]:
+def waits_on_what(island: Island) -> tuple[WaitsOn, str]:
     """What *island* waits for: its kind, and a text."""
     if island.phase is Phase.IDLE or island.is_waiting:
         if island.pause is not NO_ELEMENTS:
@@ -196,7 +197,7 @@ def _parts(island: Island, now: float) -> Iterator[PartStats]:
             below.chain.name,
             waiting + upstream.held,
             upstream.calls,
-            _limited(requested),
+            limited(requested),
             upstream.retries,
             upstream.oldest(now, waiting),
             below.chain not in known,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from ..compiler.chain import AsyncSource, Chain, PullSource, PushSource
 from ..compiler.places import describe_place
 from ..subscription.island import Island
-from .figures import _limited as limited, delivered_by, waits_for
+from .figures import limited, waits_on_what
 from .registry import named_flow
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ __all__ = (
     "GraphModel",
     "GraphNode",
     "NodeFigures",
-    "delivered",
     "graph_of",
     "graph_of_subscription",
     "mode_text",
@@ -229,17 +228,12 @@ def _figures(node: GraphNode) -> NodeFigures:
     return node.figures
 
 
-def delivered(island: Island) -> int:
-    """How many elements *island* has delivered."""
-    return delivered_by(island)
-
-
 def _add_island(figures: NodeFigures, island: Island) -> None:
-    count = delivered(island)
+    count = island.delivered
     figures.islands += 1
     figures.delivered += count
     figures.add_demand(limited(island.limit - count))
-    figures.waits_for = waits_for(island)
+    _, figures.waits_for = waits_on_what(island)
 
 
 def _add_queue(figures: NodeFigures, island: Island, *, is_last: bool) -> None:
