@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from time import time
 from typing import Any, Final
 
@@ -91,7 +92,7 @@ class Feed:
         rates.begin()
         return {
             "at": time(),
-            "process": {"id": os.getpid(), "name": " ".join(sys.argv)[:200] or sys.executable},
+            "process": {"id": os.getpid(), "name": _program()},
             "every": self._every,
             "flows": [self._flow(flow, rates) for flow in flows[:_MOST_FLOWS]],
             "picked": None if shown is None else shown.name,
@@ -139,6 +140,11 @@ class _Rates:
         if key not in self._before or not self._passed:
             return None
         return max(0, delivered - self._before[key]) / self._passed
+
+
+def _program() -> str:
+    """The name of this program, without its arguments: these may be secret."""
+    return Path(sys.argv[0] if sys.argv and sys.argv[0] not in ("", "-c") else sys.executable).name
 
 
 def _picked(flows: list[NamedFlow], name: str | None) -> NamedFlow | None:

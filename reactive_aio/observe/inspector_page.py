@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
@@ -26,7 +26,7 @@ class Inspector:
 
     host: str
     port: int
-    token: str | None
+    token: str | None = field(repr=False)
 
     @property
     def url(self) -> str:
@@ -53,9 +53,10 @@ async def inspector(
     renewed *every* so many seconds. It shows the names and arguments of operators, and no
     elements. While no page is open, nothing is looked at.
 
-    Programs of this machine alone can reach it. Another *host* requires a *token*, which the
-    address then contains; traffic is not encrypted. Port 0 chooses a free one: ``page.url`` has
-    it. To serve the page in an application of your own, mount `inspector_app`.
+    Programs of this machine alone can reach it, those of its other users included. Another *host*
+    requires a *token*, which the address then contains; traffic is not encrypted. Port 0 chooses a
+    free one: ``page.url`` has it. To serve the page in an application of your own, mount
+    `inspector_app`.
 
     ::
 

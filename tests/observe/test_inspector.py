@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import socket
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -83,9 +84,11 @@ async def test_without_a_token_it_answers_requests_of_this_machine_alone() -> No
             assert "requests of this machine" in answer.json()["detail"]
 
 
-async def test_with_a_token_every_request_needs_it() -> None:
+async def test_with_a_token_every_request_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["/app/service.py", "--password=of the database"])
     async with observe.inspector(token=TOKEN) as page:
         assert page.url.endswith("/?token=a%20secret%20of%20sixteen%20letters")
+        assert "secret" not in repr(page)
         assert (await get(page.url, headers={"host": "box.example"})).status_code == 200
         for path in ("", "events", "?token=wrong", "events?token=", "?token=\u00e4"):
             answer = await get(f"http://{page.host}:{page.port}/{path}")
@@ -93,6 +96,7 @@ async def test_with_a_token_every_request_needs_it() -> None:
             assert "?token=" in answer.json()["detail"]
         state = await states(page).first()
     assert state["flows"] == []
+    assert state["process"] == {"id": os.getpid(), "name": "service.py"}
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "box.example", "192.0.2.1"])
