@@ -32,9 +32,10 @@ def stats(source: "Fluent[Any]") -> FlowStats:
     """Report what the subscriptions of this flow do, which needs a name: ``flow.name("orders")``.
 
     The figures are those of all flows with the same name: of each subscription that runs, how many
-    elements it has delivered and at what rate, the demand that is left, what each part holds, what
-    it waits for and for how long; and how many have ended in which way. A rate is measured from one
-    call to the next. Call it on the thread of the event loop. Flows that an ``async for`` or a
+    elements it has delivered and at what rate, the demand that is left, what each part holds and
+    how old that is, what it waits for and for how long; and of all, how many have ended in which
+    way, what they have delivered and dropped, how often something was tried again, and the last
+    error. A rate, and an age, is measured from one call to the next. Call it on the thread of the event loop. Flows that an ``async for`` or a
     terminal operator iterates without a subscription, since they are synchronous, have no figures.
     """
     if source.chain.label is None:
