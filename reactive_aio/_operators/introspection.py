@@ -35,8 +35,9 @@ def stats(source: "Fluent[Any]") -> FlowStats:
     elements it has delivered and at what rate, the demand that is left, what each part holds and
     how old that is, what it waits for and for how long; and of all, how many have ended in which
     way, what they have delivered and dropped, how often something was tried again, and the last
-    error. A rate, and an age, is measured from one call to the next. Call it on the thread of the event loop. Flows that an ``async for`` or a
-    terminal operator iterates without a subscription, since they are synchronous, have no figures.
+    error. A rate, and an age, is measured from one call to the next. Call it on the thread of the
+    event loop. Flows that an ``async for`` or a terminal operator iterates without a subscription,
+    since they are synchronous, have no figures.
     """
     if source.chain.label is None:
         raise ValueError('stats: the flow has no name; give it one with name("...")')
