@@ -33,8 +33,8 @@ def client_interceptor(
 
     ``connect(uri, interceptors=[otel.client_interceptor])``. The span has the name of the route. It
     is a child of the current one: for a stream or a channel, of that where the flow is subscribed
-    to; each subscription has its own. The metadata of the connection must be composite, as it is by
-    default.
+    to; each subscription has its own, and requests at most 256 elements at a time. The metadata of
+    the connection must be composite, as it is by default.
     """
     if request.model.name not in ("STREAM", "CHANNEL"):
         return _response(request, proceed)
