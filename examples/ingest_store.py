@@ -34,8 +34,15 @@ on conflict do nothing
 # keeps two services that write the same ids in another order from a deadlock.
 LOCK: Final = "select pg_advisory_xact_lock(hashtext('ingest_service'))"
 
-OUTAGE: Final = (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError)
-"""What a database raises that cannot be reached now."""
+OUTAGE: Final = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # of a connection that the server has just ended
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,  # it is shut down
+    asyncpg.TransactionRollbackError,  # such as a deadlock
+)
+"""What a database raises that works again later."""
 AGAIN: Final = rx.RetryPolicy(attempts=None, within=30, delay=0.2, maximum=2, only=OUTAGE)
 
 

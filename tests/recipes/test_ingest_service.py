@@ -90,7 +90,8 @@ class Place:
         """Wait until *is_so*, while the process runs."""
         deadline = time.monotonic() + SECONDS
         while not is_so():
-            assert process.poll() is None, process.communicate()
+            if process.poll() is not None:
+                pytest.fail("".join(process.communicate()))
             assert time.monotonic() < deadline
             self.run(asyncio.sleep(0.01))
 
@@ -206,6 +207,21 @@ def test_what_cannot_be_enriched_is_a_dead_letter_with_its_error(place: Place) -
         ["id-1: PAYLOAD 1"],
         ["id-1: THE SAME ID"],
     )
+
+
+def test_connections_that_the_database_ends_cost_no_entry(place: Place) -> None:
+    place.add(*(entry(n, "never" if n % 10 == 0 else "") for n in range(300)))
+    others = "datname = current_database() and pid <> pg_backend_pid()"
+    with place.service("--batch", "20", "--rate", "400") as process:
+        for count in (1, 60, 120):
+            place.until_decided(count, process)
+            place.column(f"select pg_terminate_backend(pid) from pg_stat_activity where {others}")
+        place.until_all_is_done(process)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, err) == (0, ""), out
+    assert len(place.column("select id from events")) == 270
+    assert len(place.column("select id from dead_letters")) == 30
 
 
 def test_an_id_that_is_decided_stays_as_it_is(place: Place) -> None:
