@@ -8,6 +8,13 @@ from .datasource import register
 from .datasource.flow_server import ServedFlow, serve_flow
 from .datasource.write_server import ServedWrites, WriteFailed, serve_writes
 from .errors import SparkSessionLost, UnsupportedDataFrame
+from .executors.for_each_partition import PartitionResult, for_each_partition
+from .executors.map_flow import MapFlow, map_flow
+from .executors.partition_input import TaskAbandoned
+from .executors.resources import WorkerResource
+from .executors.row_encoder import RowMismatch
+from .executors.shipping import PipelineNotPicklable
+from .executors.spark_task import SparkTask, spark_task
 from .java import Java, JavaNotFound, ensure_java, find_java
 from .progress import Progress, ProgressBar
 from .read_mode import ModeUnavailable
@@ -19,17 +26,24 @@ __all__ = (
     "ArchiveUnavailable",
     "Java",
     "JavaNotFound",
+    "MapFlow",
     "MicroBatch",
     "ModeUnavailable",
+    "PartitionResult",
+    "PipelineNotPicklable",
     "Progress",
     "ProgressBar",
+    "RowMismatch",
     "ServedFlow",
     "ServedWrites",
     "SparkFlow",
     "SparkSessionLost",
+    "SparkTask",
     "StreamFlow",
     "StreamStopped",
+    "TaskAbandoned",
     "UnsupportedDataFrame",
+    "WorkerResource",
     "WriteFailed",
     "WriteResult",
     "activate",
@@ -37,13 +51,16 @@ __all__ = (
     "archive_classes",
     "ensure_java",
     "find_java",
+    "for_each_partition",
     "from_dataframe",
     "from_micro_batches",
     "from_stream",
     "local_session",
+    "map_flow",
     "register",
     "serve_flow",
     "serve_writes",
+    "spark_task",
     "to_dataframe",
     "write_parquet",
 )

@@ -9,6 +9,7 @@ are probed before a mode is chosen, and the other functions fall back as their d
 ``tests/spark/test_internals.py`` and ``test_internals_connect.py`` check the installed version.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
@@ -16,7 +17,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from inspect import getattr_static, getgeneratorlocals, signature
 from threading import local
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 
 if TYPE_CHECKING:
@@ -367,3 +368,21 @@ def connect_responses(df: "DataFrame", client: Any) -> Any:
     """Run *df* on its server; return a generator of its schema and its Arrow tables."""
     plan = cast("Any", df)._plan
     return client.to_table_as_iterator(plan.to_proto(client), plan.observations)
+
+
+# -- Python workers -------------------------------------------------------------------------------
+_WORKER_MAIN: Final = "pyspark.worker"
+
+
+def worker_connection() -> int | None:
+    """Return the file descriptor of the connection to Spark; None outside of a Python worker.
+
+    The variable ``outfile`` of ``pyspark.worker.main``, since 1.0, which calls this.
+    """
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_name == "main" and frame.f_globals.get("__name__") == _WORKER_MAIN:
+            with suppress(AttributeError, KeyError, OSError, ValueError):
+                return cast("int", frame.f_locals["outfile"].fileno())
+        frame = frame.f_back
+    return None

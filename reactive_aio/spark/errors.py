@@ -93,13 +93,15 @@ def require_dataframe(function: str, df: object, *, is_streaming: bool) -> None:
         raise UnsupportedDataFrame(f"{function}() {other}")
 
 
-def require_unique_names(schema: "StructType", kind: RowKind) -> None:
+def require_unique_names(
+    schema: "StructType", kind: RowKind, function: str = "from_dataframe"
+) -> None:
     """Raise if rows are to be dicts and two columns have the same name."""
     names = schema.names
     if kind == "dict" and len(set(names)) < len(names):
         twice = next(name for position, name in enumerate(names) if name in names[:position])
         raise UnsupportedDataFrame(
-            f"from_dataframe(rows='dict'): there are two columns named {twice!r}, and a dict has "
+            f"{function}(rows='dict'): there are two columns named {twice!r}, and a dict has "
             "room for one. Rename one of them, or use rows='tuple'."
         )
 

@@ -1,0 +1,83 @@
+"""The run of a flow on the worker's event loop, while the main thread reads and sends for it.
+
+The main thread asks for the rows of a batch, and then does what the loop requests until it has
+them: it reads record batches of the partition, which blocks. The loop goes on meanwhile, so that
+calls in flight are answered, and time limits are kept, while Spark is slow.
+"""
+
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import Any, Final
+
+from ...stage import Fluent, LoopHandle
+from .batch_size import BatchSize
+from .input_rows import InputRows
+from .output_rows import OutputRows
+from .partition_input import PartitionInput
+
+_TICK: Final = 0.25
+"""Seconds after which the main thread looks whether Spark still waits for this task."""
+LONGEST_WAIT: Final = 1.0
+"""Seconds after which rows are sent although their batch is not full."""
+
+_WANTED: Final = object()
+"""The loop requests a record batch."""
+
+
+class LoopRun:
+    """One flow on the loop; every method but `start` and `aclose` is called on the main thread."""
+
+    def __init__(self, source: InputRows, batches: PartitionInput) -> None:
+        self._source = source
+        self._batches = batches
+        # What the loop has for the main thread: rows, an error, None at the end, or _WANTED.
+        self._events: SimpleQueue[list[Any] | BaseException | object | None] = SimpleQueue()
+        self._output = OutputRows(self._events.put, self._events.put)
+        self._loop_handle: LoopHandle | None = None
+        source.on_wanted = lambda: self._events.put(_WANTED)
+
+    # -- on the loop ------------------------------------------------------------------------------
+    async def start(self, flow: Fluent[Any]) -> None:
+        """Subscribe, with no demand."""
+        self._loop_handle = LoopHandle("map_flow()")
+        flow.subscribe(self._output)
+
+    async def aclose(self) -> None:
+        """Cancel, and wait for the cleanup; raise its error."""
+        await self._output.aclose()
+
+    # -- on the main thread -----------------------------------------------------------------------
+    def chunks(self, size: BatchSize) -> Generator[list[Any]]:
+        """Yield lists of elements, each as long as *size* says, or what there is after a second."""
+        while True:
+            self._on_loop(self._output.fill, size.rows)
+            rows = self._next_rows()
+            if rows is None:
+                return
+            yield rows
+
+    def _next_rows(self) -> list[Any] | None:
+        deadline = monotonic() + LONGEST_WAIT
+        while True:
+            event = self._next_event(deadline)
+            if event is _WANTED:
+                self._on_loop(self._source.feed, self._batches.next())
+            elif isinstance(event, BaseException):
+                raise event
+            else:
+                return event  # type: ignore[return-value]
+
+    def _next_event(self, deadline: float) -> object:
+        while True:
+            with suppress(Empty):
+                return self._events.get(timeout=_TICK)
+            self._batches.require_open()
+            if monotonic() >= deadline:
+                self._on_loop(self._output.flush_partial)
+
+    def _on_loop(self, callback: Callable[..., object], *arguments: object) -> None:
+        assert self._loop_handle is not None
+        if not self._loop_handle.call_soon_threadsafe(callback, *arguments):
+            raise RuntimeError("the event loop of this worker has stopped before the flow ended")

@@ -1,0 +1,129 @@
+"""The run of a pipeline over one partition, in a Python worker of Spark.
+
+The worker is synchronous: Spark gives its main thread an iterator of Arrow batches, and takes from
+it the next batch of the result whenever it can send one. So demand begins with the iterator that is
+returned here, and reaches Spark's batches through the flow.
+"""
+
+import logging
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
+
+from ...stage import Fluent, describe
+from ..rows import RowKind, row_converter
+from .batch_size import BatchSize
+from .input_rows import InputRows
+from .loop_run import LoopRun
+from .partition_input import PartitionInput
+from .pulled_run import pulled, pulled_chunks
+from .row_encoder import RowEncoder
+from .spark_task import inside, running_task
+from .worker_loop import WORKER, WorkerLoop
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+Pipeline = Callable[[Any], Any]
+"""Makes the flow of a partition's result of that of its rows."""
+
+_log: Final = logging.getLogger("reactive_aio.spark")
+
+
+def run_partition(
+    pipeline: Pipeline,
+    batches: Iterator[Any],
+    *,
+    function: str,
+    input_schema: "StructType",
+    output_schema: "StructType",
+    rows: RowKind,
+    most: int,
+    worker: WorkerLoop = WORKER,
+) -> Generator[Any]:
+    """Yield the record batches of the result; closing the iterator cancels the flow."""
+    task, is_last = running_task(), True
+    worker.begin_task()
+    try:
+        run = _PartitionRun(worker, function, PartitionInput(batches))
+        source = _source(input_schema, rows, most)
+        with inside(task), run.chunks(pipeline, source, size := BatchSize(most)) as chunks:
+            yield from _encoded(chunks, RowEncoder(output_schema, most), size)
+        is_last = False
+    except Exception as error:  # after which Spark ends this process
+        with suppress(Exception):  # it may be frozen
+            error.add_note(f"in {function}: {task}")
+        raise
+    finally:
+        worker.end_task(is_last=is_last)
+
+
+def _source(schema: "StructType", rows: RowKind, most: int) -> InputRows:
+    if rows == "batch":
+        return InputRows(lambda batch: iter((batch,)), has_batches=True, holds=0)
+    return InputRows(row_converter(schema, rows), has_batches=False, holds=most - 1)
+
+
+def _encoded(chunks: Iterator[list[Any]], encoder: RowEncoder, size: BatchSize) -> Generator[Any]:
+    began = perf_counter()
+    for rows in chunks:
+        seconds, size_in_bytes = perf_counter() - began, 0
+        for batch in encoder.encode(rows):
+            size_in_bytes += batch.nbytes
+            yield batch
+        size.measure(len(rows), size_in_bytes, seconds)
+        began = perf_counter()
+
+
+@dataclass(eq=False)
+class _PartitionRun:
+    """One run of a pipeline."""
+
+    worker: WorkerLoop
+    function: str
+    input: PartitionInput
+
+    @contextmanager
+    def chunks(
+        self, pipeline: Pipeline, source: InputRows, size: BatchSize
+    ) -> Generator[Iterator[list[Any]]]:
+        """Run the flow as long as its elements are iterated inside the ``with``."""
+        flow = self.worker.call(self._build, pipeline, source)
+        chain = pulled(flow.chain, source, self.input)
+        if chain is not None:
+            elements = pulled_chunks(chain, size)
+            try:
+                yield elements
+            finally:
+                elements.close()
+            return
+        run = LoopRun(source, self.input)
+        self.worker.call(run.start, flow)
+        try:
+            yield run.chunks(size)
+        except BaseException:
+            self._close_after_error(run)
+            raise
+        self.worker.call(run.aclose)
+
+    async def _build(self, pipeline: Pipeline, source: InputRows) -> Fluent[Any]:
+        """Call the pipeline on the loop: what it makes may belong to that."""
+        flow = pipeline(source.flow)
+        if isinstance(flow, Fluent):
+            made: Fluent[Any] = flow
+            return made
+        close = getattr(flow, "close", None)
+        if hasattr(flow, "__await__") and callable(close):
+            close()  # a coroutine, which would warn that it was never awaited
+        raise TypeError(
+            f"{self.function}: {describe(pipeline)} returned {type(flow).__name__}, which is not a "
+            "flow; the pipeline is a function of a flow that returns a flow"
+        )
+
+    def _close_after_error(self, run: LoopRun) -> None:
+        try:
+            self.worker.call(run.aclose)
+        except Exception:
+            _log.warning("%s: the cleanup of the flow has failed", self.function, exc_info=True)
