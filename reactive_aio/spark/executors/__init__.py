@@ -2,8 +2,8 @@
 
 On the driver, `map_flow` pickles a function of a flow (`shipping`) and gives Spark a function of
 Arrow batches. Spark calls that in a Python worker, once for each partition, on the worker's main
-thread: `partition_run`. A flow of synchronous stages is iterated right there (`pulled_run`). Any
-other flow runs on the event loop of the worker (`worker_loop`, `loop_run`), which has a thread of
-its own and outlives the task; the main thread reads the batches that the flow requests
-(`input_rows`) and sends those that it fills (`output_rows`, `row_encoder`).
+thread: `partition_run`. The flow runs on the event loop of the worker (`worker_loop`), which has a
+thread of its own and outlives the task. The main thread reads the batches that the flow requests
+(`partition_input`, `input_rows`) and sends those that it fills (`output_rows`, `row_encoder`),
+while the loop goes on (`loop_run`). A flow of synchronous stages is iterated (`pulled_run`).
 """

@@ -17,7 +17,7 @@ from .input_rows import InputRows
 from .output_rows import OutputRows
 from .partition_input import PartitionInput
 
-_TICK: Final = 0.25
+TICK: Final = 0.25
 """Seconds after which the main thread looks whether Spark still waits for this task."""
 LONGEST_WAIT: Final = 1.0
 """Seconds after which rows are sent although their batch is not full."""
@@ -29,7 +29,8 @@ _WANTED: Final = object()
 class LoopRun:
     """One flow on the loop; every method but `start` and `aclose` is called on the main thread."""
 
-    def __init__(self, source: InputRows, batches: PartitionInput) -> None:
+    def __init__(self, flow: Fluent[Any], source: InputRows, batches: PartitionInput) -> None:
+        self._flow = flow
         self._source = source
         self._batches = batches
         # What the loop has for the main thread: rows, an error, None at the end, or _WANTED.
@@ -39,10 +40,10 @@ class LoopRun:
         source.on_wanted = lambda: self._events.put(_WANTED)
 
     # -- on the loop ------------------------------------------------------------------------------
-    async def start(self, flow: Fluent[Any]) -> None:
+    async def start(self) -> None:
         """Subscribe, with no demand."""
         self._loop_handle = LoopHandle("map_flow()")
-        flow.subscribe(self._output)
+        self._flow.subscribe(self._output)
 
     async def aclose(self) -> None:
         """Cancel, and wait for the cleanup; raise its error."""
@@ -72,12 +73,21 @@ class LoopRun:
     def _next_event(self, deadline: float) -> object:
         while True:
             with suppress(Empty):
-                return self._events.get(timeout=_TICK)
+                return self._events.get(timeout=TICK)
             self._batches.require_open()
             if monotonic() >= deadline:
                 self._on_loop(self._output.flush_partial)
 
     def _on_loop(self, callback: Callable[..., object], *arguments: object) -> None:
         assert self._loop_handle is not None
-        if not self._loop_handle.call_soon_threadsafe(callback, *arguments):
+        if not self._loop_handle.call_soon_threadsafe(self._call, callback, *arguments):
             raise RuntimeError("the event loop of this worker has stopped before the flow ended")
+
+    def _call(self, callback: Callable[..., object], *arguments: object) -> None:
+        """Call *callback* on the loop; the main thread waits for its answer, or for an error."""
+        try:
+            callback(*arguments)
+        except BaseException as error:
+            self._events.put(error)
+            if not isinstance(error, Exception):
+                raise

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...stage import Fluent, describe
 from ..rows import RowKind, row_converter
@@ -18,7 +18,7 @@ from .batch_size import BatchSize
 from .input_rows import InputRows
 from .loop_run import LoopRun
 from .partition_input import PartitionInput
-from .pulled_run import pulled, pulled_chunks
+from .pulled_run import PulledRun, pulled
 from .row_encoder import RowEncoder
 from .spark_task import inside, running_task
 from .worker_loop import WORKER, WorkerLoop
@@ -91,16 +91,13 @@ class _PartitionRun:
     ) -> Generator[Iterator[list[Any]]]:
         """Run the flow as long as its elements are iterated inside the ``with``."""
         flow = self.worker.call(self._build, pipeline, source)
-        chain = pulled(flow.chain, source, self.input)
-        if chain is not None:
-            elements = pulled_chunks(chain, size)
-            try:
-                yield elements
-            finally:
-                elements.close()
-            return
-        run = LoopRun(source, self.input)
-        self.worker.call(run.start, flow)
+        chain = pulled(flow, source, self.input)
+        run: LoopRun | PulledRun
+        if chain is None:
+            run = LoopRun(flow, source, self.input)
+        else:
+            run = PulledRun(chain, self.worker)
+        self.worker.call(run.start)
         try:
             yield run.chunks(size)
         except BaseException:
@@ -112,8 +109,7 @@ class _PartitionRun:
         """Call the pipeline on the loop: what it makes may belong to that."""
         flow = pipeline(source.flow)
         if isinstance(flow, Fluent):
-            made: Fluent[Any] = flow
-            return made
+            return cast("Fluent[Any]", flow)  # type: ignore[redundant-cast]
         close = getattr(flow, "close", None)
         if hasattr(flow, "__await__") and callable(close):
             close()  # a coroutine, which would warn that it was never awaited
@@ -122,7 +118,7 @@ class _PartitionRun:
             "flow; the pipeline is a function of a flow that returns a flow"
         )
 
-    def _close_after_error(self, run: LoopRun) -> None:
+    def _close_after_error(self, run: LoopRun | PulledRun) -> None:
         try:
             self.worker.call(run.aclose)
         except Exception:

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
+from numbers import Integral
 from operator import itemgetter
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import ReactiveError
@@ -17,13 +19,13 @@ Column = Any
 Values = Sequence[Any]
 """A row, or what is in a column."""
 
-_DIRECT: Final = frozenset(
+_WHOLE: Final = frozenset(("ByteType", "ShortType", "IntegerType", "LongType"))
+_DIRECT: Final = _WHOLE | {
     f"{name}Type"
     for name in (
-        "Null", "Boolean", "Byte", "Short", "Integer", "Long", "Float", "Double", "String",
-        "Binary", "Date", "TimestampNTZ", "DayTimeInterval",
+        "Null", "Boolean", "Float", "Double", "String", "Binary", "Date", "DayTimeInterval"
     )
-)  # fmt: skip
+}  # fmt: skip
 """Types whose values PyArrow converts by itself; the others take PySpark's converter."""
 _FEW: Final = 512
 """Rows whose values are moved into columns together: few enough for the processor's cache."""
@@ -123,8 +125,8 @@ class RowEncoder:
     def _refuse(self, at: int, row: object) -> Values:
         raise RowMismatch(
             f"{self._row(at)} is {short_text(row)} ({type(row).__name__}), which is not a row: "
-            "the flow has to deliver tuples, Rows, dicts or pyarrow.RecordBatch; for one column, end "
-            "it with map(lambda x: (x,))"
+            "the flow has to deliver tuples, Rows, dicts or pyarrow.RecordBatch; for one column, "
+            "end it with map(lambda x: (x,))"
         )
 
     # -- columns ----------------------------------------------------------------------------------
@@ -146,7 +148,10 @@ class RowEncoder:
 
     def _convert(self, position: int, values: Values) -> Column:
         field, target = self._fields[position], self._arrow.field(position).type
-        if type(field.dataType).__name__ in _DIRECT:
+        kind = type(field.dataType).__name__
+        if kind in _WHOLE:
+            _require_whole(values)
+        if kind in _DIRECT:
             return self._pyarrow.array(values, target)
         from pyspark.sql.types import StructField, StructType
 
@@ -196,6 +201,13 @@ class RowEncoder:
                 yield from part.to_batches()
             else:
                 yield part
+
+
+def _require_whole(values: Values) -> None:
+    """Raise for numbers whose fraction PyArrow would leave out without a word."""
+    for kind in set(map(type, values)):
+        if not issubclass(kind, (Integral, NoneType)):
+            raise TypeError(f"{kind.__name__} is not a whole number")
 
 
 def _columns(rows: Sequence[Values], width: int) -> list[list[Any]]:

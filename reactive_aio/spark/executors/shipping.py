@@ -18,8 +18,8 @@ _DEEPEST: Final = 5
 _MISSING: Final = (
     "{function}: Spark's Python worker cannot import {module!r}: {error}. What the driver can "
     "import is not on the executors by itself. Install it there (in the image, or as an "
-    "environment with --archives), or send it with the job: spark.addArtifacts('it.zip', pyfile=True), "
-    "sparkContext.addPyFile('it.zip') or --py-files it.zip. The worker runs {python}."
+    "environment with --archives), or send it with the job: spark.addArtifacts('it.zip', "
+    "pyfile=True), sparkContext.addPyFile('it.zip') or --py-files it.zip. The worker runs {python}."
 )
 
 
