@@ -1,6 +1,6 @@
 """A Python worker of Spark in this process: it runs a pipeline as Spark's workers do."""
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, cast
 
@@ -75,6 +75,3 @@ def new_worker(idle_seconds: float = 30.0) -> Generator[Worker]:
         yield Worker(loop)
     finally:
         loop.close()
-
-
-Check = Callable[[Worker], None]

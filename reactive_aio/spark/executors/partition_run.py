@@ -10,9 +10,10 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
-from ...stage import Fluent, describe
+from ...flow import Flow
+from ...stage import describe
 from ..rows import RowKind, row_converter
 from .batch_size import BatchSize
 from .input_rows import InputRows
@@ -26,7 +27,7 @@ from .worker_loop import WORKER, WorkerLoop
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-Pipeline = Callable[[Any], Any]
+Pipeline = Callable[[Flow[Any]], Flow[Any]]
 """Makes the flow of a partition's result of that of its rows."""
 
 _log: Final = logging.getLogger("reactive_aio.spark")
@@ -105,11 +106,12 @@ class _PartitionRun:
             raise
         self.worker.call(run.aclose)
 
-    async def _build(self, pipeline: Pipeline, source: InputRows) -> Fluent[Any]:
+    async def _build(self, pipeline: Pipeline, source: InputRows) -> Flow[Any]:
         """Call the pipeline on the loop: what it makes may belong to that."""
-        flow = pipeline(source.flow)
-        if isinstance(flow, Fluent):
-            return cast("Fluent[Any]", flow)  # type: ignore[redundant-cast]
+        flow: Any = pipeline(source.flow)
+        if isinstance(flow, Flow):
+            made: Flow[Any] = flow
+            return made
         close = getattr(flow, "close", None)
         if hasattr(flow, "__await__") and callable(close):
             close()  # a coroutine, which would warn that it was never awaited

@@ -5,6 +5,7 @@ without the package can say what is missing. The pipeline is inside it, as bytes
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from inspect import getclosurevars
 from types import FunctionType, MethodType
 from typing import Any, Final
@@ -48,17 +49,26 @@ def pickle_pipeline(function: str, pipeline: Callable[..., Any]) -> bytes:
 
 def _unpicklable(value: Any, dumps: Callable[[Any], bytes], path: tuple[str, ...]) -> Iterator[str]:
     """Yield the variables of a function, and of functions in them, that cannot be pickled."""
-    function = value.__func__ if isinstance(value, MethodType) else value
-    if not isinstance(function, FunctionType) or len(path) >= _DEEPEST:
-        return
-    found = getclosurevars(function)
-    for name, inner in {**found.globals, **found.nonlocals}.items():
+    for name, inner in _variables(value).items() if len(path) < _DEEPEST else ():
         try:
             dumps(inner)
         except Exception:
             here = (*path, name)
             yield from _unpicklable(inner, dumps, here)
             yield f"{' in '.join(map(repr, reversed(here)))} ({type(inner).__name__})"
+
+
+def _variables(value: Any) -> dict[str, Any]:
+    """What a function, or what stands for one, refers to by a name."""
+    if isinstance(value, partial):
+        given: Any = value
+        return {**_variables(given.func), **{f"argument {i}": x for i, x in enumerate(given.args)}}
+    if isinstance(value, MethodType):
+        return {"self": value.__self__}
+    if not isinstance(value, FunctionType):
+        return {}
+    found = getclosurevars(value)
+    return {**found.globals, **found.nonlocals}
 
 
 def worker_function(
