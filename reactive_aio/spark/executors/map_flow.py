@@ -1,5 +1,6 @@
 """map_flow: a flow in each of Spark's tasks, as a DataFrame."""
 
+import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
@@ -151,13 +152,16 @@ def map_partitions(
         }  # fmt: skip
         run = worker_function(function, pickle_pipeline(function, pipeline), options)
         untyped: Any = _unique_names(df)
-        result: DataFrame = untyped.mapInArrow(run, output)
+        with warnings.catch_warnings():
+            # PySpark wants pandas to be there, and does not use it.
+            warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
+            result: DataFrame = untyped.mapInArrow(run, output)
         return result
 
 
 def _require_dataframe(function: str, df: object) -> None:
     require_pyspark()
-    if find_spec("pyarrow") is None:
+    if find_spec("pyarrow") is None or find_spec("pandas") is None:
         raise MissingExtra(f"{function}()", "spark")
     from pyspark.sql import DataFrame
 

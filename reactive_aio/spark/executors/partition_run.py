@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...flow import Flow
 from ...stage import describe
@@ -108,10 +108,9 @@ class _PartitionRun:
 
     async def _build(self, pipeline: Pipeline, source: InputRows) -> Flow[Any]:
         """Call the pipeline on the loop: what it makes may belong to that."""
-        flow: Any = pipeline(source.flow)
+        flow: object = pipeline(source.flow)
         if isinstance(flow, Flow):
-            made: Flow[Any] = flow
-            return made
+            return cast("Any", flow)  # type: ignore[no-any-return]
         close = getattr(flow, "close", None)
         if hasattr(flow, "__await__") and callable(close):
             close()  # a coroutine, which would warn that it was never awaited

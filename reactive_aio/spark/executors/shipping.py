@@ -60,9 +60,9 @@ def _unpicklable(value: Any, dumps: Callable[[Any], bytes], path: tuple[str, ...
 
 def _variables(value: Any) -> dict[str, Any]:
     """What a function, or what stands for one, refers to by a name."""
-    if isinstance(value, partial):
-        given: Any = value
-        return {**_variables(given.func), **{f"argument {i}": x for i, x in enumerate(given.args)}}
+    if type(value) is partial:
+        arguments = {f"argument {i}": each for i, each in enumerate(value.args)}
+        return {**_variables(value.func), **arguments}
     if isinstance(value, MethodType):
         return {"self": value.__self__}
     if not isinstance(value, FunctionType):
