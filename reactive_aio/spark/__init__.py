@@ -10,10 +10,10 @@ from .datasource.write_server import ServedWrites, WriteFailed, serve_writes
 from .errors import SparkSessionLost, UnsupportedDataFrame
 from .executors.for_each_partition import PartitionResult, for_each_partition
 from .executors.map_flow import MapFlow, map_flow
-from .executors.partition_input import TaskAbandoned
 from .executors.resources import WorkerResource
 from .executors.row_encoder import RowMismatch
 from .executors.shipping import PipelineNotPicklable
+from .executors.spark_connection import TaskAbandoned
 from .executors.spark_task import SparkTask, spark_task
 from .java import Java, JavaNotFound, ensure_java, find_java
 from .progress import Progress, ProgressBar

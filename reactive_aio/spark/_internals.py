@@ -374,15 +374,14 @@ def connect_responses(df: "DataFrame", client: Any) -> Any:
 _WORKER_MAIN: Final = "pyspark.worker"
 
 
-def worker_connection() -> int | None:
-    """Return the file descriptor of the connection to Spark; None outside of a Python worker.
+def worker_output() -> BinaryIO | None:
+    """Return the file by which a Python worker sends its result; None outside of a worker.
 
     The variable ``outfile`` of ``pyspark.worker.main``, since 1.0, which calls this.
     """
     frame: FrameType | None = sys._getframe()
     while frame is not None:
         if frame.f_code.co_name == "main" and frame.f_globals.get("__name__") == _WORKER_MAIN:
-            with suppress(AttributeError, KeyError, OSError, ValueError):
-                return cast("int", frame.f_locals["outfile"].fileno())
+            return cast("BinaryIO | None", frame.f_locals.get("outfile"))
         frame = frame.f_back
     return None

@@ -13,7 +13,7 @@ import pytest
 from reactive_aio import Flow
 from reactive_aio.errors import AlreadySubscribed, Interrupted
 from reactive_aio.spark import TaskAbandoned, spark_task
-from reactive_aio.spark.executors import loop_run, partition_input
+from reactive_aio.spark.executors import loop_run, spark_connection
 from tests.executors.worker import NUMBERS, Worker, new_worker, numbers, rows_of
 
 Row = tuple[int]
@@ -325,9 +325,9 @@ def test_rows_do_not_wait_for_a_full_batch(worker: Worker, monkeypatch: pytest.M
 def connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
     """Spark's end of the connection to the worker."""
     ours, theirs = socket.socketpair()
-    monkeypatch.setattr(partition_input, "worker_connection", ours.fileno)
     monkeypatch.setattr(loop_run, "TICK", 0.01)
-    with ours, theirs:
+    with ours, theirs, ours.makefile("wb") as output:
+        monkeypatch.setattr(spark_connection, "worker_output", lambda: output)
         yield theirs
 
 
@@ -370,6 +370,20 @@ def test_a_connection_that_was_closed_is_not_the_end_of_the_partition(
 def test_a_connection_that_is_open_completes(worker: Worker, connection: socket.socket) -> None:
     connection.send(b"more")
     assert worker.numbers(awaited, 3) == [0, 2, 4]
+
+
+def test_each_batch_is_sent_at_once(
+    worker: Worker, connection: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = spark_connection.worker_output()
+    assert output is not None
+    task = worker.task(synchronous, numbers(100))
+    connection.setblocking(False)
+    for _ in range(2):
+        next(task)
+        output.write(b"a batch")  # as PySpark does, into a buffer
+    assert connection.recv(100) == b"a batch"
+    task.close()
 
 
 def test_system_exit_in_a_coroutine_ends_the_task(worker: Worker) -> None:

@@ -15,7 +15,7 @@ from ...stage import Fluent, LoopHandle
 from .batch_size import BatchSize
 from .input_rows import InputRows
 from .output_rows import OutputRows
-from .partition_input import PartitionInput
+from .spark_connection import SparkConnection
 
 TICK: Final = 0.25
 """Seconds after which the main thread looks whether Spark still waits for this task."""
@@ -29,10 +29,10 @@ _WANTED: Final = object()
 class LoopRun:
     """One flow on the loop; every method but `start` and `aclose` is called on the main thread."""
 
-    def __init__(self, flow: Fluent[Any], source: InputRows, batches: PartitionInput) -> None:
+    def __init__(self, flow: Fluent[Any], source: InputRows, connection: SparkConnection) -> None:
         self._flow = flow
         self._source = source
-        self._batches = batches
+        self._connection = connection
         # What the loop has for the main thread: rows, an error, None at the end, or _WANTED.
         self._events: SimpleQueue[list[Any] | BaseException | object | None] = SimpleQueue()
         self._output = OutputRows(self._events.put, self._events.put)
@@ -64,7 +64,7 @@ class LoopRun:
         while True:
             event = self._next_event(deadline)
             if event is _WANTED:
-                self._on_loop(self._source.feed, self._batches.next())
+                self._on_loop(self._source.feed, self._connection.next())
             elif isinstance(event, BaseException):
                 raise event
             else:
@@ -74,7 +74,7 @@ class LoopRun:
         while True:
             with suppress(Empty):
                 return self._events.get(timeout=TICK)
-            self._batches.require_open()
+            self._connection.require_open()
             if monotonic() >= deadline:
                 self._on_loop(self._output.flush_partial)
 

@@ -18,9 +18,9 @@ from ..rows import RowKind, row_converter
 from .batch_size import BatchSize
 from .input_rows import InputRows
 from .loop_run import LoopRun
-from .partition_input import PartitionInput
 from .pulled_run import PulledRun, pulled
 from .row_encoder import RowEncoder
+from .spark_connection import SparkConnection
 from .spark_task import inside, running_task
 from .worker_loop import WORKER, WorkerLoop
 
@@ -48,10 +48,13 @@ def run_partition(
     task, is_last = running_task(), True
     worker.begin_task()
     try:
-        run = _PartitionRun(worker, function, PartitionInput(batches))
+        connection = SparkConnection(batches)
+        run = _PartitionRun(worker, function, connection)
         source = _source(input_schema, rows, most)
         with inside(task), run.chunks(pipeline, source, size := BatchSize(most)) as chunks:
-            yield from _encoded(chunks, RowEncoder(output_schema, most), size)
+            for batch in _encoded(chunks, RowEncoder(output_schema, most), size):
+                yield batch
+                connection.flush()
         is_last = False
     except Exception as error:  # after which Spark ends this process
         with suppress(Exception):  # it may be frozen
@@ -63,8 +66,14 @@ def run_partition(
 
 def _source(schema: "StructType", rows: RowKind, most: int) -> InputRows:
     if rows == "batch":
-        return InputRows(lambda batch: iter((batch,)), has_batches=True, holds=0)
+        names = schema.names
+        return InputRows(lambda batch: _one_batch(batch, names), has_batches=True, holds=0)
     return InputRows(row_converter(schema, rows), has_batches=False, holds=most - 1)
+
+
+def _one_batch(batch: Any, names: list[str]) -> Iterator[Any]:
+    """The batch, with the names that the columns have in the DataFrame."""
+    return iter((batch if batch.schema.names == names else batch.rename_columns(names),))
 
 
 def _encoded(chunks: Iterator[list[Any]], encoder: RowEncoder, size: BatchSize) -> Generator[Any]:
@@ -84,7 +93,7 @@ class _PartitionRun:
 
     worker: WorkerLoop
     function: str
-    input: PartitionInput
+    connection: SparkConnection
 
     @contextmanager
     def chunks(
@@ -92,10 +101,10 @@ class _PartitionRun:
     ) -> Generator[Iterator[list[Any]]]:
         """Run the flow as long as its elements are iterated inside the ``with``."""
         flow = self.worker.call(self._build, pipeline, source)
-        chain = pulled(flow, source, self.input)
+        chain = pulled(flow, source, self.connection)
         run: LoopRun | PulledRun
         if chain is None:
-            run = LoopRun(flow, source, self.input)
+            run = LoopRun(flow, source, self.connection)
         else:
             run = PulledRun(chain, self.worker)
         self.worker.call(run.start)

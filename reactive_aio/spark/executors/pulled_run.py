@@ -14,17 +14,17 @@ from ..._core.loop import report
 from ...stage import Fluent
 from .batch_size import BatchSize
 from .input_rows import NAME, InputRows
-from .partition_input import PartitionInput
+from .spark_connection import SparkConnection
 from .worker_loop import WorkerLoop
 
 
-def pulled(flow: Fluent[Any], source: InputRows, batches: PartitionInput) -> Chain | None:
+def pulled(flow: Fluent[Any], source: InputRows, connection: SparkConnection) -> Chain | None:
     """Return *flow* with a source that is iterated; None if it cannot be."""
     if flow.chain.source is not source.flow.chain.source:
         return None  # an operator with a queue, a timer or several upstreams is between
 
     def open() -> Any:
-        parts = chain.from_iterable(map(source.parts, batches))
+        parts = chain.from_iterable(map(source.parts, connection))
         return chain.from_iterable(map(source.convert, parts))
 
     made = Chain(PullSource(NAME, open, checked=True, holds=flow.chain.source.holds))
