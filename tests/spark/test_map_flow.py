@@ -140,10 +140,24 @@ class Marks:
     def named(self, name: str) -> list[str]:
         return [path.name for path in Path(self._folder).glob(f"{name}-*")]
 
+    async def wait_for(self, name: str) -> None:
+        async def is_set() -> bool:
+            return bool(await asyncio.to_thread(self.named, name))
+
+        await wait_until(is_set)
+
 
 @pytest.fixture
 def marks(tmp_path: Path) -> Marks:
     return Marks(tmp_path)
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def endless(marks: Marks) -> "Callable[[Flow[Row]], Flow[Any]]":
@@ -165,16 +179,19 @@ async def test_a_limit_cancels_the_flow(spark: "SparkSession", marks: Marks) -> 
         return rows_of(map_flow(numbers(spark, 100, 1), endless(marks), "id long").limit(1))
 
     assert await asyncio.to_thread(limited) == [Row(id=0)]
-    await wait_until(lambda: marks.named("cancelled"))
+    await marks.wait_for("cancelled")
 
 
-async def test_cancelling_the_job_cancels_its_flow(spark: "SparkSession", marks: Marks) -> None:
-    task = asyncio.create_task(for_each_partition(numbers(spark, 100, 1), endless(marks)))
-    await wait_until(lambda: marks.named("begins"))
+async def test_cancelling_the_job_ends_its_worker(spark: "SparkSession", marks: Marks) -> None:
+    df = await asyncio.to_thread(numbers, spark, 100, 1)
+    task = asyncio.create_task(for_each_partition(df, endless(marks)))
+    await marks.wait_for("begins")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await wait_until(lambda: marks.named("cancelled"))
+    [name] = await asyncio.to_thread(marks.named, "begins")
+    # Spark kills it after spark.python.task.killTimeout, so that no cleanup runs.
+    await wait_until(lambda: not is_running(int(name.rpartition("-")[2])))
 
 
 async def test_a_sink_runs_in_each_partition(session: "SparkSession") -> None:

@@ -64,10 +64,10 @@ class MapFlow:
         and the element, and are in the message that Spark raises on the driver. Spark runs the task
         again (``spark.task.maxFailures``, on a cluster). A row that does not fit *schema* is a
         `RowMismatch`, which names the row and the column.
-    Cancels: when the task is cancelled, or the query needs no more rows: within a quarter of a
-        second, or when a synchronous function returns. The cleanup of the flow runs, unless Spark
-        kills the worker before, two seconds after a cancellation
-        (``spark.python.task.killTimeout``).
+    Cancels: within a quarter of a second when the query needs no more rows (``limit``), or when the
+        synchronous function that runs has returned; the cleanup of the flow runs. When the job is
+        cancelled, or fails in another task, Spark kills the worker (two to four seconds later, by
+        ``spark.python.task.killTimeout``), and the flow ends with its process.
     Holds: in each task, besides what the flow holds (``pipeline(...).bound()``), one Arrow batch of
         Spark's (``spark.sql.execution.arrow.maxRecordsPerBatch`` rows), and one of the result: of
         as many rows at most, of 4 MB by the size of the rows before, and of those of a second.
