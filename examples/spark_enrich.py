@@ -53,6 +53,8 @@ class Names:
     counts: Counter[int] = field(default_factory=Counter[int])
     """The responses by status."""
     _recent: deque[float] = field(default_factory=deque[float])
+    _thread: threading.Thread = field(init=False)
+    _stop: Callable[[], object] = field(init=False)
 
     def __enter__(self) -> str:
         """Serve inside the ``with``; return the address."""
@@ -87,8 +89,8 @@ class Names:
                     + body
                 )
                 await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # the client has closed the connection
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass  # the client has closed the connection, or the server stops
         finally:
             writer.close()
 

@@ -117,9 +117,9 @@ class _PartitionRun:
 
     async def _build(self, pipeline: Pipeline, source: InputRows) -> Flow[Any]:
         """Call the pipeline on the loop: what it makes may belong to that."""
-        flow: object = pipeline(source.flow)
-        if isinstance(flow, Flow):
-            return cast("Any", flow)  # type: ignore[no-any-return]
+        flow = pipeline(source.flow)
+        if isinstance(cast("object", flow), Flow):
+            return flow
         close = getattr(flow, "close", None)
         if hasattr(flow, "__await__") and callable(close):
             close()  # a coroutine, which would warn that it was never awaited
