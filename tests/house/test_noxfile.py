@@ -279,10 +279,10 @@ def test_without_a_name_each_example_runs_that_ends_by_itself(
     start: Callable[..., Started],
 ) -> None:
     ending = [
-        "unknown example: no_such, flights_data; the examples are chat, crawler, csv_to_sqlite,"
-        " flights_ingest, graceful_shutdown, ingest_service, own_operator, process_alerts,"
-        " rsocket_page, rsocket_service, rsocket_spark, sensor, spark_both_ways, spark_enrich,"
-        " spark_service, spark_stream, tail_windows, ticker, tokens, two_sides"
+        *("crawler", "csv_to_sqlite", "flights_ingest", "own_operator", "process_alerts"),
+        *("rsocket_spark", "sensor", "spark_both_ways", "spark_enrich", "spark_stream"),
+        *("tail_windows", "tokens", "two_sides"),
+    ]
     assert start("examples").scripts() == ending
     assert start("examples", "spark_service").scripts() == ["spark_service"]
 
