@@ -357,7 +357,15 @@ async def test_a_user_sees_flows_graphs_errors_and_what_stalls(chromium: str) ->
         await page.click('[data-flow="imports"]')
         await page.wait_for_selector(".error pre")
         assert "ValueError: invalid literal for int()" in await page.inner_text(".error pre")
-        await page.click('[data-flow="orders"]')
+        # What is selected to be copied stays as it is: here, the report of the doctor.
+        await page.evaluate(
+            "getSelection().selectAllChildren(document.querySelector('.error pre'))"
+        )
+        selected = "getSelection().toString().startsWith('ValueError')"
+        await page.wait_for_function(f"() => (window.n = (window.n ?? 0) + 1) > 30 && {selected}")
+        await page.evaluate("getSelection().empty()")
+        await page.focus('[data-flow="orders"]')
+        await page.keyboard.press("Enter")
         await page.wait_for_function(
             "() => document.querySelector('#detail svg')?.textContent.includes('boundary(8)')"
         )
