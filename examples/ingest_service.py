@@ -24,8 +24,8 @@ import asyncio
 import hashlib
 import json
 import sys
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, cast
@@ -34,6 +34,8 @@ import asyncpg
 from ingest_store import OUTAGE, Event, Store
 from recipes.redis_streams import Consumer, Entry
 from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialBackoff
 from redis.exceptions import RedisError
 
 import reactive_aio as rx
@@ -139,13 +141,20 @@ def parts(flow: rx.Flow[list[Event]]) -> list[Any]:
     return [part for each in flow.stats().subscriptions for part in each.parts]
 
 
+@asynccontextmanager
+async def connected(url: str) -> AsyncGenerator[Redis]:
+    """A client that repeats its commands for half a minute when Redis cannot be reached."""
+    client: Any = Redis  # the options of from_url have no types
+    async with client.from_url(url) as first:
+        await first.ping()  # it has to be there at the start, though
+    retry = Retry(ExponentialBackoff(cap=2, base=0.05), retries=20)
+    async with client.from_url(url, retry=retry) as redis:
+        yield redis
+
+
 async def serve(options: argparse.Namespace) -> int:
     """Ingest until a signal arrives; return the exit status."""
-    async with AsyncExitStack() as stack:
-        store = await stack.enter_async_context(Store.opened(options.postgres))
-        # Its options have no types.
-        made: Redis = Redis.from_url(options.redis)  # pyright: ignore[reportUnknownMemberType]
-        redis = await stack.enter_async_context(made)
+    async with connected(options.redis) as redis, Store.opened(options.postgres) as store:
         consumer = Consumer(redis, "events", options.name, idle=options.idle, count=options.batch)
         rate = rx.RateLimit(options.rate, per=1)
         ingest = Ingest(consumer, store, options.enrich, rate, options.batch)

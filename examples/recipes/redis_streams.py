@@ -52,7 +52,10 @@ class Consumer:
     def entries(self, *, limit: int = 256) -> DeliveryFlow[Entry]:
         """The entries that no other consumer works on; at most *limit* are held."""
         entries = rx.from_aiter(self._lists).flat_map(lambda entries: entries)
-        return deliveries(entries, ack_many=self._ack, nack=self._nack, limit=limit)
+        return deliveries(entries, ack_many=self._ack, nack=self._release, limit=limit)
+
+    def _release(self, entry: Entry, error: Exception) -> None:
+        self._working.discard(entry.id)  # Redis takes nothing back: it follows after *idle* seconds
 
     async def leave(self) -> None:
         """Remove this consumer from its group at the end; not while entries of it are pending."""
@@ -92,10 +95,6 @@ class Consumer:
     async def _ack(self, entries: list[Entry]) -> None:
         await self.redis.xack(self.stream, self.group, *(entry.id for entry in entries))
         self._working.difference_update(entry.id for entry in entries)
-
-    def _nack(self, entry: Entry, error: Exception) -> None:
-        """Redis takes nothing back: the entry is delivered again after *idle* seconds."""
-        self._working.discard(entry.id)
 
 
 async def main(options: argparse.Namespace) -> int:

@@ -209,13 +209,15 @@ def test_what_cannot_be_enriched_is_a_dead_letter_with_its_error(place: Place) -
     )
 
 
-def test_connections_that_the_database_ends_cost_no_entry(place: Place) -> None:
+def test_connections_that_the_servers_end_cost_no_entry(place: Place) -> None:
     place.add(*(entry(n, "never" if n % 10 == 0 else "") for n in range(300)))
     others = "datname = current_database() and pid <> pg_backend_pid()"
     with place.service("--batch", "20", "--rate", "400") as process:
         for count in (1, 60, 120):
             place.until_decided(count, process)
             place.column(f"select pg_terminate_backend(pid) from pg_stat_activity where {others}")
+            redis: Any = place.redis
+            place.run(redis.client_kill_filter(_type="normal", skipme=True))
         place.until_all_is_done(process)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=SECONDS)

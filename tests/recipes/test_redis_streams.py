@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 import pytest
+from ingest_service import connected
 from recipes.redis_streams import Consumer, Entry
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
@@ -17,8 +18,12 @@ STREAM = "events"
 
 
 @pytest.fixture
-async def redis(redis_server: RedisServer) -> AsyncGenerator[Redis]:
-    url = redis_server.database()
+def url(redis_server: RedisServer) -> str:
+    return redis_server.database()
+
+
+@pytest.fixture
+async def redis(url: str) -> AsyncGenerator[Redis]:
     async with Redis.from_url(url) as client:  # pyright: ignore[reportUnknownMemberType]
         yield client
 
@@ -97,6 +102,19 @@ async def test_what_another_consumer_has_left_is_taken_over(redis: Redis) -> Non
         await until(lambda: len(done) == 30)
         await run.drain()
     assert sorted(done) == [*range(30)]
+    assert await pending(redis) == 0
+
+
+async def test_connections_that_the_server_ends_cost_no_entry(redis: Redis, url: str) -> None:
+    done: list[int] = []
+    async with connected(url) as patient:
+        consumer = Consumer(patient, STREAM, "g", idle=0.05, count=3)
+        async with consumer.entries().map(number).ack_after(done.append).running() as run:
+            for _ in range(5):
+                await add(redis, 20)
+                await cast("Any", redis).client_kill_filter(_type="normal", skipme=True)
+            await until(lambda: len(set(done)) == 20 and len(done) >= 100)
+            await run.drain()
     assert await pending(redis) == 0
 
 
