@@ -42,6 +42,8 @@ async def http_server(answer: Callable[[Request], Answer | None]) -> AsyncGenera
             if found is not None:
                 writer.write(found.encode())
                 await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the client has left
         finally:
             writer.close()
 

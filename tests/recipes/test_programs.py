@@ -41,6 +41,7 @@ def test_it_is_short_and_has_help(
     assert f"usage: {path.name}" in capsys.readouterr().out
 
 
+@pytest.mark.slow  # the client of NATS tries for seconds
 @pytest.mark.parametrize("name", UNREACHABLE)
 def test_an_error_is_one_line(
     name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
