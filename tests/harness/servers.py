@@ -16,7 +16,6 @@ variable CI is set) it fails.
 
 import json
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -142,6 +141,8 @@ def unprivileged(place: Path) -> Mapping[str, Any]:
     """Options of a process that must not be root; *place* becomes its folder."""
     if os.geteuid() != 0:
         return {}
+    import pwd  # which Windows lacks
+
     user = pwd.getpwnam("postgres")  # Debian's package has made it
     os.chown(place, user.pw_uid, user.pw_gid)
     return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
