@@ -87,6 +87,8 @@ class Ingest:
 
     async def _enriched(self, entry: Entry) -> Event:
         id, payload = text_of(entry, b"id"), text_of(entry, b"payload")
+        if not id:
+            raise NotValid(f"the field 'id' of the entry {entry.id} is empty")
         return Event(id, payload, await self.enrich(payload))
 
     async def _bury(self, entry: Entry, error: Exception) -> None:
@@ -107,9 +109,8 @@ def text_of(entry: Entry, name: bytes) -> str:
     except (KeyError, UnicodeDecodeError) as error:
         what = "has no field" if isinstance(error, KeyError) else "is not UTF-8 in the field"
         raise NotValid(f"the entry {entry.id} {what} {name.decode()!r}") from error
-    if not text or "\0" in text:
-        what = "contains NUL" if text else "is empty"
-        raise NotValid(f"the field {name.decode()!r} of the entry {entry.id} {what}")
+    if "\0" in text:
+        raise NotValid(f"the field {name.decode()!r} of the entry {entry.id} contains NUL")
     return text
 
 

@@ -190,6 +190,7 @@ def test_what_cannot_be_enriched_is_a_dead_letter_with_its_error(place: Place) -
         {"id": "", "payload": "no id"},
         {"payload": "no id either"},
         {"id": "alone"},
+        {"id": "id-1", "payload": ""},
     )
     with place.service() as process:
         place.until_all_is_done(process)
@@ -206,6 +207,7 @@ def test_what_cannot_be_enriched_is_a_dead_letter_with_its_error(place: Place) -
     assert place.column("select id || ': ' || enriched from events") in (
         ["id-1: PAYLOAD 1"],
         ["id-1: THE SAME ID"],
+        ["id-1: "],
     )
 
 
