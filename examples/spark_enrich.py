@@ -171,7 +171,7 @@ def by_udf(df: DataFrame, url: str) -> DataFrame:
                 time.sleep(0.05 * 2**attempt)
         raise RuntimeError(f"no name for {number}")
 
-    return df.select("id", udf(look_up, "string")("id").alias("name"))
+    return df.select("id", udf(look_up, "string", useArrow=False)("id").alias("name"))
 
 
 # -- the comparison --------------------------------------------------------------------------------

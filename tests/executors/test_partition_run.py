@@ -372,11 +372,8 @@ def test_a_connection_that_is_open_completes(worker: Worker, connection: socket.
     assert worker.numbers(awaited, 3) == [0, 2, 4]
 
 
-def test_each_batch_is_sent_at_once(
-    worker: Worker, connection: socket.socket, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    output = spark_connection.worker_output()
-    assert output is not None
+def test_each_batch_is_sent_at_once(worker: Worker, connection: socket.socket) -> None:
+    output: Any = vars(spark_connection)["worker_output"]()
     task = worker.task(synchronous, numbers(100))
     connection.setblocking(False)
     for _ in range(2):

@@ -1,0 +1,35 @@
+"""map_flow on a cluster whose workers have no package of ours, and lose one of them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .cluster import Cluster
+
+ROOT = Path(__file__).parents[2]
+ROWS = 4000
+
+
+@pytest.mark.spark
+@pytest.mark.thorough
+@pytest.mark.timeout(240)
+def test_tasks_of_a_lost_worker_run_again_on_the_other(tmp_path: Path) -> None:
+    with Cluster(tmp_path) as cluster:
+        command = [sys.executable, "-W", "ignore", "-m", "tests.spark.map_flow_cluster"]
+        ran = subprocess.run(
+            [*command, cluster.master, str(cluster.workers[0]), str(tmp_path)],
+            capture_output=True, text=True, timeout=200, check=False, cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+    assert ran.returncode == 0, ran.stderr
+    results = json.loads(ran.stdout)
+    assert results["mapped"] == [ROWS, sum(range(ROWS)) * 2]
+    sink = results["sink"]
+    assert sink["partitions"] == [*range(8)]
+    assert sink["elements"] == ROWS
+    attempts = [name for name in sink["begun"] if not name.endswith("-0")]
+    assert attempts, "a task of the lost worker was running"
