@@ -10,7 +10,7 @@ A server on this machine answers after 20 ms. It refuses more than `--rate` requ
 and fails three requests in a hundred (503). The same DataFrame is enriched in three ways:
 
 * by `map_flow`: 64 requests at a time in each task, at the permitted rate, and three attempts;
-* by `mapPartitions` and an event loop by hand: as many requests at a time, which is all that such
+* by `mapPartitions` and a manual event loop: as many requests at a time, which is all that such
   code usually limits, and a loop for the attempts;
 * by a Python UDF, row by row, for the first `--slow` rows.
 
@@ -134,7 +134,7 @@ def by_map_flow(df: DataFrame, url: str, rate: int) -> DataFrame:
     return map_flow(df, named, SCHEMA)
 
 
-def by_hand(df: DataFrame, url: str) -> DataFrame:
+def by_event_loop(df: DataFrame, url: str) -> DataFrame:
     """Look up the rows of a partition on an event loop, all of which are in memory meanwhile."""
 
     async def look_up(client: httpx.AsyncClient, slots: asyncio.Semaphore, row: Row) -> Any:
@@ -198,7 +198,9 @@ def run(spark: SparkSession, options: argparse.Namespace) -> bool:
         by_map_flow(spark.range(0, TASKS, 1, TASKS), url, options.rate).collect()
         results = [
             measure("map_flow", lambda: by_map_flow(df, url, options.rate), server, options.rows),
-            measure("mapPartitions by hand", lambda: by_hand(df, url), server, options.rows),
+            measure(
+                "mapPartitions, an event loop", lambda: by_event_loop(df, url), server, options.rows
+            ),
             measure("a UDF, row by row", lambda: by_udf(few, url), server, options.slow),
         ]
     return all(results)

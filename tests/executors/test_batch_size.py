@@ -30,7 +30,7 @@ def test_it_takes_half_a_second_at_most() -> None:
 
 
 @pytest.mark.parametrize(("size", "seconds"), [(0, 0.0), (0, 1e-9)])
-def test_rows_without_size_or_time_are_no_limit(size: int, seconds: float) -> None:
+def test_rows_without_size_or_time_do_not_limit_it(size: int, seconds: float) -> None:
     each = BatchSize(100)
     each.measure(1, size, seconds)
     assert each.rows == 8

@@ -148,7 +148,7 @@ async def test_on_a_loop_of_ones_own_it_is_entered() -> None:
     assert repr(client) == "<WorkerResource open_client>"
 
 
-def test_what_is_no_resource_is_refused(worker: Worker) -> None:
+def test_anything_but_a_context_manager_is_refused(worker: Worker) -> None:
     with pytest.raises(TypeError, match=r"open must be a function .* not 3 \(int\)"):
         map_flow.resources(3)  # type: ignore[arg-type]
 

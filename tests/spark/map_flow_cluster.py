@@ -1,4 +1,4 @@
-"""The program of test_map_flow_cluster.py, in a process of its own: a JVM has one context.
+"""The program of test_map_flow_thorough.py, in a process of its own: a JVM has one context.
 
 Run with the address of the master, the process group of a worker and a folder; prints JSON.
 """

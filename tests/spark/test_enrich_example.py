@@ -26,7 +26,7 @@ def test_each_way_finds_every_name(
     assert example["run"](spark, Namespace(rows=110, rate=1000, slow=4))
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ")[0] for line in lines] == [
-        "map_flow", "mapPartitions by hand", "a UDF, row by row",
+        "map_flow", "mapPartitions, an event loop", "a UDF, row by row",
     ]  # fmt: skip
     assert " 0 refused" in lines[0], "the limit keeps the flow below the rate of the server"
     assert "   0 failed" not in lines[0], "three attempts in a hundred fail, and are repeated"

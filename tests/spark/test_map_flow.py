@@ -129,7 +129,7 @@ def test_columns_with_the_same_name_are_distinguished(spark: "SparkSession") -> 
 
 
 class Marks:
-    """Files by which a worker tells the test what it has done."""
+    """Files by which a worker notifies the test of what it has done."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = str(folder)

@@ -51,7 +51,7 @@ class LoopRun:
 
     # -- on the main thread -----------------------------------------------------------------------
     def chunks(self, size: BatchSize) -> Generator[list[Any]]:
-        """Yield lists of elements, each as long as *size* says, or what there is after a second."""
+        """Yield lists of elements, each as long as *size* says, or those of a second."""
         while True:
             self._on_loop(self._output.fill, size.rows)
             rows = self._next_rows()

@@ -153,7 +153,7 @@ def map_partitions(
         run = worker_function(function, pickle_pipeline(function, pipeline), options)
         untyped: Any = _unique_names(df)
         with warnings.catch_warnings():
-            # PySpark wants pandas to be there, and does not use it.
+            # PySpark requires pandas, and does not use it.
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
             result: DataFrame = untyped.mapInArrow(run, output)
         return result

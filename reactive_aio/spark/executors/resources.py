@@ -81,7 +81,7 @@ class WorkerResource(Generic[T]):
             return cast("T", stack.enter_context(manager))
         close = getattr(manager, "close", None)
         if callable(close) and hasattr(manager, "__await__"):
-            close()  # a coroutine, which would warn that nobody has awaited it
+            close()  # a coroutine, which would warn that it was never awaited
         raise TypeError(
             f"map_flow.resources: {describe(self._open)} returned {type(manager).__name__}, which "
             "is not a context manager; give a class such as httpx.AsyncClient, or a function with "

@@ -27,7 +27,7 @@ _TICK: Final = 0.25
 """Seconds after which a call looks whether the loop still runs."""
 _STOPPED: Final = "the event loop of this worker has stopped"
 _REUSE: Final = "SPARK_REUSE_WORKER"
-"""The variable by which Spark tells its workers that they serve further tasks."""
+"""The environment variable that is set if a worker serves further tasks."""
 
 _log: Final = logging.getLogger("reactive_aio.spark")
 
