@@ -57,8 +57,8 @@ async def for_each_partition(
     elements are counted, or is a coroutine function that returns a number or None. Spark runs a
     task again that has failed, or that ran on an executor which was lost; it may run two attempts
     at the same time (``spark.speculation``), and repeats a task that has succeeded if its result
-    was lost. So effects happen at least once: `spark_task` returns the partition and the attempt, by
-    which an effect can be made idempotent.
+    was lost. So effects happen at least once: `spark_task` returns the partition and the attempt,
+    by which an effect can be made idempotent.
 
     Demand: unbounded for a flow; a coroutine decides.
     Completes: returns the results, in the order of the partitions, when all tasks have succeeded.

@@ -21,13 +21,13 @@ class OutputRows(BulkSubscriber):
 
     __slots__ = ("_cleanup", "_elements", "_is_ended", "_on_end", "_on_rows", "_requested",
                  "_subscription", "_target", "append")  # fmt: skip
-    is_notified = False
+    is_notified: bool = False
 
     def __init__(self, on_rows: OnRows, on_end: OnEnd) -> None:
         self._on_rows = on_rows
         self._on_end = on_end
         self._elements: list[Any] = []
-        self.append = self._elements.append
+        self.append: Callable[[Any], None] = self._elements.append
         self._cleanup = CleanupErrors()
         self._subscription: Subscription | None = None
         self._requested = 0  # and not handed over
