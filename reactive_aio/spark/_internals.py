@@ -152,6 +152,7 @@ def arrow_schema(schema: "StructType") -> Any:
     """
     types: Any = import_module("pyspark.sql.pandas.types")
     make = types.to_arrow_schema
+    schema = _with_nullable_voids(schema)
     has_zone = "timezone" in signature(make).parameters
     zone: dict[str, Any] = {"timezone": _TIME_ZONE} if has_zone else {"timestamp_utc": True}
     return make(
@@ -160,6 +161,37 @@ def arrow_schema(schema: "StructType") -> Any:
         prefers_large_types=_LARGE_TYPES,
         **zone,
     )
+
+
+def _with_nullable_voids(kind: Any) -> Any:
+    """Return the same type with voids where Arrow allows them: as values that may be null.
+
+    ``array()`` and ``map()`` have elements of type void that are never null, since there are none.
+    """
+    from pyspark.sql.types import ArrayType, MapType, NullType, StructField, StructType
+
+    def is_nullable(inner: Any, nullable: bool) -> bool:
+        return nullable or isinstance(inner, NullType)
+
+    if isinstance(kind, ArrayType):
+        inner = _with_nullable_voids(kind.elementType)
+        return ArrayType(inner, is_nullable(inner, kind.containsNull))
+    if isinstance(kind, MapType):
+        key, value = _with_nullable_voids(kind.keyType), _with_nullable_voids(kind.valueType)
+        has_null = is_nullable(value, kind.valueContainsNull)
+        if isinstance(key, NullType):  # the same in memory; an Arrow map needs keys
+            entry = StructType([StructField("key", key), StructField("value", value, has_null)])
+            return ArrayType(entry, containsNull=False)
+        return MapType(key, value, has_null)
+    if isinstance(kind, StructType):
+        fields = [(each, _with_nullable_voids(each.dataType)) for each in kind.fields]
+        return StructType(
+            [
+                StructField(each.name, inner, is_nullable(inner, each.nullable), each.metadata)
+                for each, inner in fields
+            ]
+        )
+    return kind
 
 
 def table_of_rows(rows: Sequence[Any], schema: "StructType") -> Any:

@@ -9,7 +9,8 @@ column.
 import os
 import time
 from collections import namedtuple
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from functools import partial
 from importlib import import_module
@@ -136,6 +137,10 @@ class UnreadableType(Exception):
     """A type whose values cannot be made from Arrow."""
 
 
+class ValueOutOfRange(ValueError):
+    """A date or a timestamp that Python's datetime cannot hold."""
+
+
 def columns_of(schema: "StructType") -> Callable[[Any], list[Sequence[Any]]]:
     """Return the function that converts a record batch of *schema* into its columns.
 
@@ -144,7 +149,14 @@ def columns_of(schema: "StructType") -> Callable[[Any], list[Sequence[Any]]]:
     converters = [_column_of(field.dataType) for field in schema.fields]
 
     def columns(batch: Any) -> list[Sequence[Any]]:
-        return [convert(column) for convert, column in zip(converters, batch.columns, strict=True)]
+        made = list[Sequence[Any]]()
+        try:
+            for convert, column in zip(converters, batch.columns, strict=True):
+                made.append(convert(column))
+        except ValueOutOfRange as error:
+            name = schema.names[len(made)]
+            raise ValueOutOfRange(f"column {name!r}: {error}") from error.__cause__
+        return made
 
     return columns
 
@@ -211,10 +223,25 @@ def _plain_list(column: Column) -> list[Any]:
     return cast("list[Any]", column.to_pylist())
 
 
+@contextmanager
+def _in_range(unit: str, values: Sequence[int | None]) -> Generator[None, None, None]:
+    """Raise `ValueOutOfRange` for what the conversion of *values* raises."""
+    try:
+        yield
+    except (OverflowError, OSError, ValueError) as error:
+        known = [each for each in values if each is not None]
+        furthest = max(known, key=abs)
+        raise ValueOutOfRange(
+            f"{furthest:,} {unit} since 1970 are outside of the years 1 to 9999, which Python's "
+            "datetime can hold. Select other rows in the query, or cast the column to a string."
+        ) from error
+
+
 def _date(_: "DataType") -> Convert:
     def convert(column: Column) -> list[Any]:
         make, days = date.fromordinal, column.view("int32").to_pylist()
-        return [None if day is None else make(day + _EPOCH_DAY) for day in days]
+        with _in_range("days", days):
+            return [None if day is None else make(day + _EPOCH_DAY) for day in days]
 
     return convert
 
@@ -224,7 +251,8 @@ def _since_epoch(_: "DataType") -> Convert:
 
     def convert(column: Column) -> list[Any]:
         whole = column.view("int64").to_pylist()
-        return [None if each is None else _EPOCH + timedelta(0, 0, each) for each in whole]
+        with _in_range("microseconds", whole):
+            return [None if each is None else _EPOCH + timedelta(0, 0, each) for each in whole]
 
     return convert
 
@@ -236,7 +264,8 @@ def _timestamp(kind: "DataType") -> Convert:
 
     def convert(column: Column) -> list[Any]:
         whole = column.view("int64").to_pylist()
-        return [None if each is None else _local(each) for each in whole]
+        with _in_range("microseconds", whole):
+            return [None if each is None else _local(each) for each in whole]
 
     return convert
 
@@ -253,29 +282,36 @@ def _array(kind: Any) -> Convert | None:
         return None
 
     def convert(column: Column) -> list[Any]:
-        values = element(column.values)
-        return _with_nulls(column, [values[start:end] for start, end in _spans(column)])
+        (values,), spans = _lists(column, column.values)
+        made = element(values)
+        return _with_nulls(column, [made[start:end] for start, end in spans])
 
     return convert
 
 
 def _map(kind: Any) -> Convert:
+    if type(kind.keyType).__name__ == "NullType":  # no value is a key, so every map is empty
+        return lambda column: _with_nulls(column, [{} for _ in range(len(column))])
     key, value = _list_of(kind.keyType), _list_of(kind.valueType)
 
     def convert(column: Column) -> list[Any]:
-        keys, values = key(column.keys), value(column.items)
-        made = [
-            dict(zip(keys[start:end], values[start:end], strict=True))
-            for start, end in _spans(column)
-        ]
+        (all_keys, all_values), spans = _lists(column, column.keys, column.items)
+        keys, values = key(all_keys), value(all_values)
+        made = [dict(zip(keys[start:end], values[start:end], strict=True)) for start, end in spans]
         return _with_nulls(column, made)
 
     return convert
 
 
-def _spans(column: Column) -> "Iterator[tuple[int, int]]":
-    """Yield the start and end of each list of the column among the values of all lists."""
-    return pairwise(column.offsets.to_pylist() if len(column) else ())
+def _lists(column: Column, *children: Column) -> "tuple[list[Column], Iterator[tuple[int, int]]]":
+    """Return the values of all lists of the column, and the start and end of each list in them.
+
+    A slice of a column has the values of the whole column.
+    """
+    offsets = column.offsets.to_pylist() if len(column) else [0]
+    first, last = offsets[0], offsets[-1]
+    values = [each.slice(first, last - first) for each in children]
+    return values, pairwise([offset - first for offset in offsets])
 
 
 def _struct(kind: Any) -> Convert:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from reactive_aio.spark import UnsupportedDataFrame, from_dataframe
-from reactive_aio.spark.rows import UnreadableType, columns_of, unreadable_column
+from reactive_aio.spark.rows import UnreadableType, columns_of, row_converter, unreadable_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,6 +64,13 @@ VALUES = {
     "array of maps of structs": f"array(map('k', array(named_struct('a', {MOMENT}))))",
     "variant": """parse_json('{"a": [1, null]}')""",
     "array of variants": "array(parse_json('1'), null)",
+    "array of nothing": "array()",
+    "array of arrays of nothing": "array(array(), null)",
+    "map of nothing": "map()",
+    "array of maps of nothing": "array(map(), null)",
+    "map to nothing": "map('k', null)",
+    "map to maps of nothing": "map('k', map())",
+    "struct of nothing": "named_struct('a', null, 'b', array())",
     "geometry": "st_geomfromwkb(X'0101000000000000000000F03F0000000000000040')",
     "geography": "st_geogfromwkb(X'0101000000000000000000F03F0000000000000040')",
 }
@@ -214,6 +221,55 @@ async def test_batches_are_those_of_to_arrow(spark: "SparkSession") -> None:
     untyped: Any = pyarrow
     found = untyped.Table.from_batches(batches)
     assert found.equals(expected)
+
+
+NESTED = {
+    "array": "transform(sequence(1, id), each -> date_add(date'2000-01-01', int(each)))",
+    "map": "map_from_entries(array(struct(id, timestamp_seconds(id))))",
+    "struct": "named_struct('a', id, 'b', named_struct('c', array(timestamp_seconds(id))))",
+    "structs": "array(named_struct('a', id), null, named_struct('a', -id))",
+    "variant": "parse_json(cast(id as string))",
+    "null": "if(id % 3 = 0, null, named_struct('a', id))",
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_a_slice_of_a_batch_has_the_rows_of_the_slice(spark: "SparkSession", name: str) -> None:
+    """Spark Connect sends large batches, of which a part at a time becomes rows."""
+    df: Any = spark.range(0, 7, 1, 1).selectExpr(f"{NESTED[name]} as value")
+    expected = [plain(row.value) for row in df.collect()]
+    batch = asyncio.run(from_dataframe(df, rows="batch").first())
+    convert = row_converter(df.schema, "row")
+    for start, stop in [(0, 7), (2, 5), (6, 7), (3, 3)]:
+        rows = [plain(row.value) for row in convert(batch.slice(start, stop - start))]
+        assert rows == expected[start:stop], (start, stop)
+
+
+OUT_OF_RANGE = {
+    "timestamp": "timestamp_micros(253402300800000000 + 86400000000)",
+    "timestamp before the year 1": "timestamp_micros(-62135596800000001 - 172800000000)",
+    "timestamp_ntz": "cast(timestamp_micros(253402300800000000 + 86400000000) as timestamp_ntz)",
+    "date": "date_add(date'9999-12-31', 1)",
+    "array": "array(timestamp_micros(253402300800000000 + 86400000000))",
+}
+
+
+@pytest.mark.usefixtures("zone")
+@pytest.mark.parametrize("name", OUT_OF_RANGE)
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+async def test_a_time_that_python_cannot_hold_is_a_value_error(
+    session: "SparkSession", mode: "ReadMode", name: str
+) -> None:
+    def build() -> Any:
+        odd = f"if(id = 1, {OUT_OF_RANGE[name]}, null) as odd"
+        return from_dataframe(session.range(0, 2, 1, 1).selectExpr("id", odd), mode=mode)
+
+    flow = await asyncio.to_thread(build)
+    with pytest.raises(ValueError, match="range|years 1 to 9999") as raised:
+        await flow.to_list(limit=2)
+    if mode != "rows":  # where PySpark converts the values
+        assert str(raised.value).startswith("column 'odd': ")
+        assert "cast the column to a string" in str(raised.value)
 
 
 @pytest.mark.parametrize("kind", ["interval '1-2' year to month", "make_interval(1, 2, 3)"])

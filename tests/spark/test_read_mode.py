@@ -74,10 +74,21 @@ def test_the_probe_runs_once_for_a_session(
     assert contexts == [spark.sparkContext]
 
 
-def test_a_column_that_arrow_cannot_carry_is_read_as_rows(spark: "SparkSession") -> None:
-    flow = from_dataframe(spark.sql("select 1 as fine, map() as odd"))
+def test_a_column_that_arrow_cannot_carry_is_read_as_rows(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> None:
+        raise TypeError("no such type")
+
+    monkeypatch.setattr(read_mode, "arrow_schema", refuse)
+    flow = from_dataframe(spark.sql("select 1 as odd"))
     assert flow.mode.mode == "rows"
-    assert "column 'odd' of type map<void,void> cannot be read as Arrow" in flow.mode.why
+    assert "column 'odd' of type int cannot be read as Arrow (no such type)" in flow.mode.why
+
+
+@pytest.mark.parametrize("value", ["array()", "map()", "array(array())", "map('k', map())"])
+def test_columns_of_nothing_are_read_as_arrow(spark: "SparkSession", value: str) -> None:
+    assert from_dataframe(spark.sql(f"select {value} as odd")).mode.mode == "arrow"
 
 
 def test_windows_cannot_watch_the_sockets(
