@@ -6,6 +6,7 @@ Importing this package imports neither PySpark nor a JVM; that happens when some
 from .dataframe import SparkFlow, from_dataframe
 from .datasource import register
 from .datasource.flow_server import ServedFlow, serve_flow
+from .datasource.listener import UnencryptedAddress
 from .datasource.write_server import ServedWrites, WriteFailed, serve_writes
 from .errors import SparkSessionLost, UnsupportedDataFrame
 from .executors.for_each_partition import PartitionResult, for_each_partition
@@ -18,6 +19,7 @@ from .executors.spark_task import SparkTask, spark_task
 from .java import Java, JavaNotFound, ensure_java, find_java
 from .progress import Progress, ProgressBar
 from .read_mode import ModeUnavailable
+from .rejected_rows import RowRejected
 from .session import ArchiveUnavailable, activate, archive_classes, local_session
 from .streaming import MicroBatch, StreamFlow, StreamStopped, from_micro_batches, from_stream
 from .terminals import WriteResult, append_table, to_dataframe, write_parquet
@@ -34,6 +36,7 @@ __all__ = (
     "Progress",
     "ProgressBar",
     "RowMismatch",
+    "RowRejected",
     "ServedFlow",
     "ServedWrites",
     "SparkFlow",
@@ -42,6 +45,7 @@ __all__ = (
     "StreamFlow",
     "StreamStopped",
     "TaskAbandoned",
+    "UnencryptedAddress",
     "UnsupportedDataFrame",
     "WorkerResource",
     "WriteFailed",

@@ -64,6 +64,25 @@ def is_context_stopped(context: "SparkContext") -> bool:
     return untyped._jsc is None or bool(untyped._jsc.sc().isStopped())
 
 
+def count_executors(context: "SparkContext") -> int:
+    """Return how many executors *context* has. Calls the JVM.
+
+    ``SparkContext.getExecutorMemoryStatus``, since 1.0: a method of the JVM's class. The driver is
+    one of its entries.
+    """
+    untyped: Any = context
+    return cast("int", untyped._jsc.sc().getExecutorMemoryStatus().size()) - 1
+
+
+def is_context_closed(context: "SparkContext") -> bool:
+    """Return whether ``stop()`` of *context* has returned in this process.
+
+    ``SparkContext._jsc``, since 1.0. It calls nothing. A JVM that exits stops its context as well.
+    """
+    untyped: Any = context
+    return untyped._jsc is None
+
+
 def bind_active_session(spark: "SparkSession") -> bool:
     """Make *spark* the active session of this thread in the JVM; return whether that worked.
 
@@ -87,6 +106,37 @@ def has_pinned_threads() -> bool:
 
     untyped: Any = SparkContext
     return isinstance(untyped._gateway, ClientServer)
+
+
+class LocalProperties:
+    """The local properties of this thread's jobs, for other threads.
+
+    ``SparkContext.getLocalProperties`` and ``setLocalProperties``, since 1.0: methods of the JVM's
+    class, which PySpark's ``inheritable_thread_target`` uses.
+    """
+
+    def __init__(self, context: "SparkContext") -> None:
+        untyped: Any = context
+        self._context = context
+        self._java_context = untyped._jsc.sc()
+        self._properties = self._java_context.getLocalProperties()
+
+    def apply(self) -> None:
+        """Give this thread a copy of the properties: queries add to those of their thread."""
+        self._java_context.setLocalProperties(self._properties.clone())
+
+    def close(self) -> None:
+        """Release the JVM objects; `apply` must not be called afterwards."""
+        release(self._context, self._properties, self._java_context)
+
+
+def clear_session_tags(spark: "SparkSession") -> None:
+    """Remove the tags of *spark* from this thread; a thread of a pool must not keep them.
+
+    ``SparkSession.clearTags``, public since 4.0; before, a classic session has no tags.
+    """
+    with suppress(Exception):
+        spark.clearTags()
 
 
 def release(context: "SparkContext", *handles: Any) -> None:
@@ -294,6 +344,9 @@ def observation_publisher(context: "SparkContext", dataset: Any) -> Callable[[An
 
 
 # -- exceptions -----------------------------------------------------------------------------------
+_LONGEST_CHAIN: Final = 20  # causes of an exception
+
+
 def typed_error(error: Any) -> "PySparkException":
     """Return the first exception in the causes of a ``Py4JJavaError`` that PySpark has a type for.
 
@@ -307,6 +360,22 @@ def typed_error(error: Any) -> "PySparkException":
     while isinstance(typed, UnknownException):
         typed = getattr(typed, "_cause", None)
     return plain_error(typed or top)
+
+
+def out_of_memory(error: Any) -> str | None:
+    """Return Java's words if a ``Py4JJavaError`` was caused by the driver's lack of memory.
+
+    ``Py4JJavaError.java_exception``, the public API of Py4J. The errors of executors are not found
+    here: Spark reports them as text.
+    """
+    cause = error.java_exception
+    for _ in range(_LONGEST_CHAIN):
+        if cause is None:
+            break
+        if "OutOfMemory" in cause.getClass().getName():
+            return cast("str", cause.toString())
+        cause = cause.getCause()
+    return None
 
 
 def plain_error(error: "PySparkException") -> "PySparkException":

@@ -17,10 +17,10 @@ from math import ceil
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from .._sources.thread import Interruptible, from_interruptible
 from ._internals import arrow_schema, connect_client, connect_responses
 from .errors import explained
 from .progress import ProgressMeter
+from .pulling import Interruptible, from_pulling
 from .rows import RowKind, from_spark_row, row_converter
 from .tagged_jobs import new_tag
 
@@ -95,7 +95,7 @@ def from_connect(
         operation = make(plan(), session.tags, meter)
         return operation.elements(convert), operation.cancel
 
-    return from_interruptible(begin, name=name, chunk=batch // rows_per_element, holds=holds)
+    return from_pulling(begin, name=name, chunk=batch // rows_per_element, holds=holds)
 
 
 def _rows(convert: Convert, most: int, batch: Any) -> Iterator[Any]:

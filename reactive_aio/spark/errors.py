@@ -9,24 +9,42 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from subprocess import TimeoutExpired
-from time import sleep
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import MissingExtra, ReactiveError
-from ._internals import gateway_process, is_context_stopped, plain_error, typed_error
+from ._internals import (
+    gateway_process,
+    is_context_closed,
+    is_context_stopped,
+    out_of_memory,
+    plain_error,
+    typed_error,
+)
 from .rows import RowKind
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
+    from pyspark import SparkContext
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
 _EXIT_SECONDS: Final = 1.0
+_SHUTDOWN_SECONDS: Final = 10.0  # a JVM without memory needs seconds for its shutdown hooks
+_POLL_SECONDS: Final = 0.02
+_OUT_OF_MEMORY_STATUS: Final = 52  # SparkExitCode.OOM
 _REMEDY: Final = (
     "Nothing can be read from it any more: make a new session with SparkSession.builder, build the "
     "DataFrame on it, and subscribe to a new from_dataframe(). Rows already delivered are valid, "
     "but they are not all of the rows."
 )
 _STOPPED: Final = "The Spark session of this DataFrame has been stopped (SparkSession.stop())."
+_OUT_OF_MEMORY: Final = (
+    "The JVM of the Spark session ran out of memory{detail}. A whole partition waits in it while "
+    "its rows are read: make the partitions smaller (df.repartition(n), "
+    "spark.sql.files.maxPartitionBytes), window= smaller, or spark.driver.memory larger."
+)
 _ABANDONED: Final = (
     "The Spark Connect server has abandoned the result that it computed for this subscription, as "
     "it does when a client has not fetched from it for some minutes "
@@ -135,6 +153,8 @@ def _explain_classic(error: Exception, df: "DataFrame") -> Exception:
         return SparkSessionLost(f"{loss} {_REMEDY}")
     with suppress(Exception):  # the JVM may die while it is asked about this
         if isinstance(error, Py4JJavaError):
+            if (cause := out_of_memory(error)) is not None:
+                return SparkSessionLost(f"{_OUT_OF_MEMORY.format(detail=f': {cause}')} {_REMEDY}")
             return typed_error(error)
         if isinstance(error, PySparkException):
             return plain_error(error)
@@ -150,15 +170,34 @@ def _loss_of_session(df: "DataFrame", wait: float) -> str | None:
         with suppress(TimeoutExpired):  # its sockets close a little earlier than it exits
             process.wait(timeout=wait)
         if process.poll() is not None:
-            return (
-                f"The JVM of the Spark session has died (process {process.pid}, exit status "
-                f"{process.returncode}); it may have been killed, or have run out of memory: see "
-                "the log, and spark.driver.memory."
-            )
+            return _death(process)
     with suppress(Exception):  # the JVM does not answer; the error at hand says more
-        if is_context_stopped(df.sparkSession.sparkContext):
+        context = df.sparkSession.sparkContext
+        if is_context_stopped(context):
+            if process is not None and _is_exiting(process, context):
+                return _death(process)
             return _STOPPED
     return None
+
+
+def _is_exiting(process: "Popen[bytes]", context: "SparkContext") -> bool:
+    """Whether the context was stopped because its JVM exits: wait for that, or for stop() here."""
+    until = monotonic() + _SHUTDOWN_SECONDS
+    while not is_context_closed(context) and monotonic() < until:
+        if process.poll() is not None:
+            return True
+        sleep(_POLL_SECONDS)
+    return False
+
+
+def _death(process: "Popen[bytes]") -> str:
+    detail = f"process {process.pid}, exit status {process.returncode}"
+    if process.returncode == _OUT_OF_MEMORY_STATUS:
+        return _OUT_OF_MEMORY.format(detail=f" ({detail})")
+    return (
+        f"The JVM of the Spark session has died ({detail}); it may have been killed, for example "
+        "by a system without memory: see the log, and spark.driver.memory."
+    )
 
 
 # -- Spark Connect: PySpark's errors are typed already --------------------------------------------

@@ -21,10 +21,10 @@ from time import monotonic
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from .._sources.thread import Interruptible, from_interruptible
 from ._internals import LocalIteratorReader, java_dataset, row_rdd
 from .errors import explained
 from .progress import NO_PROGRESS, ProgressMeter
+from .pulling import Interruptible, from_pulling
 from .rows import RowKind, from_spark_row
 from .tagged_jobs import TaggedJobs
 
@@ -48,7 +48,7 @@ def from_local_iterator(
         jobs = make_jobs()
         return _rows(jobs, from_spark_row(kind), meter), jobs.cancel
 
-    return from_interruptible(begin, name="from_dataframe", chunk=batch)
+    return from_pulling(begin, name="from_dataframe", chunk=batch)
 
 
 def _rows(

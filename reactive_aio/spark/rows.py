@@ -6,6 +6,7 @@ type. It works on whole columns, nested ones as well: the elements of all lists 
 column.
 """
 
+import mmap
 import os
 import time
 from collections import namedtuple
@@ -15,7 +16,7 @@ from datetime import date, datetime, timedelta
 from functools import partial
 from importlib import import_module
 from itertools import pairwise, repeat
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from ._internals import arrow_schema
 from .arrow.reading_state import BatchSizes
@@ -28,12 +29,23 @@ RowKind = Literal["tuple", "dict", "row", "batch"]
 ROW_KINDS: Final = ("tuple", "dict", "row", "batch")
 
 
-Decode = Callable[[Any], tuple[Iterator[Any], int]]
-"""Makes the elements of the bytes of a record batch, and counts them."""
+class Decoded(NamedTuple):
+    """The elements of a record batch, in parts: a part of a large one is made when it is due."""
+
+    parts: Iterator[tuple[Iterator[Any], int]]
+    """Some of the elements, and their number."""
+    elements: int
+    """The number of all of them."""
+    rows: int
+
+
+Decode = Callable[[Any], Decoded]
+"""Makes the elements of the bytes of a record batch."""
 
 DEFAULT_BATCH: Final = 1024
 """Rows of a record batch as long as the size of a row is unknown."""
 _LARGEST_BATCH: Final = 4096
+_PART_BYTES: Final = 4 << 20  # of a record batch that become rows at a time, about
 _VALUES: Final = 16_384  # of a record batch, at most, if it has more rows than DEFAULT_BATCH
 Column = Any
 """A ``pyarrow.Array``. PyArrow has no types."""
@@ -74,18 +86,36 @@ def decoder(schema: "StructType", kind: RowKind) -> Decode:
     arrow = arrow_schema(schema)
     if kind == "batch":
 
-        def decode_batch(frame: Any) -> tuple[Iterator[Any], int]:
+        def decode_batch(frame: Any) -> Decoded:
             batch = read(buffer(frame), arrow)
-            return (iter((batch,)), 1) if batch.num_rows else (iter(()), 0)
+            elements = 1 if batch.num_rows else 0
+            return Decoded(iter(((iter((batch,)), 1),) * elements), elements, batch.num_rows)
 
         return decode_batch
     convert = row_converter(schema, kind)
 
-    def decode_rows(frame: Any) -> tuple[Iterator[Any], int]:
+    def decode_rows(frame: Any) -> Decoded:
         batch = read(buffer(frame), arrow)
-        return convert(batch), batch.num_rows
+        rows: int = batch.num_rows
+        if len(frame) <= _PART_BYTES:
+            parts = iter(((convert(batch), rows),) if rows else ())
+        else:
+            parts = _parts_of(frame, batch, convert)
+        return Decoded(parts, rows, rows)
 
     return decode_rows
+
+
+def _parts_of(
+    frame: Any, batch: Any, convert: Callable[[Any], Iterator[Any]]
+) -> Iterator[tuple[Iterator[Any], int]]:
+    """Make the rows of a large batch, some MiB of them at a time."""
+    most = max(1, batch.num_rows * _PART_BYTES // len(frame))
+    for start in range(0, batch.num_rows, most):
+        part = batch.slice(start, most)
+        yield convert(part), part.num_rows
+        if isinstance(frame, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+            frame.madvise(mmap.MADV_DONTNEED)  # the file has what was read
 
 
 def row_converter(schema: "StructType", kind: RowKind) -> Callable[[Any], Iterator[Any]]:

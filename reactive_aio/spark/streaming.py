@@ -42,6 +42,7 @@ from .errors import (
 from .read_mode import READ_MODES, ReadMode
 from .rows import ROW_KINDS, RowKind, batch_sizes, unreadable_column
 from .tagged_jobs import InheritProperties, inherit_properties
+from .thread_pool import NEW_THREADS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -291,8 +292,9 @@ class StreamSubscription(Coordinator[MicroBatch[Any]]):
         on_batch = partial(self.loop_handle.call_soon_threadsafe, _weakly(self._on_batch))
         self._run = QueryRun(self.plan, on_batch, self.loop_handle.event_loop.is_closed)
         self._threads = CallThreads(
-            self.loop_handle, self.plan.name, size=1, interrupt=self._run.stop
-        )
+            self.loop_handle, self.plan.name, interrupt=self._run.stop,
+            pool=NEW_THREADS,
+        )  # fmt: skip
         self._is_running = False  # a micro-batch was handed over, and the query waits for its end
         # When it is dropped without a signal, for example because its loop was closed, the query
         # must end as well.

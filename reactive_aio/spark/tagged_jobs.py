@@ -1,6 +1,5 @@
 """Jobs with a tag, by which they are cancelled: of one subscription, and of a coroutine's calls."""
 
-import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -11,10 +10,18 @@ from uuid import uuid4
 from .._core.loop import LoopHandle
 from .._core.observation.registry import current_flow
 from .._core.observation.tracing import trace_headers
-from ._internals import has_observation, has_pinned_threads, observation_publisher
+from ._internals import (
+    LocalProperties,
+    clear_session_tags,
+    has_observation,
+    has_pinned_threads,
+    observation_publisher,
+)
 from .call_threads import CallThreads
 from .errors import UnsupportedDataFrame, explained, is_connect
+from .executor_watch import watch_executors
 from .session import activate
+from .thread_pool import NEW_THREADS
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -48,7 +55,7 @@ def tagged(context: "SparkContext", tag: str) -> Generator[None, None, None]:
 
     The JVM thread may be shared (``PYSPARK_PIN_THREAD=false``), so its properties are restored.
     """
-    properties = _properties(context)
+    properties = _job_properties(context)
     before = {name: context.getLocalProperty(name) for name in properties}
     _set_tag(context, tag, properties)
     try:
@@ -66,7 +73,7 @@ def _set_tag(context: "SparkContext", tag: str, properties: Mapping[str, str]) -
         context.setLocalProperty(name, value)
 
 
-def _properties(context: "SparkContext") -> dict[str, str]:
+def _job_properties(context: "SparkContext") -> dict[str, str]:
     """The local properties of jobs, which their tasks have as well.
 
     Those of a named flow are described by its name, unless they have another description; and the
@@ -90,8 +97,7 @@ class TaggedJobs:
     plan: "Callable[[], DataFrame]"
     """Makes the DataFrame that is computed, with a plan of its own. Calls the JVM."""
     _tag: str = field(default_factory=new_tag, init=False)
-    # `is_tagged`, on a thread that keeps the properties
-    _thread: threading.local = field(default_factory=threading.local, init=False)
+    _properties: LocalProperties | None = field(default=None, init=False)
 
     @property
     def context(self) -> "SparkContext":
@@ -101,23 +107,33 @@ class TaggedJobs:
     def starting(self) -> Generator[None, None, None]:
         """The jobs that are started inside can be cancelled, and errors are explained.
 
-        The jobs have the local properties of the thread that made the flow, not of this one. The
-        thread is the subscription's own, so it keeps them: setting them takes about fifteen calls.
+        The jobs have the local properties of the thread that made the flow, not of this one, which
+        made calls of other subscriptions before, and makes others afterwards.
         """
         with explained(self.df):
-            if hasattr(self._thread, "is_tagged"):
-                yield
-                return
-            # All threads that inherit from one thread share one object, and so their tags:
-            # inheriting once more, from this thread, makes a copy.
-            self.inherit(lambda: inherit_properties(self.df)(lambda: None)())()
-            if has_pinned_threads():
-                _set_tag(self.context, self._tag, _properties(self.context))
-                self._thread.is_tagged = True
-                yield
-            else:
+            watch_executors(self.context, self)
+            if not has_pinned_threads():  # no thread has properties of its own
                 with tagged(self.context, self._tag):
                     yield
+                return
+            if self._properties is None:
+                self._properties = self._make_properties()
+            else:  # about fifteen calls fewer
+                self._properties.apply()
+            yield
+
+    def _make_properties(self) -> LocalProperties:
+        # All threads that inherit from one thread share one object, and so their tags: inheriting
+        # once more, from this thread, makes a copy.
+        self.inherit(lambda: inherit_properties(self.df)(lambda: None)())()
+        clear_session_tags(self.df.sparkSession)
+        _set_tag(self.context, self._tag, _job_properties(self.context))
+        return LocalProperties(self.context)
+
+    def close(self) -> None:
+        """Release what is held in the JVM. Calls the JVM."""
+        if self._properties is not None:
+            self._properties.close()
 
     def observe(self, dataset: Any) -> Callable[[Any], object] | None:
         """Return a function that completes the observations of *dataset*, if it has any.
@@ -157,7 +173,9 @@ class SparkCalls(AbstractAsyncContextManager["SparkCalls"]):
         self._spark: Any = spark
         self._tag = new_tag()
         self._loop_handle = LoopHandle(f"{name}()")
-        self._threads = CallThreads(self._loop_handle, name, size=1, interrupt=self._interrupt)
+        self._threads = CallThreads(
+            self._loop_handle, name, interrupt=self._interrupt, pool=NEW_THREADS
+        )
 
     async def call(self, work: Callable[[], T]) -> T:
         """Run *work* on the thread; return its result."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from .._core.arguments import Duration, require_int, to_seconds
 from ..errors import TooManyElements
-from ._internals import table_of_rows
 from .errors import explained, require_option, require_pyspark
+from .rejected_rows import table_of
 from .tagged_jobs import SparkCalls
 
 if TYPE_CHECKING:
@@ -53,21 +53,22 @@ async def to_dataframe(
 
     Demand: unbounded; the flow waits while 10,000 elements are converted to Arrow, on a thread.
     Completes: returns when the flow completes.
-    Fails: raises what the flow failed with, PySpark's error for a row that does not fit the
-        schema, or `TooManyElements`.
+    Fails: raises what the flow failed with, `RowRejected` for a row that does not fit the schema,
+        with its number and the column, or `TooManyElements`.
     Cancels: when its task is cancelled, and at more than *limit* rows.
     Holds: *limit* rows.
     Rules: 2.1
     """
     require_pyspark()
     require_int("to_dataframe", "limit", limit)
-    tables = _Tables(spark, schema)
+    tables = _Tables("to_dataframe", spark, schema)
     parts = list[Any]()
 
     async with SparkCalls("to_dataframe", spark) as calls:
 
         async def collect(elements: list[Any]) -> None:
-            parts.append(await calls.call(partial(tables.table, elements)))
+            first = sum(part.num_rows for part in parts)
+            parts.append(await calls.call(partial(tables.table, elements, first)))
             if sum(part.num_rows for part in parts) > limit:
                 raise TooManyElements(
                     f"to_dataframe: the flow has more than limit={limit} rows; give a larger "
@@ -101,8 +102,9 @@ async def write_parquet(
 
     Demand: *batch* elements ahead of what is written; the flow waits while Spark writes.
     Completes: returns a `WriteResult` when the flow completes.
-    Fails: raises what the flow failed with, or Spark's error. Commits that are done stay, later
-        elements are not written; a note on the error reports how much is committed.
+    Fails: raises what the flow failed with, Spark's error, or `RowRejected` for a row that does not
+        fit the schema. Commits that are done stay, later elements are not written; a note on the
+        error reports how much is committed.
     Cancels: when its task is cancelled: the running commit is undone, those before stay.
     Holds: 2 × *batch* elements.
     Rules: 2.1
@@ -158,7 +160,7 @@ async def _write(
     require_option(function, "mode", mode, _SAVE_MODES)
     limit = None if within is None else to_seconds(within, f"{function}: within")
     batches = flow.buffer(batch) if limit is None else flow.buffer_timeout(batch, limit)
-    tables = _Tables(spark, schema)
+    tables = _Tables(function, spark, schema)
     result = WriteResult(0, 0)
 
     async with SparkCalls(function, spark) as calls:
@@ -166,7 +168,7 @@ async def _write(
         async def commit(elements: list[Any]) -> None:
             nonlocal result
             mode_now = "append" if result.commits else mode
-            rows = await calls.call(partial(tables.commit, elements, save, mode_now))
+            rows = await calls.call(partial(tables.commit, elements, result.rows, save, mode_now))
             result = WriteResult(result.rows + rows, result.commits + 1)
 
         try:
@@ -183,7 +185,8 @@ async def _write(
 class _Tables:
     """Makes Arrow tables of elements, and DataFrames of tables. Called on a thread."""
 
-    def __init__(self, spark: "SparkSession", schema: "StructType | str") -> None:
+    def __init__(self, function: str, spark: "SparkSession", schema: "StructType | str") -> None:
+        self._function = function
         self._spark: Any = spark
         self._given = schema
 
@@ -192,14 +195,17 @@ class _Tables:
         """The columns; Spark parses a schema that is text."""
         return self.dataframe(()).schema
 
-    def table(self, elements: Sequence[Any]) -> Any:
-        """Return a ``pyarrow.Table`` of rows (tuples, Rows, dicts …), or of record batches."""
+    def table(self, elements: Sequence[Any], first: int) -> Any:
+        """Return a ``pyarrow.Table`` of rows (tuples, Rows, dicts …), or of record batches.
+
+        *first* is the number of the first row. Raises `RowRejected`.
+        """
         import pyarrow
 
         untyped: Any = pyarrow
         if isinstance(elements[0], untyped.RecordBatch):
             return untyped.Table.from_batches(elements)
-        return table_of_rows(elements, self.schema)
+        return table_of(elements, self.schema, function=self._function, first=first)
 
     def dataframe(self, tables: Sequence[Any]) -> "DataFrame":
         """Return a DataFrame of the rows of all *tables*; there may be none."""
@@ -211,9 +217,9 @@ class _Tables:
         df: DataFrame = self._spark.createDataFrame(data, schema)
         return df
 
-    def commit(self, elements: Sequence[Any], save: Save, mode: str) -> int:
-        """Save *elements*; return the number of their rows."""
-        table = self.table(elements)
+    def commit(self, elements: Sequence[Any], first: int, save: Save, mode: str) -> int:
+        """Save *elements*, the first of which is row *first*; return the number of their rows."""
+        table = self.table(elements, first)
         df = self.dataframe([table])
         with explained(df):
             save(df, mode)

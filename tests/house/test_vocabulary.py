@@ -33,7 +33,7 @@ NO_DIAGRAM: Final[dict[str, str]] = {
     "to_dict": "a lane has no sign for a dict",
 }
 NOT_FOR_USERS: Final = {
-    "from_interruptible": "from_thread and the source of Spark use it",
+    "from_interruptible": "from_thread uses it",
 }
 
 

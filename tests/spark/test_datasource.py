@@ -3,24 +3,34 @@
 import asyncio
 import json
 import logging
+import ssl
 import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import trustme
 from pyspark import errors
 
 import reactive_aio as rx
 from reactive_aio.errors import AlreadySubscribed
-from reactive_aio.spark import WriteFailed, activate, register, serve_flow, serve_writes
+from reactive_aio.spark import (
+    UnencryptedAddress,
+    WriteFailed,
+    activate,
+    register,
+    serve_flow,
+    serve_writes,
+)
 from reactive_aio.spark.datasource.flow_server import ServedFlow, encode_rows
+from reactive_aio.spark.datasource.listener import is_loopback
 from reactive_aio.spark.datasource.wire_protocol import Client, Refused
 from reactive_aio.spark.datasource.write_server import ServedWrites
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .conftest import wait_for_elements, wait_until
-from .test_column_values import plain, table
+from .test_column_values import OF_NOTHING, plain, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -125,12 +135,15 @@ async def test_a_flow_that_fails_fails_the_query(spark: "SparkSession") -> None:
 
 
 async def test_a_row_that_does_not_fit_fails_the_query(spark: "SparkSession") -> None:
-    async with serve_flow(rx.just(("x", "y")), SCHEMA) as served:
-        assert "Could not convert" in await failure(spark, lambda: loaded(spark, served).collect())
+    flow = rx.range(6).map(lambda number: (number if number < 5 else "x", "y"))
+    async with serve_flow(flow, SCHEMA) as served:
+        words = await failure(spark, lambda: loaded(spark, served, maxRows="2").collect())
+        assert "serve_flow: row 5 (counted from 0) does not fit the schema: column 'id' of" in words
+        assert "Could not convert" in words
 
 
 async def test_values_of_every_type_arrive_unchanged(spark: "SparkSession") -> None:
-    unfit = {"struct with a name twice", "collated string", "geometry", "geography"}
+    unfit = {"struct with a name twice", "collated string", "geometry", "geography", *OF_NOTHING}
 
     def rows() -> tuple[Any, list[Any]]:
         df = table(spark).drop(*unfit)
@@ -333,7 +346,7 @@ async def test_a_job_that_fails_fails_the_flow(spark: "SparkSession") -> None:
 
 
 async def test_values_of_every_type_are_written_unchanged(spark: "SparkSession") -> None:
-    unfit = {"struct with a name twice", "geometry", "geography"}
+    unfit = {"struct with a name twice", "geometry", "geography", *OF_NOTHING}
     df = await asyncio.to_thread(lambda: table(spark).drop(*unfit))
     expected = await asyncio.to_thread(df.collect)
     async with serve_writes() as served:
@@ -494,3 +507,72 @@ async def test_a_client_without_the_token_is_not_answered() -> None:
 async def test_a_missing_option_is_named() -> None:
     with pytest.raises(Refused, match="needs the option 'address'"):
         Client({}, "schema")
+
+
+# -- other machines ------------------------------------------------------------------------------
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def tls(authority: trustme.CA, tmp_path: Path) -> dict[str, Any]:
+    """The arguments for a server whose certificate is for 127.0.0.1."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    return {"ssl": context, "ca": tmp_path / "ca.pem"}
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.7", "::", "a.name.test"])
+@pytest.mark.parametrize("serve", [lambda **o: serve_flow(rx.empty(), "n long", **o), serve_writes])
+async def test_nothing_crosses_the_network_unencrypted_unless_asked_for(
+    host: str, serve: Callable[..., Any]
+) -> None:
+    with pytest.raises(
+        UnencryptedAddress, match=r"unencrypted\. Give ssl=.*allow_unencrypted=True"
+    ):
+        async with serve(host=host):
+            pass
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.1.2.3"])
+async def test_loopback_needs_no_certificate(host: str) -> None:
+    assert is_loopback(host)
+
+
+async def test_an_unencrypted_address_may_be_asked_for() -> None:
+    async with serve_writes(host="0.0.0.0", allow_unencrypted=True) as served:
+        assert served.options.keys() == {"address", "token"}
+
+
+async def test_an_authority_needs_a_certificate() -> None:
+    with pytest.raises(TypeError, match="ca is for ssl="):
+        async with serve_writes(ca="ca.pem"):
+            pass
+
+
+async def test_rows_and_token_travel_encrypted(spark: "SparkSession", tls: dict[str, Any]) -> None:
+    async with serve_flow(rx.range(9).map(lambda n: (n, "x")), SCHEMA, **tls) as served:
+        count = await in_thread(spark, lambda: loaded(spark, served).count())
+        assert count == 9
+        plain_client = {"address": served.address, "token": served.token}
+
+        def ask_unencrypted() -> None:
+            with Client(plain_client, "schema") as client:
+                client.receive()
+
+        with pytest.raises((Refused, OSError)):
+            await asyncio.to_thread(ask_unencrypted)
+    async with serve_writes(rows="tuple", **tls) as served:
+        writing = asyncio.create_task(served.write(await asyncio.to_thread(spark.range, 9)))
+        assert sorted(await served.rows.to_list()) == [(n,) for n in range(9)]
+        await writing
+
+
+async def test_a_client_checks_the_certificate(tls: dict[str, Any], tmp_path: Path) -> None:
+    other = trustme.CA().cert_pem
+    await asyncio.to_thread(other.write_to_path, tmp_path / "ca.pem")
+    async with serve_writes(**tls) as served:
+        with pytest.raises(Refused, match=r"certificate of 127\.0\.0\.1:\d+ is not accepted"):
+            await asyncio.to_thread(Client, served.options, "schema")

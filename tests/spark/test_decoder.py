@@ -21,7 +21,7 @@ from pyspark.sql.types import (
 )
 
 from reactive_aio.spark._internals import arrow_schema
-from reactive_aio.spark.rows import batch_sizes, columns_of
+from reactive_aio.spark.rows import batch_sizes, columns_of, decoder
 
 NUMBERS: Final[list[tuple[DataType, list[Any]]]] = [
     (ByteType(), [1, -128, 127]),
@@ -70,3 +70,44 @@ def test_the_size_of_a_batch_depends_on_the_cost_of_its_values(
     columns: Iterable[DataType], kind: Any, requested: int | None, sizes: tuple[int, int]
 ) -> None:
     assert batch_sizes(typed(*columns), kind, requested) == sizes
+
+
+# -- large batches ---------------------------------------------------------------------------------
+def message(schema: StructType, *columns: list[Any]) -> Any:
+    """A record batch as Spark sends it."""
+    untyped: Any = pyarrow
+    return untyped.record_batch([*columns], schema=arrow_schema(schema)).serialize()
+
+
+def test_a_large_batch_becomes_rows_part_by_part() -> None:
+    schema = typed(LongType(), StringType())
+    texts = [f"{number}" * (1 << 18) for number in range(60)]  # 27 MiB
+    decoded = decoder(schema, "tuple")(bytes(message(schema, [*range(60)], texts)))
+    assert (decoded.elements, decoded.rows) == (60, 60)
+    counts, found = list[int](), list[Any]()
+    for rows, count in decoded.parts:
+        counts.append(count)
+        found += rows
+    assert max(counts) < 15
+    assert sum(counts) == 60
+    assert found == [*zip(range(60), texts, strict=True)]
+
+
+@pytest.mark.parametrize(("kind", "elements"), [("tuple", 3), ("batch", 1)])
+def test_a_small_batch_is_one_part(kind: Any, elements: int) -> None:
+    schema = typed(LongType())
+    decoded = decoder(schema, kind)(bytes(message(schema, [1, 2, 3])))
+    [(rows, count)] = decoded.parts
+    assert (len([*rows]), count, decoded.elements, decoded.rows) == (
+        elements,
+        elements,
+        elements,
+        3,
+    )
+
+
+@pytest.mark.parametrize("kind", ["tuple", "batch"])
+def test_a_batch_without_rows_has_no_part(kind: Any) -> None:
+    schema = typed(LongType())
+    decoded = decoder(schema, kind)(bytes(message(schema, [])))
+    assert ([*decoded.parts], decoded.elements, decoded.rows) == ([], 0, 0)

@@ -1,15 +1,25 @@
 """Reading reader from a socket: whole, in pieces, and cut off."""
 
+import errno
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from mmap import mmap
 from pathlib import Path
 from struct import pack
 
 import pytest
 from hypothesis import given, strategies as st
 
-from reactive_aio.spark.arrow.jvm_socket import END, FrameReader, connect
+from reactive_aio.spark.arrow import jvm_socket
+from reactive_aio.spark.arrow.jvm_socket import (
+    END,
+    LARGE,
+    LARGEST_IN_MEMORY,
+    FrameNotStored,
+    FrameReader,
+    connect,
+)
 
 
 @pytest.fixture
@@ -139,3 +149,85 @@ def test_a_refused_connection_leaves_no_socket() -> None:
         port = listener.getsockname()[1]
     with pytest.raises(ConnectionRefusedError):
         connect(port, "secret")
+
+
+# -- large frames ----------------------------------------------------------------------------------
+def sending(peer: socket.socket, *parts: bytes) -> threading.Thread:
+    thread = threading.Thread(target=lambda: [peer.sendall(part) for part in parts])
+    thread.start()
+    return thread
+
+
+def until_large(reader: FrameReader) -> None:
+    while (found := reader.read()) is not LARGE:
+        assert found is None
+    reader.is_storing = True
+
+
+def test_a_large_frame_is_read_from_a_file(pair: tuple[FrameReader, socket.socket]) -> None:
+    reader, peer = pair
+    body = b"0123456789abcdef" * (LARGEST_IN_MEMORY // 16) + b"!"
+    thread = sending(peer, framed(body, b"next"))
+    until_large(reader)
+    reader.store()
+    assert not reader.is_storing
+    frame = reader.read()
+    assert isinstance(frame, mmap)
+    assert frame[:] == body
+    assert reader.read() == b"next"
+    thread.join()
+    assert reader.read() is None, "the connection does not block again"
+    frame.close()
+
+
+def test_the_largest_frame_in_memory_needs_no_file(pair: tuple[FrameReader, socket.socket]) -> None:
+    reader, peer = pair
+    thread = sending(peer, framed(b"x" * LARGEST_IN_MEMORY))
+    while (frame := reader.read()) is None:
+        pass
+    thread.join()
+    assert isinstance(frame, bytearray)
+
+
+def test_an_end_inside_a_large_frame_is_an_error(pair: tuple[FrameReader, socket.socket]) -> None:
+    reader, peer = pair
+    thread = sending(peer, pack("!i", LARGEST_IN_MEMORY + 1), b"x" * 9)
+    until_large(reader)
+    thread.join()
+    peer.close()
+    with pytest.raises(EOFError, match="inside a batch of rows"):
+        reader.store()
+
+
+def test_closing_ends_the_storing_of_a_frame(pair: tuple[FrameReader, socket.socket]) -> None:
+    """Nothing more is sent: the thread would wait for ever."""
+    reader, peer = pair
+    peer.sendall(pack("!i", LARGEST_IN_MEMORY + 1) + b"x")
+    until_large(reader)
+    raised = list[BaseException]()
+
+    def store() -> None:
+        with pytest.raises((EOFError, OSError)) as found:
+            reader.store()
+        raised.append(found.value)
+
+    thread = threading.Thread(target=store)
+    thread.start()
+    reader.close()
+    thread.join(30)
+    assert raised
+    assert reader.connection.fileno() == -1, "it is closed, by that thread"
+
+
+def test_a_directory_without_room_is_named(
+    pair: tuple[FrameReader, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    reader, peer = pair
+    peer.sendall(pack("!i", LARGEST_IN_MEMORY + 1))
+    until_large(reader)
+    monkeypatch.setattr(jvm_socket, "TemporaryFile", full)
+    with pytest.raises(FrameNotStored, match=r"more than 16 MiB.*No space left.*batch= .*TMPDIR"):
+        reader.store()

@@ -20,7 +20,7 @@ def cut(partitions: int, largest: int, least: int = 1024, most: int = 4096) -> P
 
 def read(windows: PartitionWindows, window: Window, elements: int, size: int = 1) -> None:
     """Read a window whose partitions have that many elements each."""
-    window.elements = elements * window.partitions
+    window.elements = window.rows = elements * window.partitions
     window.bytes = size * window.partitions
     windows.finish(window)
 
@@ -95,11 +95,17 @@ def batches(least: int, most: int, row: int) -> list[int]:
 def test_batches_grow_once_rows_are_known_to_be_small() -> None:
     assert batches(1024, 4096, 30) == [1024, 4096, 4096]
     assert batches(1024, 4096, 512) == [1024, 2048, 2048]
-    assert batches(1024, 4096, 100_000) == [1024, 1024, 1024]
+    assert batches(1024, 4096, 8_000) == [1024, 1024, 1024]
+
+
+def test_batches_have_few_rows_where_rows_are_large() -> None:
+    assert batches(1024, 4096, 100_000) == [1024, 83, 83]
+    assert batches(4096, 4096, 1 << 20) == [4096, 8, 8]
+    assert batches(1024, 4096, 1 << 30) == [1024, 1, 1]
 
 
 def test_batches_have_the_requested_size() -> None:
-    assert batches(7, 7, 1) == batches(7, 7, 10_000_000) == [7, 7, 7]
+    assert batches(7, 7, 1) == batches(7, 7, 1_000_000) == [7, 7, 7]
 
 
 def test_an_empty_window_does_not_measure_rows() -> None:

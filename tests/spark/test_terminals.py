@@ -1,6 +1,7 @@
 """Terminal operators that end in Spark: to_dataframe, write_parquet, append_table."""
 
 import asyncio
+import pickle
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import reactive_aio as rx
 from reactive_aio.errors import TooManyElements
 from reactive_aio.spark import (
+    RowRejected,
     WriteResult,
     append_table,
     from_dataframe,
@@ -20,7 +22,7 @@ from reactive_aio.spark import (
 )
 
 from .conftest import wait_until
-from .test_column_values import plain, table
+from .test_column_values import OF_NOTHING, plain, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,7 +85,7 @@ async def test_more_rows_than_the_limit_raise(spark: "SparkSession") -> None:
 
 async def test_values_of_every_type_are_unchanged(spark: "SparkSession") -> None:
     # PySpark itself cannot make a DataFrame of these.
-    unfit = {"struct with a name twice", "collated string"}
+    unfit = {"struct with a name twice", "collated string", *OF_NOTHING}
     df = await asyncio.to_thread(lambda: table(spark).drop(*unfit))
     expected = await asyncio.to_thread(df.collect)
     schema = await asyncio.to_thread(lambda: df.schema)
@@ -156,9 +158,21 @@ async def test_a_flow_that_fails_leaves_whole_commits(
 async def test_a_row_that_does_not_fit_is_not_written(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    with pytest.raises(Exception, match="Could not convert 'x'"):
+    with pytest.raises(RowRejected, match=r"write_parquet: row 1 .*Could not convert 'x'"):
         await write_parquet(rx.just((1, "a"), ("x", "b")), spark, tmp_path / "rows", SCHEMA)
     assert not await asyncio.to_thread((tmp_path / "rows").exists)
+
+
+async def test_the_row_is_counted_from_the_first_element(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    flow = rows(7).map(lambda row: row if row[0] != 5 else (5, None, "more"))
+    with pytest.raises(RowRejected, match=r"row 5 .* 2 values is needed \(id, name\)") as raised:
+        await write_parquet(flow, spark, tmp_path / "rows", SCHEMA, batch=3)
+    assert (raised.value.row, raised.value.column) == (5, None)
+    assert any("had committed 3 rows" in note for note in raised.value.__notes__)
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert (again.row, str(again)) == (5, str(raised.value))
 
 
 async def test_cancelling_cancels_the_running_commit(spark: "SparkSession", tmp_path: Path) -> None:

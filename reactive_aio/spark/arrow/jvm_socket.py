@@ -1,51 +1,78 @@
 """The local socket on which the JVM serves rows, as frames: ``[int32 length][bytes]``.
 
 A frame is read only when it is requested: until then it waits in the JVM and in the buffers of the
-operating system.
+operating system. A large one goes into a temporary file, which is mapped into memory: its columns
+follow one another, so no part of it has whole rows.
 """
 
 import os
 import socket
+from contextlib import suppress
+from mmap import ACCESS_READ, mmap
 from struct import Struct
-from typing import Final
+from tempfile import TemporaryFile, gettempdir
+from typing import BinaryIO, Final
+
+from ...errors import ReactiveError
 
 END: Final = b""
 """Returned by `FrameReader.read` when the JVM has closed the connection after a whole frame."""
+LARGE: Final = b"large"
+"""Returned by `FrameReader.read` for a frame that needs `FrameReader.store`."""
+LARGEST_IN_MEMORY: Final = 16 << 20
+"""Bytes of a frame that is not stored in a file."""
+_CHUNK: Final = 1 << 20  # bytes that go into the file at a time
 _INT: Final = Struct("!i")
 _TIMEOUT: Final = 15.0  # seconds to connect and to authenticate: the JVM waits as long
+_CUT_SHORT: Final = "the connection ended inside a batch of rows"
 _ACCEPTED: Final = _INT.pack(2) + b"ok"
 
 
-class FrameReader:
-    """Reads the frames of one connection without blocking."""
+class FrameNotStored(ReactiveError, RuntimeError):
+    """There is no room for a large frame; the message gives the directory and the remedy."""
 
-    __slots__ = ("_body", "_filled", "_head", "_is_at_end", "connection")
+
+class FrameReader:
+    """Reads the frames of one connection without blocking, except in `store`."""
+
+    __slots__ = ("_body", "_filled", "_head", "_is_at_end", "_is_closed", "_length", "connection",
+                 "is_storing")  # fmt: skip
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
         self.connection: socket.socket = connection
         self._head = bytearray(_INT.size)
-        self._body: bytearray | None = None
+        self._length: int | None = None
+        self._body: bytearray | mmap | None = None
         self._filled = 0  # bytes of the head, or of the body
         self._is_at_end = False
+        self._is_closed = False
+        self.is_storing: bool = False
+        """Whether a thread is in `store`; nothing else may be called except `close`."""
 
     @property
     def is_between_frames(self) -> bool:
         """Whether it is unknown yet if another frame follows."""
-        return self._body is None
+        return self._length is None
 
-    def read(self, *, body: bool = True) -> bytearray | bytes | None:
-        """Return a frame, `END`, or None when no more can be read now.
+    def read(self, *, body: bool = True) -> bytearray | mmap | bytes | None:
+        """Return a frame, `END`, `LARGE`, or None when no more can be read now.
 
         Without *body*, read only the head of a frame, which is enough to see the end.
         """
-        if self._body is None:
+        if self._length is None:
             if not self._fill(self._head):
                 return END if self._is_at_end else None
-            self._body = bytearray(_INT.unpack(self._head)[0])
-        if not body or not self._fill(self._body):
+            (self._length,) = _INT.unpack(self._head)
+        if not body:
             return None
-        frame, self._body = self._body, None
+        if self._body is None:
+            if self._length > LARGEST_IN_MEMORY:
+                return LARGE
+            self._body = bytearray(self._length)
+        if isinstance(self._body, bytearray) and not self._fill(self._body):
+            return None
+        frame, self._body, self._length = self._body, None, None
         return frame
 
     def _fill(self, buffer: bytearray) -> bool:
@@ -58,18 +85,69 @@ class FrameReader:
                     return False
                 if not received:
                     if self._filled or buffer is not self._head:
-                        raise EOFError("the connection ended inside a batch of rows")
+                        raise EOFError(_CUT_SHORT)
                     self._is_at_end = True
                     return False
                 self._filled += received
         self._filled = 0
         return True
 
+    def store(self) -> None:
+        """Read a large frame into a file; the next `read` returns it. Blocks: for threads.
+
+        Set `is_storing` before. Raises `FrameNotStored`.
+        """
+        assert self._length is not None, "read() has returned LARGE"
+        try:
+            self.connection.setblocking(True)
+            with _temporary_file(self._length) as file:
+                self._copy(file, self._length)
+                self._body = mmap(file.fileno(), self._length, access=ACCESS_READ)
+        finally:
+            self.is_storing = False
+            if self._is_closed:
+                self.connection.close()
+            else:
+                self.connection.setblocking(False)
+
+    def _copy(self, file: BinaryIO, length: int) -> None:
+        chunk = memoryview(bytearray(_CHUNK))
+        while length:
+            received = self.connection.recv_into(chunk[: min(length, _CHUNK)])
+            if not received:
+                raise EOFError(_CUT_SHORT)
+            length -= received
+            try:
+                file.write(chunk[:received])
+            except OSError as error:
+                raise _not_stored(length, error) from error
+
     def close(self) -> None:
-        self.connection.close()
+        """Close the connection; `store` on another thread raises."""
+        self._is_closed = True
+        if self.is_storing:  # that thread closes it: its number could belong to another file by now
+            with suppress(OSError):
+                self.connection.shutdown(socket.SHUT_RDWR)
+        else:
+            self.connection.close()
 
     # A loop that closes discards the callbacks of threads, and the readers in their arguments.
     __del__ = close
+
+
+def _temporary_file(length: int) -> BinaryIO:
+    try:
+        return TemporaryFile(buffering=0)  # without a name where the system allows it
+    except OSError as error:
+        raise _not_stored(length, error) from error
+
+
+def _not_stored(length: int, error: OSError) -> FrameNotStored:
+    return FrameNotStored(
+        f"Rows of Spark that come together have more than {LARGEST_IN_MEMORY >> 20} MiB, and there "
+        f"is no room for {length:,} bytes of them in {gettempdir()} ({error}). Make batch= of "
+        "from_dataframe smaller, or choose another directory with TMPDIR."
+    )
 
 
 def connect(address: int | str, secret: str | None) -> FrameReader:

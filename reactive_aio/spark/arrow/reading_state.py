@@ -16,7 +16,8 @@ demand, *largest* and the memory allow, and at most twice as large as the one be
 there is demand, as many elements as have been read are expected to be requested: `async for` and
 workers request few at a time, and Spark would be idle while they process them. Under unbounded
 demand it is at most half of the remaining partitions, since Spark has nothing to compute while the
-last rows are read. Record batches are small until the size of a row is known.
+last rows are read. Record batches are small until the size of a row is known, and have few rows
+where rows are large.
 """
 
 from collections.abc import Iterator
@@ -37,13 +38,14 @@ AHEAD: Final = 2
 MEMORY_LIMIT: Final = 32 << 20
 """Bytes that a job of more than one partition may leave waiting in the JVM, approximately."""
 _BATCH_BYTES: Final = 1 << 20  # of a record batch that has more rows than the least, about
+_LARGE_BATCH_BYTES: Final = 8 << 20  # of a record batch, about, however few rows that are
 _SINGLE_JOBS: Final = 2  # jobs of one partition, before they grow
 _SMALLEST_LAST: Final = 4  # partitions: near the end, smaller jobs cost more than they save
 _UNMEASURED_JOBS: Final = 2  # jobs beside another one, before the size of a partition is known
 
 
 class BatchSizes(NamedTuple):
-    """How many rows a record batch has, at least and at most."""
+    """How many rows a record batch has, at least and at most; fewer where rows are very large."""
 
     least: int
     most: int
@@ -68,6 +70,7 @@ class Window:
     stop: int
     batch: int
     elements: int = 0
+    rows: int = 0
     bytes: int = 0
     phase: Phase = Phase.LAUNCHED
     error: Exception | None = None
@@ -92,7 +95,7 @@ class PartitionWindows:
     # windows without demand.
     _elements_per_partition: float | None = field(default=None, init=False)
     _bytes_per_partition: float = field(default=0.0, init=False)
-    _bytes_per_element: float = field(default=0.0, init=False)
+    _bytes_per_row: float = field(default=0.0, init=False)
 
     @property
     def is_exhausted(self) -> bool:
@@ -131,8 +134,8 @@ class PartitionWindows:
         elements = window.elements / window.partitions
         self._elements_per_partition = max(self._elements_per_partition or 0.0, elements)
         self._bytes_per_partition = max(self._bytes_per_partition, window.bytes / window.partitions)
-        if window.elements:
-            self._bytes_per_element = max(self._bytes_per_element, window.bytes / window.elements)
+        if window.rows:
+            self._bytes_per_row = max(self._bytes_per_row, window.bytes / window.rows)
 
     def _expected_elements(self) -> float:
         """Estimate how many elements the windows in flight will still bring."""
@@ -146,9 +149,10 @@ class PartitionWindows:
     def _batch(self) -> int:
         """Return the number of rows of a record batch of the next window."""
         least, most = self.batch_sizes
-        if not self._bytes_per_element:
+        if not self._bytes_per_row:
             return least
-        return min(most, max(least, int(_BATCH_BYTES / self._bytes_per_element)))
+        rows = min(most, max(least, int(_BATCH_BYTES / self._bytes_per_row)))
+        return max(1, min(rows, int(_LARGE_BATCH_BYTES / self._bytes_per_row)))
 
     def _size(self, uncovered: float) -> int:
         """Return the number of partitions of the next window."""

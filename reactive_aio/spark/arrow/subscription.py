@@ -7,7 +7,7 @@ wait in the JVM, where they block nothing: the tasks of the job have ended, and 
 serves the rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
@@ -23,8 +23,8 @@ from ..errors import explained
 from ..progress import ProgressMeter
 from ..rows import Decode
 from ..tagged_jobs import TaggedJobs
-from .jvm_socket import END, FrameReader, connect
-from .reading_state import AHEAD, Action, ReadingState, Window
+from .jvm_socket import END, LARGE, FrameReader, connect
+from .reading_state import Action, ReadingState, Window
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -50,7 +50,7 @@ class WindowJobs:
 
     def prepare(self) -> None:
         """Look up what does not depend on the plan, on another thread than `plan`."""
-        with self._jobs.starting():
+        with explained(self._jobs.df):
             self._publish = self._jobs.observe(java_dataset(self._jobs.df))
             self._run_job = job_runner(self._jobs.context)
 
@@ -112,6 +112,7 @@ class WindowJobs:
                 self._publish(self._dataset)
         handles = (*self._servers.values(), *self._rdds, self._dataset)
         release(self._jobs.context, *filter(None, handles))
+        self._jobs.close()
         self._servers.clear()
         self._rdds.clear()
         self._dataset = self._publish = self._run_job = None
@@ -130,7 +131,8 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
 
     __slots__ = (
         "__weakref__", "_decode", "_downstream", "_finalizer", "_is_advancing", "_is_started",
-        "_jobs", "_loop_handle", "_meter", "_readers", "_state", "_threads", "_watched",
+        "_jobs", "_loop_handle", "_meter", "_parts", "_readers", "_state", "_threads", "_unmade",
+        "_watched",
     )  # fmt: skip
 
     def __init__(
@@ -147,11 +149,11 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         self._decode = decode
         self._meter = meter
         self._loop_handle = LoopHandle("from_dataframe()")
-        self._threads = CallThreads(
-            self._loop_handle, "from_dataframe", size=1 + AHEAD, interrupt=jobs.cancel
-        )
+        self._threads = CallThreads(self._loop_handle, "from_dataframe", interrupt=jobs.cancel)
         self._readers: dict[Window, FrameReader] = {}  # whose connections are open
         self._watched: FrameReader | None = None
+        self._parts: Iterator[tuple[Iterator[T], int]] = iter(())
+        self._unmade = 0  # elements of these parts
         self._is_started = False
         self._is_advancing = False
         # Not __del__: in a cycle, the sockets could be collected before it is called.
@@ -276,23 +278,58 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         reader = self._readers[window]
         has_demand = bool(self._state.demand)
         try:
+            if self._unmade:
+                return has_demand and self._make_part(window)
+            if reader.is_storing:
+                return False
             frame = reader.read(body=has_demand)
             if frame is None:
                 self._watch(reader if has_demand or reader.is_between_frames else None)
                 return False
             if frame is END:
                 self._end_window(window, reader)
+            elif frame is LARGE:
+                self._watch(None)
+                reader.is_storing = True
+                self._threads.call(reader.store, partial(self._on_stored, window, reader))
+                return False
             else:
-                elements, count = self._decode(frame)
-                window.elements += count
-                window.bytes += len(frame)
-                self._state.put(elements, count)
-                self._meter.add("bytes", len(frame))
+                self._take_frame(window, frame)
         except (OSError, EOFError) as error:
             self._end_window(window, reader, error)
         except Exception as error:
             self._end(error)
         return True
+
+    def _take_frame(self, window: Window, frame: Any) -> None:
+        decoded = self._decode(frame)
+        window.bytes += len(frame)
+        window.rows += decoded.rows
+        self._meter.add("bytes", len(frame))
+        self._parts, self._unmade = decoded.parts, decoded.elements
+        if self._unmade:
+            self._make_part(window)
+
+    def _make_part(self, window: Window) -> bool:
+        """Make the next elements of the frame."""
+        elements, count = next(self._parts)
+        self._unmade -= count
+        if not self._unmade:
+            self._parts = iter(())  # which holds the frame; the elements hold what they need of it
+        window.elements += count
+        self._state.put(elements, count)
+        return True
+
+    def _on_stored(
+        self, window: Window, reader: FrameReader, _: None, error: Exception | None
+    ) -> None:
+        if self._downstream is None:
+            return
+        if isinstance(error, OSError | EOFError):
+            self._end_window(window, reader, error)
+        elif error is not None:
+            self._end(error)
+        self._advance()
 
     def _end_window(
         self, window: Window, reader: FrameReader, error: Exception | None = None
@@ -328,6 +365,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         self._watch(None)
         self._jobs.is_cancelled = True
         self._state.close()
+        self._parts, self._unmade = iter(()), 0
         self._threads.interrupt()  # after an error too, other windows may be in flight
         self._finalizer()
 

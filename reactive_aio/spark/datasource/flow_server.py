@@ -3,19 +3,23 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 
 import anyio
 
 from ...stage import FlowSubscription, require_int
-from .._internals import arrow_schema, table_of_rows
+from .._internals import arrow_schema
 from ..errors import require_pyspark
-from .listener import Connection, ServedAddress, listen
+from ..rejected_rows import RowRejected, table_of
+from .listener import Connection, ListenOptions, ServedAddress, listen
 from .replay_log import ReplayLog, RowsUnavailable
 from .wire_protocol import encode, encode_table
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from pyspark.sql.types import StructType
 
     from ...flow import Flow
@@ -50,6 +54,9 @@ async def serve_flow(
     host: str = "127.0.0.1",
     port: int = 0,
     token: str | None = None,
+    ssl: SSLContext | None = None,
+    ca: "str | PathLike[str] | None" = None,
+    allow_unencrypted: bool = False,
     capacity: int = 100_000,
     name: str | None = None,
     first: int = 0,
@@ -63,7 +70,9 @@ async def serve_flow(
 
     Elements are rows (tuples, Rows or dicts) that fit *schema*. Call ``register(spark)`` once
     before. Inside the ``async with`` it listens at *host* and *port*, for clients with *token*, by
-    default a random one.
+    default a random one. Another host than loopback needs *ssl*, an ``SSLContext`` with a
+    certificate for *host*, which clients check against the authorities in the file *ca*, or in
+    their system; or *allow_unencrypted*, else it raises `UnencryptedAddress`.
 
     A **streaming query** has one subscription. It requests as many rows as a micro-batch may have
     (the option ``maxRows``, 10,000), and exactly so many are requested of the flow. They are held
@@ -78,14 +87,18 @@ async def serve_flow(
     ending early (``df.limit``) cancels the flow.
     """
     require_pyspark()
+    options = ListenOptions(
+        function="serve_flow", host=host, port=port, token=token, ssl=ssl, ca=ca,
+        allow_unencrypted=allow_unencrypted,
+    )  # fmt: skip
     require_int("serve_flow", "capacity", capacity, least=2)
     require_int("serve_flow", "first", first)
     log = ReplayLog(first, capacity)
     columns = await anyio.to_thread.run_sync(_parse_schema, schema)
     server = _FlowServer(flow, columns, log, name or uuid4().hex)
     try:
-        async with listen(server.respond, host=host, port=port, token=token) as (address, secret):
-            yield ServedFlow(address, secret, log)
+        async with listen(server.respond, options) as where:
+            yield ServedFlow(*where, log)
     finally:
         await server.cursor.aclose()
 
@@ -112,7 +125,8 @@ class _FlowServer:
                     row = await self._latest(start["row"], limit, drain=drain)
                     await connection.send_message(flow=self._name, row=row)
                 case {"operation": "read", "start": start, "stop": stop}:
-                    await connection.send(await self._encode(self._log.read(start, stop)))
+                    rows = self._log.read(start, stop)
+                    await connection.send(await self._encode(rows, start))
                 case {"operation": "commit", "stop": stop}:
                     self._require_flow(stop)
                     self._log.commit(stop["row"])
@@ -152,9 +166,9 @@ class _FlowServer:
             raise _FlowFailed from cursor.error
         return stop
 
-    async def _encode(self, rows: list[Any]) -> bytes:
+    async def _encode(self, rows: list[Any], first: int) -> bytes:
         try:
-            return await anyio.to_thread.run_sync(encode_rows, rows, self._schema)
+            return await anyio.to_thread.run_sync(encode_rows, rows, self._schema, first)
         except Exception as error:
             raise _FlowFailed from error
 
@@ -192,7 +206,7 @@ class _FlowServer:
         part = rows[:]
         rows.clear()
         if part:
-            return await self._encode(part)
+            return await self._encode(part, cursor.count - len(part))
         if cursor.error is not None:
             raise _FlowFailed from cursor.error
         return encode({"end": True})
@@ -202,6 +216,8 @@ class _FlowFailed(Exception):
     """The flow failed, or a row of it does not fit the schema; the cause is the error."""
 
     def __str__(self) -> str:
+        if isinstance(self.__cause__, RowRejected):
+            return str(self.__cause__)
         return f"the served flow failed: {self.__cause__!r}"
 
 
@@ -215,6 +231,8 @@ class _FlowCursor:
         self._flow = flow
         self._add = add
         self._subscription: Subscription | None = None
+        self.count: int = 0
+        """How many elements have arrived."""
         self.arrival = anyio.Event()
         """Set at the next element, or the terminal signal."""
         self.is_done: bool = False
@@ -240,6 +258,7 @@ class _FlowCursor:
         self._subscription = subscription
 
     def on_next(self, element: Any) -> None:
+        self.count += 1
         self._add(element)
         self._notify()
 
@@ -256,9 +275,14 @@ class _FlowCursor:
         arrival.set()
 
 
-def encode_rows(rows: Sequence[Any], schema: "StructType") -> bytes:
-    """Return an Arrow stream of *rows*: tuples, Rows or dicts. Each must fit the schema."""
-    return encode_table(table_of_rows(rows, schema) if rows else arrow_schema(schema).empty_table())
+def encode_rows(rows: Sequence[Any], schema: "StructType", first: int = 0) -> bytes:
+    """Return an Arrow stream of *rows*: tuples, Rows or dicts; *first* is the number of the first.
+
+    Raises `RowRejected` for one that does not fit the schema.
+    """
+    if not rows:
+        return encode_table(arrow_schema(schema).empty_table())
+    return encode_table(table_of(rows, schema, function="serve_flow", first=first))
 
 
 def _parse_schema(schema: "StructType | str") -> "StructType":

@@ -7,6 +7,7 @@ well, and one with an ``error`` is the last. Rows travel as Arrow streams.
 
 import json
 import socket
+import ssl
 from collections.abc import Mapping
 from importlib import import_module
 from struct import Struct
@@ -57,6 +58,26 @@ def read_batches(content: bytes) -> list[Any]:
         return [*stream]
 
 
+def _connect(address: str, options: Mapping[str, str]) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    connection = socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT)
+    if options.get("tls") != "true":
+        return connection
+    context = ssl.create_default_context(cadata=options.get("ca"))
+    try:
+        return context.wrap_socket(connection, server_hostname=host)
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, ssl.SSLCertVerificationError):
+            raise Refused(
+                f"the certificate of {address} is not accepted: {error.verify_message}. It must be "
+                "issued for that host, by an authority in the file ca= of serve_flow() or "
+                "serve_writes(), or by one that this machine trusts"
+            ) from error
+        raise
+
+
 class Client:
     """A connection from a task, or from the driver's Python, to the loop."""
 
@@ -68,10 +89,7 @@ class Client:
                 f"format('reactive') needs the option {error}: give .options(**served.options), "
                 "with what serve_flow() or serve_writes() has returned"
             ) from None
-        host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection(
-            (host.strip("[]"), int(port)), timeout=_CONNECT_TIMEOUT
-        )
+        self._socket = _connect(address, options)
         self._socket.settimeout(None)  # from here on, demand decides how long a wait is
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._file = self._socket.makefile("rb")

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count, islice
+from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
@@ -16,11 +17,13 @@ from ...stage import Coordinator, Downstream, from_push, require_int
 from ..errors import explained, require_option, require_pyspark
 from ..rows import ROW_KINDS, RowKind, row_converter
 from ..tagged_jobs import SparkCalls
-from .listener import Connection, ServedAddress, listen
+from .listener import Connection, ListenOptions, ServedAddress, listen
 from .task_attempts import JobKey, TaskAttempts
 from .wire_protocol import Message, read_batches
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from pyspark.sql import DataFrame
 
     from ...flow import Flow
@@ -70,6 +73,9 @@ async def serve_writes(
     host: str = "127.0.0.1",
     port: int = 0,
     token: str | None = None,
+    ssl: SSLContext | None = None,
+    ca: "str | PathLike[str] | None" = None,
+    allow_unencrypted: bool = False,
 ) -> AsyncGenerator[ServedWrites]:
     """Receive what Spark writes: ``df.write.format("reactive")``, or ``df.writeStream``, as a flow.
 
@@ -82,7 +88,7 @@ async def serve_writes(
 
     *rows* is the kind of row, as in `from_dataframe`; with *numbered*, elements are ``(batch_id,
     row)``. Inside the ``async with`` it listens at *host* and *port*, for clients with *token*, by
-    default a random one.
+    default a random one; *ssl*, *ca* and *allow_unencrypted* are those of `serve_flow`.
 
     Tasks send chunks of up to *batch* rows, one at a time among all tasks, and only when all rows
     before have been processed and one more is requested: at demand 0 nothing is sent. A task ends
@@ -100,15 +106,19 @@ async def serve_writes(
     Cancelling fails the job, or the query.
     """
     require_pyspark()
+    options = ListenOptions(
+        function="serve_writes", host=host, port=port, token=token, ssl=ssl, ca=ca,
+        allow_unencrypted=allow_unencrypted,
+    )  # fmt: skip
     require_option("serve_writes", "rows", rows, ROW_KINDS)
     require_int("serve_writes", "batch", batch, least=1)
     server = _WriteServer(rows, batch, numbered=numbered)
     flow: Flow[Any] = from_push(
         server.subscribe, name="serve_writes", holds=1 if rows == "batch" else batch, checked=True
     )
-    async with listen(server.respond, host=host, port=port, token=token) as (address, secret):
+    async with listen(server.respond, options) as where:
         try:
-            yield ServedWrites(address, secret, flow, server)
+            yield ServedWrites(*where, flow, server)
         finally:
             server.fail("serve_writes() was left while its flow was in use")
 
