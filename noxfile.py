@@ -298,6 +298,34 @@ def thorough(session: nox.Session) -> None:
         ["tests.rsocket.fuzz"],
         ["tests.contract.prove_guards"],
     )
+    test_sparks(session, *SPARKS)
+
+
+# Versions of Spark, of which the last release is tested, and what they need of pandas.
+SPARKS = {"3.5": "<3", "4.0": "<3", "4.1": "<3", "4.2": "<3", "4.3": ""}
+
+
+@nox.session(venv_backend="none", default=False)
+def spark_matrix(session: nox.Session) -> None:
+    """What works with which version of Spark: the table in docs/spark.md. `-- 3.5 4.0`: these."""
+    test_sparks(session, *(session.posargs or SPARKS))
+
+
+def test_sparks(session: nox.Session, *versions: str) -> None:
+    """Test each version in an environment of its own, of half a gigabyte."""
+    unknown = [version for version in versions if version not in SPARKS]
+    if unknown:
+        session.error(f"unknown version: {', '.join(unknown)}; tested are {', '.join(SPARKS)}")
+    failed: list[str] = []
+    for version in versions:
+        room = Room(session, f"spark-{version}").install("test", extras="connect,uvloop")
+        room.require([f"pyspark[connect]=={version}.*", f"pandas{SPARKS[version]}"])
+        try:
+            room.run("pytest", "tests/spark/test_every_version.py")
+        except nox.command.CommandFailed:
+            failed.append(version)
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
 
 
 @nox.session(venv_backend="none", default=False)

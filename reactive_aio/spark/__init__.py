@@ -1,8 +1,10 @@
 """Spark and asyncio: the rows of a DataFrame under demand. Needs the extra ``spark``.
 
-Importing this package imports neither PySpark nor a JVM; that happens when something is used.
+Importing this package imports neither PySpark nor a JVM; that happens when something is used. It
+raises ImportError if the PySpark that is installed is older than 3.5.
 """
 
+from .checkpoint import Checkpoint, CheckpointMismatch, CheckpointStore, PlanIdentity
 from .dataframe import SparkFlow, from_dataframe
 from .datasource import register
 from .datasource.flow_server import ServedFlow, serve_flow
@@ -21,11 +23,15 @@ from .progress import Progress, ProgressBar
 from .read_mode import ModeUnavailable
 from .rejected_rows import RowRejected
 from .session import ArchiveUnavailable, activate, archive_classes, local_session
+from .spark_version import require_known_version
 from .streaming import MicroBatch, StreamFlow, StreamStopped, from_micro_batches, from_stream
 from .terminals import WriteResult, append_table, to_dataframe, write_parquet
 
 __all__ = (
     "ArchiveUnavailable",
+    "Checkpoint",
+    "CheckpointMismatch",
+    "CheckpointStore",
     "Java",
     "JavaNotFound",
     "MapFlow",
@@ -33,6 +39,7 @@ __all__ = (
     "ModeUnavailable",
     "PartitionResult",
     "PipelineNotPicklable",
+    "PlanIdentity",
     "Progress",
     "ProgressBar",
     "RowMismatch",
@@ -68,3 +75,5 @@ __all__ = (
     "to_dataframe",
     "write_parquet",
 )
+
+require_known_version()

@@ -15,10 +15,12 @@ from contextlib import suppress
 from copy import copy
 from functools import cached_property, partial
 from importlib import import_module
+from importlib.util import find_spec
 from inspect import getattr_static, getgeneratorlocals, signature
-from threading import local
+from threading import Lock, local
 from types import FrameType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     import socket
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
 
+_SQL: Final = "org.apache.spark.sql"
+_CLASSIC: Final = f"{_SQL}.classic"
 _TIME_ZONE: Final = "UTC"  # as toArrow() uses it; the number of a timestamp is the same in all
 _REFUSE_DUPLICATE_NAMES: Final = False  # columns with the same name are distinguished by position
 _LARGE_TYPES: Final = False
@@ -64,6 +68,14 @@ def is_context_stopped(context: "SparkContext") -> bool:
     return untyped._jsc is None or bool(untyped._jsc.sc().isStopped())
 
 
+def _sql_class(owner: Any, name: str) -> Any:
+    """Return a class of classic SQL: of ``sql.classic`` since 4.0, and of ``sql`` before."""
+    from py4j.java_gateway import JavaClass
+
+    found = _java_class(owner, f"{_CLASSIC}.{name}")
+    return found if isinstance(found, JavaClass) else _java_class(owner, f"{_SQL}.{name}")
+
+
 def count_executors(context: "SparkContext") -> int:
     """Return how many executors *context* has. Calls the JVM.
 
@@ -86,11 +98,11 @@ def is_context_closed(context: "SparkContext") -> bool:
 def bind_active_session(spark: "SparkSession") -> bool:
     """Make *spark* the active session of this thread in the JVM; return whether that worked.
 
-    ``SparkSession._jvm`` and ``_jsparkSession``, since 2.0; ``classic.SparkSession``, since 4.0.
+    ``SparkSession._jvm`` and ``_jsparkSession``, since 2.0.
     """
     untyped: Any = spark
     with suppress(AttributeError, TypeError):
-        classic = _java_class(untyped, "org.apache.spark.sql.classic.SparkSession")
+        classic = _sql_class(untyped, "SparkSession")
         classic.setActiveSession(untyped._jsparkSession)
         return True
     return False
@@ -160,18 +172,52 @@ def java_dataset(df: "DataFrame") -> Any:
     return untyped._jdf
 
 
-def arrow_batches(context: "SparkContext", dataset: Any, rows: int) -> Any:
-    """Return a ``JavaRDD`` whose elements are record batches, as bytes, of up to *rows* rows.
+class ArrowBatches:
+    """Makes RDDs whose elements are the record batches, as bytes, of a dataset's partitions.
 
     ``Dataset.toArrowBatchRdd(int, String, boolean, boolean)``, since 4.2; ``toArrow`` uses it.
+    Before, it has no parameters, since 2.3, and reads them from the settings of the dataset's
+    session. So the dataset gets a session of its own, a copy with other settings:
+    ``SparkSession.cloneSession``, since 2.2, and ``Dataset.ofRows``.
     """
-    rdd = dataset.toArrowBatchRdd(rows, _TIME_ZONE, _REFUSE_DUPLICATE_NAMES, _LARGE_TYPES)
-    java_rdd = rdd.toJavaRDD()
-    release(context, rdd)
-    return java_rdd
+
+    def __init__(self, context: "SparkContext", dataset: Any) -> None:
+        self._context = context
+        self.dataset = dataset
+        """The JVM's Dataset that is computed."""
+        self._settings: Any = None
+        self._lock = Lock()  # between a setting and the call that reads it
+        if not _has_parameters(context):
+            session = dataset.sparkSession().cloneSession()
+            self._settings = session.conf()
+            for key, value in _ARROW_SETTINGS.items():
+                self._settings.set(key, value)
+            plan = dataset.queryExecution().analyzed()
+            self.dataset = _sql_class(context, "Dataset").ofRows(session, plan)
+
+    def rdd(self, rows: int) -> Any:
+        """Return a ``JavaRDD`` of batches of up to *rows* rows."""
+        if self._settings is None:
+            rdd = self.dataset.toArrowBatchRdd(
+                rows, _TIME_ZONE, _REFUSE_DUPLICATE_NAMES, _LARGE_TYPES
+            )
+        else:
+            with self._lock:
+                self._settings.set(_ROWS_OF_BATCH, str(rows))
+                rdd = self.dataset.toArrowBatchRdd()
+        java_rdd = rdd.toJavaRDD()
+        release(self._context, rdd)
+        return java_rdd
 
 
-def job_runner(context: "SparkContext") -> Callable[[Any, range], tuple[Any, Any, Any]]:
+_ROWS_OF_BATCH: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_ARROW_SETTINGS: Final = {  # what is a parameter in later versions
+    "spark.sql.execution.pandas.structHandlingMode": "row",  # allows duplicate names
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+}
+
+
+def job_runner(context: "SparkContext") -> Callable[[Any, Sequence[int]], tuple[Any, Any, Any]]:
     """Return a function that computes partitions of an RDD as a job and has the JVM serve them.
 
     It returns an address, its secret, and a server, whose ``getResult()`` raises unless everything
@@ -183,7 +229,7 @@ def job_runner(context: "SparkContext") -> Callable[[Any, range], tuple[Any, Any
     run_job = _java_class(context, "org.apache.spark.api.python.PythonRDD").runJob
     new_list = _java_class(context, "java.util.ArrayList")
 
-    def run(rdd: Any, partitions: range) -> tuple[Any, Any, Any]:
+    def run(rdd: Any, partitions: Sequence[int]) -> tuple[Any, Any, Any]:
         numbers = new_list()
         for each in partitions:
             numbers.add(each)
@@ -198,19 +244,24 @@ def job_runner(context: "SparkContext") -> Callable[[Any, range], tuple[Any, Any
 def arrow_schema(schema: "StructType") -> Any:
     """Return the ``pyarrow.Schema`` of record batches. Raises for a type that Arrow cannot carry.
 
-    ``pyspark.sql.pandas.types.to_arrow_schema``, since 2.3; its ``timezone``, since 4.2.
+    ``pyspark.sql.pandas.types.to_arrow_schema``, since 2.3; the parameters were added later.
     """
     types: Any = import_module("pyspark.sql.pandas.types")
     make = types.to_arrow_schema
-    schema = _with_nullable_voids(schema)
-    has_zone = "timezone" in signature(make).parameters
-    zone: dict[str, Any] = {"timezone": _TIME_ZONE} if has_zone else {"timestamp_utc": True}
-    return make(
-        schema,
-        error_on_duplicated_field_names_in_struct=_REFUSE_DUPLICATE_NAMES,
-        prefers_large_types=_LARGE_TYPES,
-        **zone,
-    )
+    known = signature(make).parameters
+    options = {
+        "timezone": _TIME_ZONE,  # since 4.2
+        "timestamp_utc": True,
+        "error_on_duplicated_field_names_in_struct": _REFUSE_DUPLICATE_NAMES,
+        "prefers_large_types": _LARGE_TYPES,
+    }
+    chosen = {name: value for name, value in options.items() if name in known}
+    return make(_with_nullable_voids(schema), **chosen)
+
+
+def can_convert_rows() -> bool:
+    """Whether `table_of_rows` can be called."""
+    return find_spec(_CONVERSION) is not None
 
 
 def _with_nullable_voids(kind: Any) -> Any:
@@ -247,52 +298,77 @@ def _with_nullable_voids(kind: Any) -> Any:
 def table_of_rows(rows: Sequence[Any], schema: "StructType") -> Any:
     """Return a ``pyarrow.Table`` of *rows*: tuples, Rows or dicts. Checks each value.
 
-    ``pyspark.sql.conversion.LocalDataToArrowConversion``, since 4.1; Spark Connect's
-    ``createDataFrame`` uses it.
+    ``pyspark.sql.conversion.LocalDataToArrowConversion``, since 4.0; Spark Connect's
+    ``createDataFrame`` uses it. Raises ImportError before.
     """
-    conversion: Any = import_module("pyspark.sql.conversion")
+    conversion: Any = import_module(_CONVERSION)
     return conversion.LocalDataToArrowConversion.convert([*rows], schema, _LARGE_TYPES)
 
 
+_CONVERSION: Final = "pyspark.sql.conversion"
+_BATCH_RDD: Final = "toArrowBatchRdd"
 _ARROW_CALLS: Final = {  # methods, and the types of their parameters
-    "org.apache.spark.sql.classic.Dataset.toArrowBatchRdd": "int java.lang.String boolean boolean",
     "org.apache.spark.api.python.PythonRDD.runJob": (
         "org.apache.spark.SparkContext org.apache.spark.api.java.JavaRDD java.util.ArrayList"
     ),
 }
+_PARAMETERS: Final = "int java.lang.String boolean boolean"
 _PRIMITIVES: Final = {"int": "java.lang.Integer", "boolean": "java.lang.Boolean"}
 
 
 def missing_arrow_call(context: "SparkContext") -> str | None:
-    """Name the first JVM method that mode ``"arrow"`` lacks, or return None. Takes 8 ms.
-
-    They are looked up by reflection: Py4J itself would fail only at the call.
-    """
-    untyped: Any = context
+    """Name the first JVM method that mode ``"arrow"`` lacks, or return None. Takes 8 ms."""
+    if not _has_parameters(context) and not _has_method(context, _dataset_method(context), ""):
+        return f"this version of Spark has no Dataset.{_BATCH_RDD}()"
     for method, parameters in _ARROW_CALLS.items():
-        (owner, _, name), types = method.rpartition("."), parameters.split()
-        try:
-            thread = _java_class(context, "java.lang.Thread").currentThread()
-            loader = thread.getContextClassLoader()
-            class_of_classes = _java_class(context, "java.lang.Class")
-            classes = untyped._gateway.new_array(class_of_classes, len(types))
-            for position, each in enumerate(types):
-                primitive = _PRIMITIVES.get(each)
-                classes[position] = (
-                    _java_class(context, primitive).TYPE if primitive else loader.loadClass(each)
-                )
-            loader.loadClass(owner).getMethod(name, classes)
-        except Exception:
-            short = [each.rpartition(".")[2] for each in (owner, *types)]
+        if not _has_method(context, method, parameters):
+            owner, _, name = method.rpartition(".")
+            short = [each.rpartition(".")[2] for each in (owner, *parameters.split())]
             return f"this version of Spark has no {short[0]}.{name}({', '.join(short[1:])})"
     return None
+
+
+def _has_parameters(context: "SparkContext") -> bool:
+    """Whether ``Dataset.toArrowBatchRdd`` takes its settings as parameters. Asks once a context."""
+    found = _with_parameters.get(context)
+    if found is None:
+        found = _has_method(context, _dataset_method(context), _PARAMETERS)
+        _with_parameters[context] = found
+    return found
+
+
+_with_parameters: WeakKeyDictionary["SparkContext", bool] = WeakKeyDictionary()
+
+
+def _dataset_method(context: "SparkContext") -> str:
+    return f"{_sql_class(context, 'Dataset')._fqn}.{_BATCH_RDD}"
+
+
+def _has_method(context: "SparkContext", method: str, parameters: str) -> bool:
+    """Look up a method by reflection: Py4J itself would fail only at the call."""
+    untyped: Any = context
+    (owner, _, name), types = method.rpartition("."), parameters.split()
+    try:
+        thread = _java_class(context, "java.lang.Thread").currentThread()
+        loader = thread.getContextClassLoader()
+        class_of_classes = _java_class(context, "java.lang.Class")
+        classes = untyped._gateway.new_array(class_of_classes, len(types))
+        for position, each in enumerate(types):
+            primitive = _PRIMITIVES.get(each)
+            classes[position] = (
+                _java_class(context, primitive).TYPE if primitive else loader.loadClass(each)
+            )
+        loader.loadClass(owner).getMethod(name, classes)
+    except Exception:
+        return False
+    return True
 
 
 # -- plans ----------------------------------------------------------------------------------------
 def limit_partitions(df: "DataFrame", count: int) -> "DataFrame":
     """Return the first *count* rows of each partition of *df*.
 
-    Catalyst's ``LocalLimit`` and ``Dataset.ofRows``, since 4.0 under these names. ``df.limit``
+    Catalyst's ``LocalLimit`` and ``Dataset.ofRows``, since 2.0. ``df.limit``
     would compute rows of every partition, move them into one, and may change their order.
     """
     from pyspark.sql import DataFrame
@@ -303,7 +379,7 @@ def limit_partitions(df: "DataFrame", count: int) -> "DataFrame":
     number = find("org.apache.spark.sql.catalyst.expressions.Literal")(count, integer)
     analyzed = java_dataset(df).queryExecution().analyzed()
     plan = find("org.apache.spark.sql.catalyst.plans.logical.LocalLimit")(number, analyzed)
-    of_rows = find("org.apache.spark.sql.classic.Dataset").ofRows
+    of_rows = _sql_class(session.sparkContext, "Dataset").ofRows
     return DataFrame(of_rows(session._jsparkSession, plan), session)
 
 
@@ -358,7 +434,7 @@ def typed_error(error: Any) -> "PySparkException":
     top = convert_exception(error.java_exception)
     typed: Any = top
     while isinstance(typed, UnknownException):
-        typed = getattr(typed, "_cause", None)
+        typed = getattr(typed, "_cause", None) or getattr(typed, "cause", None)
     return plain_error(typed or top)
 
 
@@ -381,20 +457,33 @@ def out_of_memory(error: Any) -> str | None:
 def plain_error(error: "PySparkException") -> "PySparkException":
     """Return the same exception as an instance of its public base class, with its text inside.
 
-    ``CapturedException._desc`` and ``_cause``, since 2.4. A captured exception calls the JVM, and
-    blocks, whenever it is printed.
+    ``CapturedException._desc`` and ``_cause``, since 2.4; before 4.0 without the underscore. A
+    captured exception calls the JVM, and blocks, whenever it is printed.
     """
     from pyspark.errors.exceptions import base
 
-    text = getattr(error, "_desc", None)
+    text = getattr(error, "_desc", None) or getattr(error, "desc", None)
     if text is None:
         return error
     public = (kind for kind in type(error).__mro__ if kind.__module__ == base.__name__)
-    condition = error.getCondition()
-    if condition is not None:
+    condition = condition_of(error)
+    kind: Any = next(public)
+    if not hasattr(error, "getCondition"):  # before 4.0, it is made of one or the other
+        plain = kind(message=text)
+        plain._error_class = condition or None
+        return cast("PySparkException", plain)
+    if condition:
         text = cast("str", text).removeprefix(f"[{condition}] ")
-    kind = cast("type[PySparkException]", next(public))
-    return kind(message=text, errorClass=condition, messageParameters=error.getMessageParameters())
+    made = kind(message=text, errorClass=condition, messageParameters=error.getMessageParameters())
+    return cast("PySparkException", made)
+
+
+def condition_of(error: object) -> str | None:
+    """Return the name of PySpark's condition for an error; before 4.0, it was its class."""
+    for name in ("getCondition", "getErrorClass"):
+        if hasattr(error, name):
+            return cast("str | None", getattr(error, name)())
+    return None
 
 
 # -- the local iterator ---------------------------------------------------------------------------

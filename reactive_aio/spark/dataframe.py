@@ -16,19 +16,26 @@ from ..stage import Downstream, InlineStage, from_push
 from ._internals import limit_partitions
 from .arrow.reading_state import ReadingState
 from .arrow.subscription import ArrowSubscription, WindowJobs
+from .checkpoint import Checkpoint, CheckpointStore
 from .connect import ConnectSession, from_connect
 from .errors import explained, is_connect, require_dataframe, require_option
 from .local_iterator import from_local_iterator
 from .progress import NO_PROGRESS, OnProgress, ProgressMeter, open_metered, require_on_progress
-from .read_mode import READ_MODES, ChosenMode, ReadMode, choose_mode
+from .read_mode import READ_MODES, ChosenMode, ModeUnavailable, ReadMode, choose_mode
+from .resuming import Resume, require_repeatable
 from .rows import DEFAULT_BATCH, ROW_KINDS, RowKind, batch_sizes, decoder
 from .tagged_jobs import InheritProperties, TaggedJobs, inherit_properties
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from os import PathLike
 
     from pyspark.sql import Column, DataFrame, Row
     from pyspark.sql.types import StructType
+
+    from ..delivery import Delivery
+
+    CheckpointPlace = str | PathLike[str] | CheckpointStore | Checkpoint
 
 T_co = TypeVar("T_co", covariant=True)
 FUNCTION: Final = "from_dataframe"
@@ -52,12 +59,16 @@ class _Source:
     """Rows of a record batch, or of what a thread hands to the loop at a time; None: the best."""
     ordered: bool
     on_progress: OnProgress | None = None
+    checkpoint: Checkpoint | None = None
     first: int | None = None
     """How many rows of each partition are taken at most; no more of them are computed."""
 
     def over(self, df: "DataFrame") -> "_Source":
         """Return the same for another DataFrame, whose columns may allow another mode."""
-        return replace(self, df=df, chosen=choose_mode(df, self.mode, self.kind))
+        chosen = choose_mode(df, self.mode, self.kind)
+        if self.checkpoint is not None:
+            require_resumable(df, chosen, self.checkpoint)
+        return replace(self, df=df, chosen=chosen)
 
     def chain(self) -> Chain:
         """Return the chain of a flow; its `explain()` shows Spark's plan."""
@@ -88,11 +99,13 @@ class _Source:
         sizes = batch_sizes(self.df.schema, self.kind, self.batch)
 
         def open_subscription(downstream: Downstream[Any]) -> ArrowSubscription[Any]:
-            state = ReadingState[Any](
-                largest=self.window, batch_sizes=sizes, is_ordered=self.ordered
-            )
-            jobs = WindowJobs(self._jobs(), sizes.least)
-            return ArrowSubscription(downstream, state, jobs, decode, meter)
+            resume = None if self.checkpoint is None else Resume(self.checkpoint)
+            # The rows of a window do not tell their partition, and a partition is committed.
+            window = self.window if resume is None else 1
+            state = ReadingState[Any](largest=window, batch_sizes=sizes, is_ordered=self.ordered)
+            jobs = WindowJobs(self._jobs(), sizes.least, resume)
+            commits = resume is not None
+            return ArrowSubscription(downstream, state, jobs, decode, meter, commits=commits)
 
         holds = 0 if self.kind == "batch" else sizes.most - 1
         return from_push(open_subscription, name=FUNCTION, holds=holds, checked=True)
@@ -183,9 +196,10 @@ class SparkFlow(Flow[T_co]):
     ) -> Flow[Any]:
         """Attach an inline stage; a `take` is pushed down."""
         count = cast("int", arguments[0]) if stage is TAKE else _LARGEST_LIMIT + 1
-        if count > _LARGEST_LIMIT or self._source.kind == "batch":
+        source = self._source
+        if count > _LARGEST_LIMIT or source.kind == "batch" or source.checkpoint is not None:
             return super().via(stage, *arguments, holds=holds, contents=contents)
-        limited = replace(self._source, first=count)
+        limited = replace(source, first=count)
         return Flow[Any](limited.chain()).via(stage, *arguments, holds=holds, contents=contents)
 
 
@@ -208,6 +222,40 @@ def _expressions(df: "DataFrame", columns: "Iterable[Column | str]") -> "Iterato
     return (functions.expr(each) if isinstance(each, str) else each for each in columns)
 
 
+def require_resumable(df: "DataFrame", chosen: ChosenMode, checkpoint: Checkpoint) -> None:
+    """Raise unless partitions of *df* can be computed one by one, with the same rows each time."""
+    if chosen.mode != "arrow":
+        raise ModeUnavailable(
+            "from_dataframe(checkpoint=…) computes single partitions, which only mode='arrow' can, "
+            f"and this DataFrame is read in mode {chosen.mode!r}: {chosen.why}."
+        )
+    require_repeatable(df, checkpoint)
+
+
+@overload
+def from_dataframe(
+    df: "DataFrame", *, checkpoint: "CheckpointPlace", rows: Literal["row"] = ...,
+    mode: ReadMode = ..., window: int = ..., batch: int | None = ..., ordered: bool = ...,
+    progress: "bool | OnProgress" = ...,
+) -> "SparkFlow[Delivery[Row]]": ...  # fmt: skip
+@overload
+def from_dataframe(
+    df: "DataFrame", *, checkpoint: "CheckpointPlace", rows: Literal["tuple"], mode: ReadMode = ...,
+    window: int = ..., batch: int | None = ..., ordered: bool = ...,
+    progress: "bool | OnProgress" = ...,
+) -> "SparkFlow[Delivery[tuple[Any, ...]]]": ...  # fmt: skip
+@overload
+def from_dataframe(
+    df: "DataFrame", *, checkpoint: "CheckpointPlace", rows: Literal["dict"], mode: ReadMode = ...,
+    window: int = ..., batch: int | None = ..., ordered: bool = ...,
+    progress: "bool | OnProgress" = ...,
+) -> "SparkFlow[Delivery[dict[str, Any]]]": ...  # fmt: skip
+@overload
+def from_dataframe(
+    df: "DataFrame", *, checkpoint: "CheckpointPlace", rows: RowKind, mode: ReadMode = ...,
+    window: int = ..., batch: int | None = ..., ordered: bool = ...,
+    progress: "bool | OnProgress" = ...,
+) -> "SparkFlow[Delivery[Any]]": ...  # fmt: skip
 @overload
 def from_dataframe(
     df: "DataFrame", *, rows: Literal["row"] = ..., mode: ReadMode = ..., window: int = ...,
@@ -237,6 +285,7 @@ def from_dataframe(
     batch: int | None = None,
     ordered: bool = True,
     progress: "bool | OnProgress" = False,
+    checkpoint: "CheckpointPlace | None" = None,
 ) -> SparkFlow[Any]:
     """Emit the rows of *df*, in its order, computed under demand.
 
@@ -259,6 +308,11 @@ def from_dataframe(
     terminal signal. If it raises, the loop's exception handler is called, and the flow continues
     without it. True means a `ProgressBar`.
 
+    With *checkpoint*, a directory or a `Checkpoint`, elements are `Delivery` objects of these. A
+    partition is committed when it was read and each of its elements is acknowledged; the next
+    subscription, in this process or another one, computes only the others. Read it with
+    ``deliveries(flow)``. Each window is one partition then.
+
     Each subscription runs jobs of its own, with the local properties (the scheduler pool, the job
     group, the job tags) that were set in the thread that called this.
 
@@ -277,7 +331,8 @@ def from_dataframe(
         remaining partitions are empty is known only when one more row is requested.
     Fails: when a job fails, with PySpark's exception for the cause and Spark's message (the Py4J
         error is its ``__cause__``), after the rows of the windows before; with `SparkSessionLost`
-        when the session was stopped, its JVM died, or its server is gone.
+        when the session was stopped, its JVM died, or its server is gone; with
+        `CheckpointMismatch` when *checkpoint* is of another query or of other input.
     Cancels: returns at once. The running jobs are cancelled, their tasks are interrupted, and the
         threads that wait for them end.
     Holds: up to *batch* - 1 rows, the rest of a batch; nothing in mode ``"rows"``, or of batches.
@@ -285,10 +340,11 @@ def from_dataframe(
         server gives it: ``spark.sql.execution.arrow.maxRecordsPerBatch`` rows.
     Rules: 1.1, 3.4, 3.5, 3.13
 
-    Raises `UnsupportedDataFrame` for a streaming DataFrame and for a column that PySpark has no
-    Python value for; `ModeUnavailable` when the requested mode, or batches, are not possible. Like
-    most methods of a DataFrame, this calls the JVM, or the server, and blocks for some
-    milliseconds (the first time, for some tens).
+    Raises `UnsupportedDataFrame` for a streaming DataFrame, for a column that PySpark has no Python
+    value for, and with *checkpoint* for a query that may have other rows the next time;
+    `ModeUnavailable` when the requested mode, batches, or a checkpoint are not possible. Like most
+    methods of a DataFrame, this calls the JVM, or the server, and blocks for some milliseconds (the
+    first time, for some tens).
     """
     require_dataframe(FUNCTION, df, is_streaming=False)
     require_option(FUNCTION, "rows", rows, ROW_KINDS)
@@ -299,9 +355,13 @@ def from_dataframe(
     on_progress = require_on_progress(progress)
     chosen = choose_mode(df, mode, rows)
     connect = ConnectSession.of(df) if is_connect(df) else None
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        checkpoint = Checkpoint(checkpoint)
+    if checkpoint is not None:
+        require_resumable(df, chosen, checkpoint)
     source = _Source(
         df=df, inherit=None if connect else inherit_properties(df), connect=connect, kind=rows,
         mode=mode, chosen=chosen, window=window, batch=batch, ordered=ordered,
-        on_progress=on_progress,
+        on_progress=on_progress, checkpoint=checkpoint,
     )  # fmt: skip
     return SparkFlow(source)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import MissingExtra, ReactiveError
 from ._internals import (
+    condition_of,
     gateway_process,
     is_context_closed,
     is_context_stopped,
@@ -233,7 +234,7 @@ def _explain_connect(error: Exception, df: "DataFrame") -> Exception:
 
 
 def _condition(error: Exception) -> str:
-    return getattr(error, "getCondition", lambda: None)() or ""
+    return condition_of(error) or ""
 
 
 def _loss_of_connect_session(session: Any) -> str:

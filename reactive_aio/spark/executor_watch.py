@@ -1,7 +1,7 @@
 """A warning when a job waits for an executor, and the cluster has none.
 
 Spark keeps such a job waiting for ever: an executor may still come. So the flow waits as well, and
-without a warning it could not be told from a slow query.
+without a warning it would look like a slow query.
 """
 
 import logging
@@ -32,7 +32,7 @@ def watch_executors(context: "SparkContext", user: object) -> None:
 
     A context whose tasks run in its own process needs none.
     """
-    master = context.master
+    master = context.master or ""
     if master.startswith("local") and not master.startswith("local-cluster"):
         return
     with _lock:

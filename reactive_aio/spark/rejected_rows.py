@@ -5,11 +5,13 @@ searched: halves of it first, then the columns of the row.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 from .._core.compiler.inline import describe
 from ..errors import ReactiveError
-from ._internals import table_of_rows
+from ._internals import can_convert_rows, table_of_rows
+from .read_mode import ModeUnavailable
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -31,6 +33,15 @@ class RowRejected(ReactiveError, ValueError):
         return type(self), (str(self), self.row, self.column)
 
 
+def require_converter(function: str) -> None:
+    """Raise unless this PySpark can make Arrow tables of rows."""
+    if not can_convert_rows():
+        raise ModeUnavailable(
+            f"{function}() needs PySpark 4.0 or newer, whose converter makes Arrow tables of rows "
+            "and checks them: pip install 'pyspark>=4.0'"
+        )
+
+
 def table_of(rows: Sequence[Any], schema: "StructType", *, function: str, first: int) -> Any:
     """Return a ``pyarrow.Table`` of *rows*, of which the first one has the number *first*.
 
@@ -46,7 +57,7 @@ def table_of(rows: Sequence[Any], schema: "StructType", *, function: str, first:
 
 
 def _fails(rows: Sequence[Any], schema: "StructType") -> bool:
-    return _error_of(lambda: table_of_rows(rows, schema)) is not None
+    return _error_of(partial(table_of_rows, rows, schema)) is not None
 
 
 def _error_of(convert: Callable[[], object]) -> Exception | None:
@@ -83,7 +94,7 @@ def _rejected(row: Any, schema: "StructType", function: str, number: int) -> Row
         from pyspark.sql.types import StructType
 
         column = StructType([field])
-        error = _error_of(lambda value=value, column=column: table_of_rows([(value,)], column))  # type: ignore[misc]
+        error = _error_of(partial(table_of_rows, [(value,)], column))
         if error is not None:
             expected = field.dataType.simpleString() + ("" if field.nullable else ", never null")
             return RowRejected(
@@ -92,13 +103,16 @@ def _rejected(row: Any, schema: "StructType", function: str, number: int) -> Row
                 number,
                 field.name,
             )
-    error = _error_of(lambda: table_of_rows([row], schema))
+    error = _error_of(partial(table_of_rows, [row], schema))
     return RowRejected(f"{where} does not fit the schema: {error}", number, None)
 
 
 def _values(row: Any, schema: "StructType") -> Sequence[Any] | None:
     """Return the values of a row by column, or None if it does not have one for each."""
     if isinstance(row, dict):
-        return [row.get(name) for name in schema.names]
-    is_row = isinstance(row, tuple | list) and len(row) == len(schema.fields)
-    return row if is_row else None
+        by_name = cast("dict[str, Any]", row)
+        return [by_name.get(name) for name in schema.names]
+    if not isinstance(row, tuple | list):
+        return None
+    values = cast("Sequence[Any]", row)
+    return values if len(values) == len(schema.fields) else None

@@ -21,6 +21,7 @@ from .call_threads import CallThreads
 from .errors import UnsupportedDataFrame, explained, is_connect
 from .executor_watch import watch_executors
 from .session import activate
+from .spark_version import pyspark_version
 from .thread_pool import NEW_THREADS
 
 if TYPE_CHECKING:
@@ -41,7 +42,15 @@ def inherit_properties(df: "DataFrame") -> InheritProperties:
 
     untyped: Any = util
     with explained(df):
-        return cast("InheritProperties", untyped.inheritable_thread_target(df.sparkSession))
+        if pyspark_version() >= (4, 0):
+            return cast("InheritProperties", untyped.inheritable_thread_target(df.sparkSession))
+        # Before 4.0 it takes only a function, and inherits the properties of the time it does.
+        inherited = untyped.inheritable_thread_target(_call)
+        return partial(partial, inherited)
+
+
+def _call(work: Callable[[], T]) -> T:
+    return work()
 
 
 def new_tag() -> str:

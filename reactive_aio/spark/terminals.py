@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from .._core.arguments import Duration, require_int, to_seconds
 from ..errors import TooManyElements
 from .errors import explained, require_option, require_pyspark
-from .rejected_rows import table_of
+from .rejected_rows import require_converter, table_of
 from .tagged_jobs import SparkCalls
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ async def to_dataframe(
     Rules: 2.1
     """
     require_pyspark()
+    require_converter("to_dataframe")
     require_int("to_dataframe", "limit", limit)
     tables = _Tables("to_dataframe", spark, schema)
     parts = list[Any]()
@@ -156,6 +157,7 @@ async def _write(
     mode: SaveMode,
 ) -> WriteResult:
     require_pyspark()
+    require_converter(function)
     require_int(function, "batch", batch, least=1)
     require_option(function, "mode", mode, _SAVE_MODES)
     limit = None if within is None else to_seconds(within, f"{function}: within")

@@ -19,8 +19,9 @@ NOXFILE = ROOT / "noxfile.py"
 SOURCE = NOXFILE.read_text("utf-8")
 # The first part runs without nox, and on any Python.
 FIRST_PART, SECOND_PART = SOURCE.split("# --- the sessions")
+EVERY_VERSION = "tests/spark/test_every_version.py"
 OTHERS = [
-    *("quick", "thorough", "demo", "examples"),
+    *("quick", "thorough", "spark_matrix", "demo", "examples"),
     *("docs", "build", "bench", "fuzz", "guards", "scoreboard"),
 ]
 
@@ -246,9 +247,21 @@ def test_the_tests_run_on_all_cores_and_take_options(start: Callable[..., Starte
 def test_the_thorough_session_fuzzes_and_proves_the_guards(start: Callable[..., Started]) -> None:
     commands = start("thorough").commands
     modules = ["pytest", "pytest", "tests.rsocket.fuzz", "tests.contract.prove_guards"]
-    assert [command[2] for command in commands] == modules
+    assert [command[2] for command in commands[:4]] == modules
+    assert [command[2:] for command in commands[4:]] == [["pytest", EVERY_VERSION]] * 5
     alone = [command for command in commands[:2] if "-n" not in command]
     assert [command[-2:] for command in alone] == [["-m", "thorough"]], "one at a time"
+
+
+def test_each_version_of_spark_has_an_environment(start: Callable[..., Started]) -> None:
+    started = start("spark_matrix", "3.5", "4.3")
+    assert [command[2:] for command in started.commands] == [["pytest", EVERY_VERSION]] * 2
+    rooms = [
+        needs for _, needs in started.rooms if any("pyspark[connect]==" in each for each in needs)
+    ]
+    assert rooms == [["pyspark[connect]==3.5.*", "pandas<3"], ["pyspark[connect]==4.3.*", "pandas"]]
+    with pytest.raises(SystemExit, match=r"unknown version: 3\.4; tested are 3\.5, 4\.0"):
+        start("spark_matrix", "3.4")
 
 
 def test_an_unknown_example_is_an_error_that_lists_the_examples(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import pytest
 
 from reactive_aio.spark import from_dataframe, local_session
+from reactive_aio.spark.spark_version import pyspark_version
 from reactive_aio.testing.probes import SubscriberProbe
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ FAST = {
     # On a busy machine, a Python worker needs more than 15 s to start.
     "spark.python.authenticate.socketTimeout": "60s",
 }
+if pyspark_version() < (4, 0):  # its jars have no server of Spark Connect
+    del FAST["spark.plugins"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -150,7 +150,12 @@ def test_a_call_that_comes_when_its_thread_ends_is_made() -> None:
     pool, made = ThreadPool(idle_seconds=0.0), list[int]()
     for number in range(300):
         done = threading.Event()
-        pool.run(lambda number=number, done=done: (made.append(number), done.set()), "quick")  # type: ignore[misc]
+
+        def work(number: int = number, done: threading.Event = done) -> None:
+            made.append(number)
+            done.set()
+
+        pool.run(work, "quick")
         assert done.wait(30)
     assert made == [*range(300)]
 

@@ -50,3 +50,18 @@ def test_a_cluster_is_read_even_when_a_worker_is_killed(tmp_path: Path) -> None:
         assert "make a new session" in words
         assert in_order
     assert results["without server"] < 5, "PySpark itself retries for ten minutes"
+
+
+@pytest.mark.spark
+@pytest.mark.thorough
+@pytest.mark.timeout(240)
+def test_a_cluster_without_executors_is_reported(tmp_path: Path) -> None:
+    with Cluster(tmp_path, workers=1) as cluster:
+        command = [sys.executable, "-W", "ignore", "-m", "tests.spark.cluster_without_executors"]
+        ran = subprocess.run(
+            [*command, cluster.master, str(cluster.workers[0])],
+            capture_output=True, text=True, timeout=200, check=False, cwd=ROOT,
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stderr
+        [message] = json.loads(ran.stdout)
+        assert f"a job runs on {cluster.master}, which has had no executor for" in message

@@ -6,6 +6,7 @@ import logging
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -519,14 +520,15 @@ def authority() -> trustme.CA:
 def tls(authority: trustme.CA, tmp_path: Path) -> dict[str, Any]:
     """The arguments for a server whose certificate is for 127.0.0.1."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
+    issued: Any = authority.issue_cert("127.0.0.1")
+    issued.configure_cert(context)
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     return {"ssl": context, "ca": tmp_path / "ca.pem"}
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.7", "::", "a.name.test"])
-@pytest.mark.parametrize("serve", [lambda **o: serve_flow(rx.empty(), "n long", **o), serve_writes])
-async def test_nothing_crosses_the_network_unencrypted_unless_asked_for(
+@pytest.mark.parametrize("serve", [partial(serve_flow, rx.empty(), "n long"), serve_writes])
+async def test_nothing_crosses_the_network_unencrypted_unless_allowed(
     host: str, serve: Callable[..., Any]
 ) -> None:
     with pytest.raises(
@@ -541,7 +543,7 @@ async def test_loopback_needs_no_certificate(host: str) -> None:
     assert is_loopback(host)
 
 
-async def test_an_unencrypted_address_may_be_asked_for() -> None:
+async def test_an_unencrypted_address_may_be_allowed() -> None:
     async with serve_writes(host="0.0.0.0", allow_unencrypted=True) as served:
         assert served.options.keys() == {"address", "token"}
 
@@ -554,8 +556,8 @@ async def test_an_authority_needs_a_certificate() -> None:
 
 async def test_rows_and_token_travel_encrypted(spark: "SparkSession", tls: dict[str, Any]) -> None:
     async with serve_flow(rx.range(9).map(lambda n: (n, "x")), SCHEMA, **tls) as served:
-        count = await in_thread(spark, lambda: loaded(spark, served).count())
-        assert count == 9
+        flow_of = served
+        assert await in_thread(spark, lambda: loaded(spark, flow_of).count()) == 9
         plain_client = {"address": served.address, "token": served.token}
 
         def ask_unencrypted() -> None:
@@ -564,9 +566,9 @@ async def test_rows_and_token_travel_encrypted(spark: "SparkSession", tls: dict[
 
         with pytest.raises((Refused, OSError)):
             await asyncio.to_thread(ask_unencrypted)
-    async with serve_writes(rows="tuple", **tls) as served:
-        writing = asyncio.create_task(served.write(await asyncio.to_thread(spark.range, 9)))
-        assert sorted(await served.rows.to_list()) == [(n,) for n in range(9)]
+    async with serve_writes(rows="tuple", **tls) as written:
+        writing = asyncio.create_task(written.write(await asyncio.to_thread(spark.range, 9)))
+        assert sorted(await written.rows.to_list()) == [(n,) for n in range(9)]
         await writing
 
 

@@ -114,7 +114,11 @@ def test_only_clusters_are_watched(
     monkeypatch: pytest.MonkeyPatch, master: str, *, is_watched: bool
 ) -> None:
     started = list[str]()
-    new_threads = SimpleNamespace(run=lambda work, name: started.append(name))
+
+    def run(_: object, name: str) -> None:
+        started.append(name)
+
+    new_threads = SimpleNamespace(run=run)
     monkeypatch.setattr(executor_watch, "NEW_THREADS", new_threads)
     context: Any = FakeContext(master)
     users = [User(), User()]

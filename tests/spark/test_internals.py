@@ -56,10 +56,10 @@ def test_the_probe_finds_everything(spark: "SparkSession") -> None:
 def test_the_probe_names_a_missing_method(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unknown = {"org.apache.spark.sql.classic.Dataset.toArrowBatchRdd": "java.lang.String"}
+    unknown = {"org.apache.spark.sql.classic.Dataset.head": "java.lang.String"}
     monkeypatch.setattr("reactive_aio.spark._internals._ARROW_CALLS", unknown)
     missing = missing_arrow_call(spark.sparkContext)
-    assert missing == "this version of Spark has no Dataset.toArrowBatchRdd(String)"
+    assert missing == "this version of Spark has no Dataset.head(String)"
 
 
 def test_each_element_is_a_record_batch_of_the_given_size(spark: "SparkSession") -> None:

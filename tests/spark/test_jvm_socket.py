@@ -153,7 +153,7 @@ def test_a_refused_connection_leaves_no_socket() -> None:
 
 # -- large frames ----------------------------------------------------------------------------------
 def sending(peer: socket.socket, *parts: bytes) -> threading.Thread:
-    thread = threading.Thread(target=lambda: [peer.sendall(part) for part in parts])
+    thread = threading.Thread(target=peer.sendall, args=(b"".join(parts),))
     thread.start()
     return thread
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from reactive_aio._core.demand import UNBOUNDED
-from reactive_aio.spark import SparkFlow, from_dataframe
+from reactive_aio.spark import SparkFlow, from_dataframe, read_mode
+from reactive_aio.spark._internals import arrow_schema
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .conftest import Trace, wait_released
@@ -98,12 +99,18 @@ async def test_an_unknown_column_raises_at_once(spark: "SparkSession") -> None:
 
 
 async def test_without_an_unfit_column_the_mode_is_arrow(
-    spark: "SparkSession",
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def refuse_odd(schema: Any) -> Any:
+        if "odd" in schema.names:
+            raise TypeError("no such type")
+        return arrow_schema(schema)
+
     def build() -> tuple[str, str]:
-        flow = from_dataframe(spark.sql("select 1 as fine, map() as odd"))
+        flow = from_dataframe(spark.sql("select 1 as fine, 2 as odd"))
         return flow.mode.mode, flow.select("fine").mode.mode
 
+    monkeypatch.setattr(read_mode, "arrow_schema", refuse_odd)
     assert await asyncio.to_thread(build) == ("rows", "arrow")
 
 

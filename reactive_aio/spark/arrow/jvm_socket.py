@@ -66,10 +66,11 @@ class FrameReader:
             (self._length,) = _INT.unpack(self._head)
         if not body:
             return None
+        length: int = self._length or 0
         if self._body is None:
-            if self._length > LARGEST_IN_MEMORY:
+            if length > LARGEST_IN_MEMORY:
                 return LARGE
-            self._body = bytearray(self._length)
+            self._body = bytearray(length)
         if isinstance(self._body, bytearray) and not self._fill(self._body):
             return None
         frame, self._body, self._length = self._body, None, None
@@ -144,8 +145,8 @@ def _temporary_file(length: int) -> BinaryIO:
 
 def _not_stored(length: int, error: OSError) -> FrameNotStored:
     return FrameNotStored(
-        f"Rows of Spark that come together have more than {LARGEST_IN_MEMORY >> 20} MiB, and there "
-        f"is no room for {length:,} bytes of them in {gettempdir()} ({error}). Make batch= of "
+        f"Rows of Spark that come together have more than {LARGEST_IN_MEMORY >> 20} MiB, and "
+        f"{length:,} bytes of them cannot be stored in {gettempdir()} ({error}). Make batch= of "
         "from_dataframe smaller, or choose another directory with TMPDIR."
     )
 

@@ -7,7 +7,7 @@ wait in the JVM, where they block nothing: the tasks of the job have ended, and 
 serves the rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
@@ -17,12 +17,14 @@ from weakref import finalize
 from ..._core.flow_subscription import FlowSubscription
 from ..._core.loop import LoopHandle
 from ...stage import Downstream
-from .._internals import arrow_batches, java_dataset, job_runner, release
+from .._internals import ArrowBatches, java_dataset, job_runner, release
 from ..call_threads import CallThreads
 from ..errors import explained
 from ..progress import ProgressMeter
+from ..resuming import Resume
 from ..rows import Decode
 from ..tagged_jobs import TaggedJobs
+from .commits import PartitionCommits
 from .jvm_socket import END, LARGE, FrameReader, connect
 from .reading_state import Action, ReadingState, Window
 
@@ -37,12 +39,13 @@ work on their loop."""
 class WindowJobs:
     """The jobs of one subscription. Its methods block, and are called on its threads."""
 
-    def __init__(self, jobs: TaggedJobs, rows: int) -> None:
+    def __init__(self, jobs: TaggedJobs, rows: int, resume: Resume | None = None) -> None:
         self._jobs = jobs
         self._rows = rows  # of a record batch of the first window
-        self._dataset: Any = None
+        self._resume = resume
+        self._batches: ArrowBatches | None = None
         self._publish: Callable[[Any], object] | None = None  # the query's observations, if any
-        self._run_job: Callable[[Any, range], tuple[Any, Any, Any]] | None = None
+        self._run_job: Callable[[Any, Sequence[int]], tuple[Any, Any, Any]] | None = None
         self._rdds: list[Any] = []
         self._servers: dict[int, Any] = {}  # by the first partition of their window
         self.is_cancelled: bool = False
@@ -55,12 +58,21 @@ class WindowJobs:
             self._run_job = job_runner(self._jobs.context)
 
     def plan(self) -> int:
-        """Plan the query, and run its shuffles; return the number of partitions."""
+        """Plan the query, and run its shuffles; return the number of partitions to compute."""
         with self._jobs.starting():
             self._require_active()
-            self._dataset = java_dataset(self._jobs.plan())
+            dataset = java_dataset(self._jobs.plan())
+            self._batches = ArrowBatches(self._jobs.context, dataset)
             self._rdds.append(self._rdd(self._rows))
-            return cast("int", self._rdds[0].getNumPartitions())
+            partitions = cast("int", self._rdds[0].getNumPartitions())
+            if self._resume is None:
+                return partitions
+            return self._resume.begin(self._batches.dataset, partitions)
+
+    def commit(self, position: int) -> None:
+        """Commit the partition at *position* among those that are computed."""
+        assert self._resume is not None
+        self._resume.commit(position)
 
     def _rdd(self, rows: int) -> Any:
         """Return a new RDD of record batches over the plan of this subscription.
@@ -72,7 +84,8 @@ class WindowJobs:
         """
         with suppress(IndexError):  # the RDD that was made for the plan
             return self._rdds.pop() if self._publish is None else self._rdds[0]
-        return arrow_batches(self._jobs.context, self._dataset, rows)
+        assert self._batches is not None, "the query was planned"
+        return self._batches.rdd(rows)
 
     def run(self, start: int, stop: int, rows: int) -> FrameReader:
         """Compute partitions as one job; return the connection that serves their rows.
@@ -83,7 +96,10 @@ class WindowJobs:
         with self._jobs.starting():
             self._require_active()
             assert self._run_job is not None
-            address, secret, server = self._run_job(self._rdd(rows), range(start, stop))
+            partitions: Sequence[int] = range(start, stop)
+            if self._resume is not None:
+                partitions = self._resume.partitions[start:stop]
+            address, secret, server = self._run_job(self._rdd(rows), partitions)
             self._servers[start] = server
             return connect(address, secret)
 
@@ -107,15 +123,16 @@ class WindowJobs:
 
         Before that the observations are published: no more rows will be computed.
         """
-        if self._publish is not None and self._dataset is not None:
-            with suppress(Exception):  # a lost session, which the flow reports
-                self._publish(self._dataset)
-        handles = (*self._servers.values(), *self._rdds, self._dataset)
-        release(self._jobs.context, *filter(None, handles))
+        if self._batches is not None:
+            if self._publish is not None:
+                with suppress(Exception):  # a lost session, which the flow reports
+                    self._publish(self._batches.dataset)
+            self._rdds.append(self._batches.dataset)
+        release(self._jobs.context, *self._servers.values(), *self._rdds)
         self._jobs.close()
         self._servers.clear()
         self._rdds.clear()
-        self._dataset = self._publish = self._run_job = None
+        self._batches = self._publish = self._run_job = None
 
     def cancel(self) -> None:
         """Cancel the jobs that run now."""
@@ -130,9 +147,9 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
     """One subscription. Every method runs on the loop's thread."""
 
     __slots__ = (
-        "__weakref__", "_decode", "_downstream", "_finalizer", "_is_advancing", "_is_started",
-        "_jobs", "_loop_handle", "_meter", "_parts", "_readers", "_state", "_threads", "_unmade",
-        "_watched",
+        "__weakref__", "_commits", "_decode", "_downstream", "_finalizer", "_is_advancing",
+        "_is_started", "_jobs", "_loop_handle", "_meter", "_parts", "_readers", "_state",
+        "_threads", "_unmade", "_watched",
     )  # fmt: skip
 
     def __init__(
@@ -142,7 +159,10 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         jobs: WindowJobs,
         decode: Decode,
         meter: ProgressMeter,
+        *,
+        commits: bool = False,
     ) -> None:
+        """With *commits*, elements are deliveries, and each window is a partition."""
         self._downstream: Downstream[T] | None = downstream
         self._state = state
         self._jobs = jobs
@@ -150,6 +170,9 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         self._meter = meter
         self._loop_handle = LoopHandle("from_dataframe()")
         self._threads = CallThreads(self._loop_handle, "from_dataframe", interrupt=jobs.cancel)
+        self._commits: PartitionCommits | None = None
+        if commits:
+            self._commits = PartitionCommits(self._loop_handle, jobs.commit, self._on_commit)
         self._readers: dict[Window, FrameReader] = {}  # whose connections are open
         self._watched: FrameReader | None = None
         self._parts: Iterator[tuple[Iterator[T], int]] = iter(())
@@ -223,6 +246,18 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
     def _on_confirmed(self, window: Window, _: None) -> None:
         self._state.on_confirmed()
         self._meter.add("done", window.partitions)
+        if self._commits is not None:
+            self._commits.on_read(window.start)
+
+    def _on_commit(self) -> None:
+        """A commit has ended, of this subscription or after it."""
+        error = None if self._commits is None else self._commits.error
+        if error is not None and self._downstream is None:
+            self._loop_handle.report("a partition could not be committed", error)
+        elif error is not None:
+            self._end(error)
+        else:
+            self._advance()
 
     # -- carrying out the decisions ---------------------------------------------------------------
     def _advance(self) -> None:
@@ -264,6 +299,8 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
                 confirm = partial(self._jobs.confirm, window.start, window.error)
                 self._call(confirm, partial(self._on_confirmed, window))
             case Action.COMPLETE:
+                if self._commits is not None and self._commits.pending:
+                    return False
                 self._end(None)
             case Action.FAIL:
                 self._end(state.window.error)
@@ -317,6 +354,8 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         if not self._unmade:
             self._parts = iter(())  # which holds the frame; the elements hold what they need of it
         window.elements += count
+        if self._commits is not None:
+            elements = self._commits.deliver(window.start, elements, count)
         self._state.put(elements, count)
         return True
 
@@ -340,7 +379,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         reader.close()
         self._state.on_end(window, error)
 
-    def _end(self, error: Exception | None) -> None:
+    def _end(self, error: BaseException | None) -> None:
         downstream, self._downstream = self._downstream, None
         if downstream is None:
             return

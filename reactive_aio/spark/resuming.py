@@ -1,0 +1,64 @@
+"""The checkpoint of one subscription: which partitions remain, and their commits."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ._internals import java_dataset
+from ._plans import Unrepeatable, input_text, layout_text, query_text, require_deterministic
+from .checkpoint import Checkpoint, CheckpointStore, PlanIdentity, digest
+from .errors import UnsupportedDataFrame, explained
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def require_repeatable(df: "DataFrame", checkpoint: Checkpoint) -> None:
+    """Raise `UnsupportedDataFrame` if *df* may have other rows the next time. Calls the JVM."""
+    with explained(df), _refused():
+        dataset = java_dataset(df)
+        require_deterministic(dataset)
+        if checkpoint.snapshot is None:
+            input_text(dataset)
+
+
+@contextmanager
+def _refused() -> Generator[None, None, None]:
+    try:
+        yield
+    except Unrepeatable as error:
+        raise UnsupportedDataFrame(
+            f"from_dataframe(checkpoint=…) cannot resume this DataFrame: {error}. Write its "
+            "result with df.write first, and read that."
+        ) from error
+
+
+@dataclass(eq=False)
+class Resume:
+    """One subscription. Its methods block, and are called on threads."""
+
+    checkpoint: Checkpoint
+    partitions: Sequence[int] = field(default=(), init=False)
+    """Those that are not committed."""
+    _store: CheckpointStore | None = field(default=None, init=False)
+    _identity: PlanIdentity | None = field(default=None, init=False)
+
+    def begin(self, dataset: Any, partitions: int) -> int:
+        """Look up what is committed; return how many partitions remain."""
+        snapshot = self.checkpoint.snapshot
+        with _refused():
+            require_deterministic(dataset)
+            data = input_text(dataset) if snapshot is None else f"snapshot {snapshot}"
+            layout = layout_text(dataset, partitions)
+            self._identity = PlanIdentity(digest(query_text(dataset)), digest(data), layout)
+        self._store = self.checkpoint.opened()
+        committed = frozenset(self._store.load(self._identity))
+        self.partitions = [each for each in range(partitions) if each not in committed]
+        return len(self.partitions)
+
+    def commit(self, position: int) -> None:
+        """Commit the partition at *position* of `partitions`."""
+        assert self._store is not None, "the query was planned"
+        assert self._identity is not None
+        self._store.commit(self._identity, self.partitions[position])

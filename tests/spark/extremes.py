@@ -1,0 +1,86 @@
+"""Programs of test_large_rows.py, each in a process of its own; they print JSON."""
+
+import asyncio
+import json
+import resource
+import sys
+import threading
+import time
+from typing import Any
+
+from reactive_aio.spark import SparkSessionLost, from_dataframe, local_session
+from reactive_aio.testing.probes import SubscriberProbe
+
+from .conftest import wait_for_elements, wait_until
+
+MIB = 1 << 20
+FLOWS = 200
+
+
+def session(**config: str) -> Any:
+    settings = {key.replace("_", "."): value for key, value in config.items()}
+    return local_session(cores=2, quick=True, niceness=0, config=settings)
+
+
+def strings(spark: Any, rows: int, megabytes: int) -> Any:
+    text = f"repeat('x', {megabytes * MIB}) as text"
+    return spark.range(0, rows, 1, 1).selectExpr("id", text)
+
+
+def peak() -> int:
+    """Return the largest size of this process, in megabytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def memory(mode: Any) -> Any:
+    """Read 500 MB of large strings, of one partition, by ``async for``."""
+    spark = session(spark_driver_memory="6g")
+    asyncio.run(from_dataframe(spark.range(9), mode=mode).run())  # what is imported counts not
+    before = peak()
+
+    async def read() -> int:
+        count = 0
+        async for row in from_dataframe(strings(spark, 50, 10), mode=mode, rows="tuple"):
+            count += len(row[1]) == 10 * MIB
+        return count
+
+    return {"rows": asyncio.run(read()), "megabytes": peak() - before}
+
+
+def threads(mode: Any) -> Any:
+    """Let many flows wait for demand, and cancel them."""
+    spark = session()
+    df = spark.range(0, 1000, 1, 4)
+    flows = [from_dataframe(df, mode=mode, rows="tuple") for _ in range(FLOWS)]
+
+    async def wait() -> Any:
+        before = threading.active_count()
+        probes = [SubscriberProbe[Any](1).subscribed_to(flow) for flow in flows]
+        for probe in probes:
+            await wait_for_elements(probe, 1)
+        # Threads without a call end after a second.
+        await wait_until(lambda: threading.active_count() < before + 20)
+        count, rows = threading.active_count(), sum(len(probe.elements) for probe in probes)
+        began = time.monotonic()
+        for probe in probes:
+            probe.cancel()
+        await wait_until(lambda: threading.active_count() <= before + 1)
+        return {
+            "threads": count, "rows": rows, "seconds until quiet": time.monotonic() - began
+        }  # fmt: skip
+
+    return asyncio.run(wait())
+
+
+def out_of_memory(mode: Any) -> Any:
+    spark = session(spark_driver_memory="600m")
+    try:
+        asyncio.run(from_dataframe(strings(spark, 100, 20), mode=mode).run())
+    except SparkSessionLost as error:
+        return type(error).__name__, str(error)
+    return "None", "it had enough"
+
+
+if __name__ == "__main__":
+    programs = {"memory": memory, "threads": threads, "out of memory": out_of_memory}
+    print(json.dumps(programs[sys.argv[1]](sys.argv[2])), flush=True)  # noqa: T201

@@ -1,0 +1,351 @@
+"""A batch ingestion that dies goes on where it was."""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Callable, Collection
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reactive_aio.delivery import deliveries
+from reactive_aio.spark import (
+    Checkpoint,
+    CheckpointMismatch,
+    CheckpointStore,
+    ModeUnavailable,
+    PlanIdentity,
+    UnsupportedDataFrame,
+    from_dataframe,
+)
+from reactive_aio.spark.checkpoint import DirectoryStore
+from reactive_aio.testing.probes import SubscriberProbe
+
+from .conftest import wait_for_elements, wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+ONE_LOOP = pytest.mark.asyncio(loop_factories=["asyncio"])
+IDENTITY = PlanIdentity("a query", "an input", "partitions 4")
+
+
+# -- the directory ---------------------------------------------------------------------------------
+def test_a_new_directory_has_no_partitions(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path / "new" / "one")
+    assert isinstance(store, CheckpointStore)
+    assert not store.load(IDENTITY)
+    for partition in (3, 0, 3):
+        store.commit(IDENTITY, partition)
+    assert DirectoryStore(tmp_path / "new" / "one").load(IDENTITY) == {0, 3}
+
+
+@pytest.mark.parametrize("cut", [b"1", b"12", b"12\n"])
+def test_a_line_that_a_crash_has_cut_off_is_dropped(tmp_path: Path, cut: bytes) -> None:
+    store = DirectoryStore(tmp_path)
+    store.load(IDENTITY)
+    store.commit(IDENTITY, 0)
+    [file] = tmp_path.iterdir()
+    file.write_bytes(file.read_bytes() + cut)
+    expected = {0, 12} if cut.endswith(b"\n") else {0}
+    assert store.load(IDENTITY) == expected
+    store.commit(IDENTITY, 2)
+    assert store.load(IDENTITY) == {*expected, 2}
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("query", "the query is another one"),
+        ("input", "the input has changed"),
+        ("layout", r"divided otherwise \(partitions 4; now other\)"),
+    ],
+)
+def test_what_differs_is_named(tmp_path: Path, part: str, words: str) -> None:
+    store = DirectoryStore(tmp_path)
+    store.load(IDENTITY)
+    parts = {"query": IDENTITY.query, "input": IDENTITY.input, "layout": IDENTITY.layout}
+    other = PlanIdentity(**{**parts, part: "other"})
+    assert other.key != IDENTITY.key
+    with pytest.raises(CheckpointMismatch, match=f"{words}.*delete that one"):
+        store.load(other)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}\n", b"x\n", b"[1]\n"])
+def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    store = DirectoryStore(tmp_path)
+    store.load(IDENTITY)
+    [file] = tmp_path.iterdir()
+    file.write_bytes(content)
+    with pytest.raises(CheckpointMismatch, match="is not a checkpoint"):
+        store.load(IDENTITY)
+
+
+def test_an_address_is_not_a_directory() -> None:
+    with pytest.raises(ValueError, match=r"'s3://x' is not a local directory.*CheckpointStore"):
+        Checkpoint("s3://x").opened()
+
+
+# -- resuming --------------------------------------------------------------------------------------
+class Database:
+    """A sink that upserts, and counts how often each row was written. It may fail."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.fails_after: int | None = None
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("create table rows (id integer primary key, writes integer)")
+
+    async def write(self, rows: list[tuple[int]]) -> None:
+        await asyncio.to_thread(self._write, rows)
+
+    def _write(self, rows: list[tuple[int]]) -> None:
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            connection.executemany(
+                "insert into rows values (?, 1) on conflict do update set writes = writes + 1", rows
+            )
+            if self.fails_after is not None:
+                self.fails_after -= len(rows)
+                if self.fails_after < 0:
+                    raise ConnectionError("the database is gone")  # and nothing is committed
+
+    def writes(self) -> dict[int, int]:
+        with closing(sqlite3.connect(self.path)) as connection:
+            return dict(connection.execute("select id, writes from rows").fetchall())
+
+
+@pytest.fixture
+def numbers(spark: "SparkSession", tmp_path: Path) -> "DataFrame":
+    """1,000 rows in ten partitions, from files."""
+    path = str(tmp_path / "numbers")
+    spark.range(0, 1000, 1, 2).write.parquet(path)
+    return spark.read.parquet(path).repartition(10)
+
+
+def committed(folder: Path) -> set[int]:
+    return {int(line) for line in (folder / "partitions.jsonl").read_text().splitlines()[1:]}
+
+
+@ONE_LOOP
+async def test_only_uncommitted_partitions_are_computed_again(
+    numbers: "DataFrame", tmp_path: Path
+) -> None:
+    database = await asyncio.to_thread(Database, tmp_path / "db")
+    checkpoint = tmp_path / "checkpoint"
+
+    def build() -> Any:
+        return from_dataframe(numbers, rows="tuple", checkpoint=checkpoint)
+
+    flow = deliveries(await asyncio.to_thread(build), limit=400)
+    done = set[int]()
+    for _ in range(5):
+        database.fails_after = 250
+        with pytest.raises(ConnectionError):
+            await flow.buffer(50).ack_after(database.write).run()
+        before, done = done, await asyncio.to_thread(committed, checkpoint)
+        assert before <= done
+        if len(done) > 7:
+            break
+    database.fails_after = None
+    await flow.buffer(50).ack_after(database.write).run()
+    assert await asyncio.to_thread(committed, checkpoint) == {*range(10)}
+    writes = await asyncio.to_thread(database.writes)
+    assert sorted(writes) == [*range(1000)]
+    assert sum(count > 1 for count in writes.values()) < 1000, "committed ones came once"
+    await flow.ack_after(database.write).run()
+    assert await asyncio.to_thread(database.writes) == writes, "nothing is left to do"
+
+
+@ONE_LOOP
+@pytest.mark.parametrize("ordered", [True, False])
+async def test_a_partition_is_committed_when_its_last_row_is_acknowledged(
+    spark: "SparkSession", tmp_path: Path, *, ordered: bool
+) -> None:
+    def build() -> Any:
+        df = spark.range(0, 6, 1, 3)  # of two rows each
+        return from_dataframe(df, rows="tuple", checkpoint=tmp_path, ordered=ordered, batch=1)
+
+    def committed_is(expected: set[int]) -> Callable[[], Any]:
+        async def check() -> bool:
+            return await asyncio.to_thread(committed, tmp_path) == expected
+
+        return check
+
+    flow = await asyncio.to_thread(build)
+    probe = SubscriberProbe[Any](6).subscribed_to(flow)
+    await wait_for_elements(probe, 6)
+    by_row = {delivery.value[0]: delivery for delivery in probe.elements}
+    for row in (5, 0, 3):
+        by_row[row].ack()
+    assert not await asyncio.to_thread(committed, tmp_path)
+    by_row[4].ack()
+    await wait_until(committed_is({2}))
+    by_row[2].nack(ValueError("not done"))
+    by_row[1].ack()
+    await wait_until(committed_is({2, 0}))
+    probe.cancel()
+
+
+@ONE_LOOP
+async def test_a_flow_without_operators_completes_when_everything_is_committed(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    def build() -> Any:
+        df = spark.range(0, 20, 1, 5).where("id < 4 or id > 11")  # partitions 1 and 2 are empty
+        return from_dataframe(df, checkpoint=tmp_path)
+
+    async for delivery in await asyncio.to_thread(build):
+        delivery.ack()
+    assert await asyncio.to_thread(committed, tmp_path) == {*range(5)}
+
+
+class Memory:
+    """A store of the user's own. It may fail."""
+
+    def __init__(self) -> None:
+        self.partitions: dict[str, set[int]] = {}
+        self.error: Exception | None = None
+
+    def load(self, identity: PlanIdentity) -> Collection[int]:
+        return self.partitions.get(identity.key, set())
+
+    def commit(self, identity: PlanIdentity, partition: int) -> None:
+        if self.error is not None:
+            raise self.error
+        self.partitions.setdefault(identity.key, set()).add(partition)
+
+
+@ONE_LOOP
+async def test_a_store_of_the_user_keeps_several_plans(spark: "SparkSession") -> None:
+    store = Memory()
+
+    def build(stop: int) -> Any:
+        return from_dataframe(spark.range(0, stop, 1, 2), rows="tuple", checkpoint=store)
+
+    async def read(stop: int) -> int:
+        flow = await asyncio.to_thread(build, stop)
+        return await deliveries(flow).ack_after(lambda row: row).count()
+
+    assert [await read(stop) for stop in (8, 9, 8)] == [8, 9, 0]
+    assert [*store.partitions.values()] == [{0, 1}, {0, 1}]
+
+
+@ONE_LOOP
+@pytest.mark.parametrize("is_direct", [True, False])
+async def test_a_commit_that_fails_fails_the_flow(
+    spark: "SparkSession", *, is_direct: bool
+) -> None:
+    store = Memory()
+    store.error = OSError("the disk is full")
+
+    def build() -> Any:
+        return from_dataframe(spark.range(0, 8, 1, 2), rows="tuple", checkpoint=store)
+
+    async def read(flow: Any) -> None:
+        if not is_direct:
+            await deliveries(flow).ack_after(lambda row: row).run()
+            return
+        async for delivery in flow:
+            delivery.ack()
+
+    flow = await asyncio.to_thread(build)
+    with pytest.raises(OSError, match="the disk is full"):
+        await read(flow)
+
+
+@ONE_LOOP
+async def test_other_input_is_refused(numbers: "DataFrame", tmp_path: Path) -> None:
+    def build(change: Callable[["DataFrame"], "DataFrame"]) -> Any:
+        return from_dataframe(change(numbers), checkpoint=tmp_path / "checkpoint")
+
+    await (await asyncio.to_thread(build, lambda df: df)).take(1).run()
+    await (await asyncio.to_thread(build, lambda df: df)).take(1).run()
+    other = await asyncio.to_thread(build, lambda df: df.where("id > 1"))
+    with pytest.raises(CheckpointMismatch, match="the query is another one"):
+        await other.run()
+
+    def append() -> Any:
+        path, spark = str(tmp_path / "numbers"), numbers.sparkSession
+        spark.range(3).write.mode("append").parquet(path)
+        return from_dataframe(
+            spark.read.parquet(path).repartition(10), checkpoint=tmp_path / "checkpoint"
+        )
+
+    with pytest.raises(CheckpointMismatch, match="the input has changed since"):
+        await (await asyncio.to_thread(append)).run()
+
+
+# -- what cannot be repeated -----------------------------------------------------------------------
+UNREPEATABLE: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "rand": (lambda df: df.selectExpr("rand() as x"), "not deterministic: Project .*rand"),
+    "inside": (lambda df: df.where("id > rand() * 9").select("id"), "not deterministic: Filter"),
+    "limit": (lambda df: df.limit(3), "takes any rows"),
+}
+UNSTABLE: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "order": (lambda df: df.orderBy("id"), "drawn from a sample .*orderBy"),
+    "group": (lambda df: df.groupBy("id").count(), "merges its partitions.*adaptive.enabled=false"),
+    "repartition": (lambda df: df.repartition("id"), "merges its partitions"),
+}
+
+
+@pytest.mark.parametrize("name", UNREPEATABLE)
+def test_a_query_with_other_rows_the_next_time_is_refused(
+    spark: "SparkSession", tmp_path: Path, name: str
+) -> None:
+    change, words = UNREPEATABLE[name]
+    with pytest.raises(UnsupportedDataFrame, match=words):
+        from_dataframe(change(spark.range(9)), checkpoint=tmp_path)
+    flow = from_dataframe(spark.range(9), checkpoint=tmp_path)
+    with pytest.raises(UnsupportedDataFrame, match="not deterministic"):
+        flow.select("rand() as x")
+
+
+@ONE_LOOP
+@pytest.mark.parametrize("name", UNSTABLE)
+async def test_partitions_that_spark_chooses_each_time_are_refused(
+    spark: "SparkSession", tmp_path: Path, name: str
+) -> None:
+    change, words = UNSTABLE[name]
+
+    def build() -> Any:
+        df = change(spark.range(9).selectExpr("id % 3 as id"))
+        return from_dataframe(df, checkpoint=tmp_path)
+
+    flow = await asyncio.to_thread(build)
+    with pytest.raises(UnsupportedDataFrame, match=words):
+        await flow.run()
+
+
+def test_an_unknown_input_needs_the_name_of_its_version(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    untyped: Any = spark
+    df = untyped.createDataFrame([(1,), (2,)], "n long")
+    with pytest.raises(UnsupportedDataFrame, match=r"the data that LogicalRDD.*snapshot='…'"):
+        from_dataframe(df, checkpoint=tmp_path)
+    flow = from_dataframe(df, checkpoint=Checkpoint(tmp_path, snapshot="monday"), rows="tuple")
+
+    async def read() -> list[int]:
+        rows = await deliveries(flow).ack_after(lambda row: row).to_list()
+        return [row[0] for row in rows]
+
+    assert sorted(asyncio.run(read())) == [1, 2]
+    assert asyncio.run(read()) == []
+
+
+def test_only_partitions_can_be_resumed(spark: "SparkSession", tmp_path: Path) -> None:
+    with pytest.raises(ModeUnavailable, match=r"only mode='arrow' can.*in mode 'rows': requested"):
+        from_dataframe(spark.range(9), mode="rows", checkpoint=tmp_path)
+
+
+def test_the_identity_is_the_same_in_another_session(spark: "SparkSession", tmp_path: Path) -> None:
+    """Spark numbers expressions, and the numbers are others each time."""
+    for session in (spark, spark.newSession()):
+        df = session.range(0, 9, 1, 3).selectExpr("id as n", "(select max(id) from range(3)) as m")
+        asyncio.run(from_dataframe(df, checkpoint=tmp_path).run())
+    header = json.loads((tmp_path / "partitions.jsonl").read_text().splitlines()[0])
+    assert header.keys() == {"query", "input", "layout"}
+    assert "partitions 3, parallelism 2" in header["layout"]

@@ -1,0 +1,128 @@
+"""Rows of any size are read in bounded memory, and many flows with few threads."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from reactive_aio.spark import from_dataframe
+from reactive_aio.testing.probes import SubscriberProbe
+
+from .conftest import flow_threads, wait_for_elements, wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from reactive_aio.spark.read_mode import ReadMode
+
+pytestmark = pytest.mark.spark
+ONE_LOOP = pytest.mark.asyncio(loop_factories=["asyncio"])
+ROOT = Path(__file__).parents[2]
+MIB = 1 << 20
+
+
+def large(spark: "SparkSession", rows: int) -> "DataFrame":
+    """Rows of 6 MiB, all in one partition."""
+    return spark.range(0, rows, 1, 1).selectExpr("id", f"repeat(char(65 + id), {6 * MIB}) as text")
+
+
+# -- a record batch in a file ----------------------------------------------------------------------
+@ONE_LOOP
+@pytest.mark.parametrize("kind", ["tuple", "batch"])
+async def test_large_rows_are_the_same(spark: "SparkSession", kind: Any) -> None:
+    flow = await asyncio.to_thread(lambda: from_dataframe(large(spark, 4), rows=kind))
+    found = list[tuple[int, int, str]]()
+    async for element in flow:
+        for number, text in [element] if kind == "tuple" else zip(*element.to_pydict().values()):  # noqa: B905
+            found.append((number, len(text), text[0] + text[-1]))
+    assert found == [(number, 6 * MIB, 2 * chr(65 + number)) for number in range(4)]
+
+
+@ONE_LOOP
+async def test_large_rows_wait_for_demand(spark: "SparkSession") -> None:
+    flow = await asyncio.to_thread(lambda: from_dataframe(large(spark, 4), rows="tuple"))
+    probe = SubscriberProbe[Any]().subscribed_to(flow)
+    for count in range(1, 4):
+        probe.request(1)
+        await wait_for_elements(probe, count)
+        await wait_until(lambda: not flow_threads())
+        assert len(probe.elements) == count
+    probe.cancel()
+    await wait_until(lambda: not flow_threads())
+
+
+# -- threads ---------------------------------------------------------------------------------------
+@pytest.fixture(params=["arrow", "rows", "connect"])
+def mode(request: pytest.FixtureRequest) -> "ReadMode":
+    mode: ReadMode = request.param
+    return mode
+
+
+@ONE_LOOP
+async def test_flows_that_wait_for_demand_hold_no_thread(
+    session: "SparkSession", mode: "ReadMode"
+) -> None:
+    def build() -> list[Any]:
+        df = session.range(0, 40, 1, 4)
+        return [from_dataframe(df, mode=mode, rows="tuple") for _ in range(10)]
+
+    probes = [
+        SubscriberProbe[Any](1).subscribed_to(flow) for flow in await asyncio.to_thread(build)
+    ]
+    for probe in probes:
+        await wait_for_elements(probe, 1)
+    await wait_until(lambda: not flow_threads())
+    for probe in probes:
+        probe.request(39)
+    for probe in probes:
+        assert await probe.end()
+        assert [row[0] for row in probe.elements] == [*range(40)]
+    await wait_until(lambda: not flow_threads())
+
+
+# -- extremes, each in a program of its own --------------------------------------------------------
+def run(*arguments: str) -> Any:
+    command = [sys.executable, "-W", "ignore", "-m", "tests.spark.extremes", *arguments]
+    ran = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False
+    )
+    assert ran.stdout, ran.stderr
+    return json.loads(ran.stdout.splitlines()[-1])
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("mode", ["arrow", "rows"])
+def test_strings_of_ten_megabytes_take_less_than_a_hundred(mode: str) -> None:
+    result = run("memory", mode)
+    assert result["rows"] == 50
+    assert result["megabytes"] < 100, result
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("mode", ["arrow", "rows"])
+def test_two_hundred_idle_flows_have_less_than_forty_threads(mode: str) -> None:
+    result = run("threads", mode)
+    assert result["threads"] < 40, result
+    assert result["seconds until quiet"] < 5, result
+    assert result["rows"] == 200
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("mode", ["arrow", "rows"])
+def test_a_jvm_without_memory_is_named(mode: str) -> None:
+    kind, words = run("out of memory", mode)
+    assert kind == "SparkSessionLost"
+    assert "ran out of memory" in words
+    assert "spark.driver.memory larger" in words
+
+
+def test_no_thread_is_left() -> None:
+    assert not [each for each in threading.enumerate() if "reactive_aio" in each.name]
