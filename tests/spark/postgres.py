@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,9 +23,11 @@ def _programs() -> Path:
 
 
 @contextmanager
-def postgres() -> Iterator[dict[str, Any]]:
+def postgres() -> Generator[dict[str, Any], None, None]:
     """Run a server; yield the arguments of ``asyncpg.connect``."""
-    user = {"user": _NOT_ROOT, "group": _NOT_ROOT, "extra_groups": []} if os.getuid() == 0 else {}
+    user: dict[str, Any] = {}
+    if os.getuid() == 0:
+        user = {"user": _NOT_ROOT, "group": _NOT_ROOT, "extra_groups": []}
     with TemporaryDirectory(prefix="postgres-") as folder:
         if user:
             shutil.chown(folder, _NOT_ROOT, _NOT_ROOT)
@@ -35,12 +37,13 @@ def postgres() -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def _server(folder: str, user: dict[str, Any]) -> Iterator[None]:
+def _server(folder: str, user: dict[str, Any]) -> Generator[None, None, None]:
     programs, data = _programs(), f"{folder}/data"
 
     def run(program: str, *arguments: str) -> None:
         command = [str(programs / program), "--pgdata", data, *arguments]
-        ran: Any = subprocess.run(command, capture_output=True, check=False, cwd="/", **user)
+        untyped: Any = subprocess.run
+        ran = untyped(command, capture_output=True, check=False, cwd="/", **user)
         assert ran.returncode == 0, ran.stderr.decode()
 
     run("initdb", "--username=tests", "--auth=trust", "--no-sync")

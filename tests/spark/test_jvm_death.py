@@ -21,11 +21,19 @@ def message() -> str:
     return str(raised.value)
 
 
+def always(_: object) -> bool:
+    return True
+
+
+def never(_: object) -> bool:
+    return False
+
+
 @pytest.fixture
 def stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     """The context in the JVM was stopped, by whatever."""
-    monkeypatch.setattr(errors, "is_context_stopped", lambda context: True)
-    monkeypatch.setattr(errors, "is_context_closed", lambda context: False)
+    monkeypatch.setattr(errors, "is_context_stopped", always)
+    monkeypatch.setattr(errors, "is_context_closed", never)
     monkeypatch.setattr(errors, "_POLL_SECONDS", 0.001)
 
 
@@ -33,7 +41,9 @@ def stopped(monkeypatch: pytest.MonkeyPatch) -> None:
 def jvm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A process that exits with a status, when its input is closed."""
     code = f"import sys; sys.stdin.read(); sys.exit({request.param})"
-    with subprocess.Popen([sys.executable, "-S", "-c", code], stdin=subprocess.PIPE) as process:
+    command = [sys.executable, "-S", "-c", code]
+    process: subprocess.Popen[bytes]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
         monkeypatch.setattr(errors, "gateway_process", lambda: process)
         yield process
 
@@ -61,7 +71,11 @@ def test_a_jvm_that_exits_stops_its_context_first(jvm: Any, words: str) -> None:
 def test_a_session_that_is_stopped_here_is_named(jvm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the JVM's part of ``stop()`` runs, Python does not know of it yet."""
     answers = iter([False, False, True])
-    monkeypatch.setattr(errors, "is_context_closed", lambda context: next(answers))
+
+    def answer(_: object) -> bool:
+        return next(answers)
+
+    monkeypatch.setattr(errors, "is_context_closed", answer)
     assert "has been stopped (SparkSession.stop())" in message()
     jvm.stdin.close()
 

@@ -35,18 +35,25 @@ def large(spark: "SparkSession", rows: int) -> "DataFrame":
 @ONE_LOOP
 @pytest.mark.parametrize("kind", ["tuple", "batch"])
 async def test_large_rows_are_the_same(spark: "SparkSession", kind: Any) -> None:
-    flow = await asyncio.to_thread(lambda: from_dataframe(large(spark, 4), rows=kind))
+    def build() -> Any:
+        untyped: Any = from_dataframe
+        return untyped(large(spark, 4), rows=kind)
+
     found = list[tuple[int, int, str]]()
-    async for element in flow:
-        for number, text in [element] if kind == "tuple" else zip(*element.to_pydict().values()):  # noqa: B905
-            found.append((number, len(text), text[0] + text[-1]))
+    async for element in await asyncio.to_thread(build):
+        rows = (
+            [element] if kind == "tuple" else [tuple(row.values()) for row in element.to_pylist()]
+        )
+        found += [(number, len(text), text[0] + text[-1]) for number, text in rows]
     assert found == [(number, 6 * MIB, 2 * chr(65 + number)) for number in range(4)]
 
 
 @ONE_LOOP
 async def test_large_rows_wait_for_demand(spark: "SparkSession") -> None:
-    flow = await asyncio.to_thread(lambda: from_dataframe(large(spark, 4), rows="tuple"))
-    probe = SubscriberProbe[Any]().subscribed_to(flow)
+    def build() -> Any:
+        return from_dataframe(large(spark, 4), rows="tuple")
+
+    probe = SubscriberProbe[Any]().subscribed_to(await asyncio.to_thread(build))
     for count in range(1, 4):
         probe.request(1)
         await wait_for_elements(probe, count)
