@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
@@ -47,7 +47,7 @@ class ProcessorStats(FlowStats):
     """Elements that were accepted."""
     refused: int
     """Emissions that were refused because a queue was full."""
-    dropped: Mapping[str, int]
+    dropped: Mapping[str, int] = field(default_factory=dict[str, int])
     """Elements dropped, by reason; counted once for each subscriber that missed one.
 
     The reasons are the overflow policies, ``"no_subscriber"``, ``"discarded"`` (held when the

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
 from dataclasses import dataclass
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from .._core.failures import STOPS_PROGRAM
 from .._core.loop import CancelledError, Task, current_task, yield_to_loop
@@ -29,7 +29,7 @@ TASKS_AFTER_ONE_SUSPENDS: Final = 256
 """How many coroutines of a handler get a task each after one has suspended. One that suspends in a
 shared task delays the others of its batch by a turn of the loop."""
 
-RequestTuple = tuple[int, bytes, bytes | None]
+RequestTuple: TypeAlias = tuple[int, bytes, bytes | None]
 """The stream, the data and the metadata of a request for one element."""
 
 
@@ -64,11 +64,11 @@ class CoroutineResponse:
         request: RequestTuple,
         coroutine: Coroutine[Any, Any, Any],
     ) -> None:
-        self.handler = handler
-        self.counters = handler.counters
+        self.handler: DirectHandler = handler
+        self.counters: RouteCounters = handler.counters
         self.counters.requests += 1
-        self.request = request
-        self.coroutine = coroutine
+        self.request: RequestTuple = request
+        self.coroutine: Coroutine[Any, Any, Any] = coroutine
         self.task: Task[Any] | None = None
         """The task that runs it, once it has begun."""
 

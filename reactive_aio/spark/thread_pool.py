@@ -85,7 +85,7 @@ class _Worker:
         self._pool = pool
         self._inbox: SimpleQueue[tuple[Work, str]] = SimpleQueue()
         self._is_waiting = True
-        self.thread = Thread(target=self._run, name=IDLE_NAME, daemon=True)
+        self.thread: Thread = Thread(target=self._run, name=IDLE_NAME, daemon=True)
 
     def give(self, work: Work, name: str) -> None:
         self._is_waiting = False

@@ -84,7 +84,7 @@ class Partition:
 
     def __init__(self, commits: PartitionCommits, position: int) -> None:
         self._commits = commits
-        self.position = position
+        self.position: int = position
         self.delivered: int = 0
         self.acknowledged: int = 0
         self.is_read: bool = False
