@@ -383,6 +383,8 @@ def test_each_batch_is_sent_at_once(worker: Worker, connection: socket.socket) -
     task.close()
 
 
+# The loop stops meanwhile, and with it what was submitted to run on it.
+@pytest.mark.filterwarnings("ignore:.*BlockingPortal._call_func")
 def test_system_exit_in_a_coroutine_ends_the_task(worker: Worker) -> None:
     async def look(row: Row) -> Row:
         raise SystemExit(3)

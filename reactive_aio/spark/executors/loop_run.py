@@ -6,7 +6,6 @@ calls in flight are answered, and time limits are kept, while Spark is slow.
 """
 
 from collections.abc import Callable, Generator
-from contextlib import suppress
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, Final
@@ -62,21 +61,20 @@ class LoopRun:
     def _next_rows(self) -> list[Any] | None:
         deadline = monotonic() + LONGEST_WAIT
         while True:
-            event = self._next_event(deadline)
+            if monotonic() >= deadline:
+                deadline += LONGEST_WAIT
+                self._on_loop(self._output.flush_partial)
+            try:
+                event = self._events.get(timeout=TICK)
+            except Empty:
+                self._connection.require_open()
+                continue
             if event is _WANTED:
                 self._on_loop(self._source.feed, self._connection.next())
             elif isinstance(event, BaseException):
                 raise event
             else:
                 return event  # type: ignore[return-value]
-
-    def _next_event(self, deadline: float) -> object:
-        while True:
-            with suppress(Empty):
-                return self._events.get(timeout=TICK)
-            self._connection.require_open()
-            if monotonic() >= deadline:
-                self._on_loop(self._output.flush_partial)
 
     def _on_loop(self, callback: Callable[..., object], *arguments: object) -> None:
         assert self._loop_handle is not None
