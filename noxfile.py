@@ -321,7 +321,7 @@ def test_sparks(session: nox.Session, *versions: str) -> None:
         room = Room(session, f"spark-{version}").install("test", extras="connect,uvloop")
         room.require([f"pyspark[connect]=={version}.*", f"pandas{SPARKS[version]}"])
         try:
-            room.run("pytest", "tests/spark/test_every_version.py")
+            room.run("pytest", "--thorough", "tests/spark/test_every_version.py")
         except nox.command.CommandFailed:
             failed.append(version)
     if failed:

@@ -19,7 +19,7 @@ NOXFILE = ROOT / "noxfile.py"
 SOURCE = NOXFILE.read_text("utf-8")
 # The first part runs without nox, and on any Python.
 FIRST_PART, SECOND_PART = SOURCE.split("# --- the sessions")
-EVERY_VERSION = "tests/spark/test_every_version.py"
+EVERY_VERSION = ["pytest", "--thorough", "tests/spark/test_every_version.py"]
 OTHERS = [
     *("quick", "thorough", "spark_matrix", "demo", "examples"),
     *("docs", "build", "bench", "fuzz", "guards", "scoreboard"),
@@ -248,14 +248,14 @@ def test_the_thorough_session_fuzzes_and_proves_the_guards(start: Callable[..., 
     commands = start("thorough").commands
     modules = ["pytest", "pytest", "tests.rsocket.fuzz", "tests.contract.prove_guards"]
     assert [command[2] for command in commands[:4]] == modules
-    assert [command[2:] for command in commands[4:]] == [["pytest", EVERY_VERSION]] * 5
+    assert [command[2:] for command in commands[4:]] == [EVERY_VERSION] * 5
     alone = [command for command in commands[:2] if "-n" not in command]
     assert [command[-2:] for command in alone] == [["-m", "thorough"]], "one at a time"
 
 
 def test_each_version_of_spark_has_an_environment(start: Callable[..., Started]) -> None:
     started = start("spark_matrix", "3.5", "4.3")
-    assert [command[2:] for command in started.commands] == [["pytest", EVERY_VERSION]] * 2
+    assert [command[2:] for command in started.commands] == [EVERY_VERSION] * 2
     rooms = [
         needs for _, needs in started.rooms if any("pyspark[connect]==" in each for each in needs)
     ]

@@ -1,5 +1,6 @@
 """Columns of a batch, read without a copy, and the number of rows of a batch."""
 
+import time
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ from pyspark.sql.types import (
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
+    TimestampType,
 )
 
 from reactive_aio.spark._internals import arrow_schema
@@ -111,3 +114,33 @@ def test_a_batch_without_rows_has_no_part(kind: Any) -> None:
     schema = typed(LongType())
     decoded = decoder(schema, kind)(bytes(message(schema, [])))
     assert ([*decoded.parts], decoded.elements, decoded.rows) == ([], 0, 0)
+
+
+# -- times that Python cannot hold -----------------------------------------------------------------
+YEAR_10000 = 253402300800000000 + 86400000000  # microseconds since 1970, in every zone
+YEAR_0 = -62135596800000001 - 86400000000
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize("kind", [TimestampType(), TimestampNTZType()], ids=repr)
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("value", [YEAR_10000, YEAR_0])
+def test_a_time_outside_of_the_years_1_to_9999_is_a_value_error(
+    monkeypatch: pytest.MonkeyPatch, zone: str, kind: DataType, nested: bool, value: int
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    schema = typed(LongType(), ArrayType(kind) if nested else kind)
+    untyped: Any = pyarrow
+    numbers = untyped.array([0, None, value], untyped.int64())
+    times = numbers.cast(arrow_schema(typed(kind)).field(0).type)
+    if nested:
+        times = untyped.ListArray.from_arrays([0, 1, 2, 3], times)
+    batch = untyped.record_batch([[1, 2, 3], times], schema=arrow_schema(schema))
+    try:
+        with pytest.raises(ValueError, match=rf"column 'c1': {value:,} microseconds since 1970"):
+            columns_of(schema)(batch)
+        assert len(columns_of(schema)(batch.slice(0, 2))[1]) == 2
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -29,6 +29,7 @@ ONE_LOOP = pytest.mark.asyncio(loop_factories=["asyncio"])
 
 
 @pytest.mark.spark
+@pytest.mark.thorough
 @ONE_LOOP
 @pytest.mark.parametrize("name", FEATURES)
 async def test_a_feature_works_or_names_the_version(
