@@ -327,7 +327,7 @@ OTHERS = {
     # they need elements with a hash, bytes or JSON
     *("distinct", "distinct_until_changed", "delimited", "lines", "json_lines"),
     # they are reports
-    *("bound", "explain", "stats"),
+    *("bound", "explain", "graph", "stats"),
 }
 """The operators that are not in random pipelines."""
 
