@@ -52,18 +52,19 @@ async def test_each_event_is_worked_on_once_across_lost_connections(
 
 
 async def test_the_next_run_continues_after_what_was_done(position: Position) -> None:
-    server, done = Server(count=6, each=9), list[str]()
+    server, done, is_first_run = Server(count=6, each=9), list[str](), True
 
     async def work(event: Event[str]) -> None:
-        if event.data == "30" and len(server.resumed) == 1:
+        if event.data == "30" and is_first_run:
             await asyncio.Event().wait()  # it does not end in this run
         done.append(event.data)
 
     async with http_server(server) as url:
         async with events(url, position, AT_ONCE).ack_after(work).running():
             await until(lambda: done == ["0", "10", "20"])
+        is_first_run, connections = False, len(server.resumed)  # it may have reconnected
         await events(url, position, AT_ONCE).ack_after(work).run()
-    assert server.resumed[:2] == [None, "2"], "leaving the block has saved the position"
+    assert server.resumed[connections] == "2", "leaving the block has saved the position"
     assert done == ["0", "10", "20", "30", "40", "50"]
 
 
