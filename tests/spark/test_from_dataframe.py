@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -291,7 +292,7 @@ def read_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 async def test_no_socket_is_left(trace: Trace) -> None:
     def sockets() -> int:
-        return sum("socket" in os.readlink(each) for each in _open_files())
+        return sum("socket" in target for target in _open_files())
 
     traced = await trace(four_by_ten)
     before = await asyncio.to_thread(sockets)
@@ -309,8 +310,12 @@ async def test_no_socket_is_left(trace: Trace) -> None:
 
 
 def _open_files() -> list[str]:
-    folder = f"/proc/{os.getpid()}/fd"
-    return [path for name in os.listdir(folder) if os.path.exists(path := f"{folder}/{name}")]
+    """What the open files of this process are."""
+    folder, targets = f"/proc/{os.getpid()}/fd", list[str]()
+    for name in os.listdir(folder):
+        with suppress(FileNotFoundError):  # another thread has closed it meanwhile
+            targets.append(os.readlink(f"{folder}/{name}"))
+    return targets
 
 
 # -- several subscriptions, and the rest of the application ---------------------------------------
