@@ -53,7 +53,9 @@ class Service:
     def _plan(self, client: str) -> SparkFlow[dict[str, Any]]:
         # The jobs of a flow are in the group of the thread that made it.
         self._context.setJobGroup(client, f"rows for {client}", interruptOnCancel=True)
-        return from_dataframe(self._df, rows="dict", progress=partial(self._on_progress, client))
+        on_progress = partial(self._on_progress, client)
+        # A window of 1: partitions are computed when one of their rows is requested.
+        return from_dataframe(self._df, rows="dict", window=1, progress=on_progress)
 
     def _on_progress(self, client: str, progress: Progress) -> None:
         if not progress.is_done:
