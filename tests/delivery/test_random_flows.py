@@ -272,6 +272,15 @@ class Run:
         finally:
             await asyncio.sleep(100)
 
+    async def check_settled(self, started: DeliveryFlow[int]) -> None:
+        """Run it: each element is settled once, and acknowledged where the flow completes."""
+        completed = await self.run(started)
+        assert sorted([*self.acked, *self.nacked]) == self.sent
+        if completed:
+            assert sorted(self.acked) == [*range(self.program.length)]
+        elif self.program.cancel_after is None:
+            assert self.may_fail()
+
     def may_fail(self) -> bool:
         """Whether an error can reach the consumer."""
         failures = self.program.failures
@@ -292,24 +301,14 @@ async def test_each_element_is_settled_once_and_none_before_its_work_is_done(
         limit=program.limit,
         ack_concurrency=program.ack_concurrency,
     )
-    completed = await run.run(flow)
-    assert sorted([*run.acked, *run.nacked]) == run.sent
-    if completed:
-        assert sorted(run.acked) == [*range(program.length)]
-    elif program.cancel_after is None:
-        assert run.may_fail()
+    await run.check_settled(flow)
 
 
 @given(PROGRAMS)
 async def test_the_same_where_several_are_acknowledged_with_one_call(program: Program) -> None:
     run = Run(program)
     flow = deliveries(run.source(), ack_many=run.ack_many, nack=run.nack, limit=program.limit)
-    completed = await run.run(flow)
-    assert sorted([*run.acked, *run.nacked]) == run.sent
-    if completed:
-        assert sorted(run.acked) == [*range(program.length)]
-    elif program.cancel_after is None:
-        assert run.may_fail()
+    await run.check_settled(flow)
 
 
 @given(PROGRAMS)

@@ -1,5 +1,6 @@
 """A standalone Spark cluster on this machine: a master and its workers, each a process."""
 
+import json
 import os
 import re
 import signal
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 from reactive_aio.spark import find_java
 
@@ -18,6 +19,8 @@ _DEPLOY: Final = "org.apache.spark.deploy"
 _QUICK: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _SECONDS: Final = 60.0  # for a process to start, on a busy machine
 HERE: Final = "127.0.0.1"
+_ROOT: Final = Path(__file__).parents[2]
+_RUN_SECONDS: Final = 200.0
 
 
 class Cluster:
@@ -54,6 +57,21 @@ class Cluster:
         traceback: TracebackType | None,
     ) -> None:
         self._stack.close()
+
+    def run(self, module: str, *arguments: str) -> Any:
+        """Run a program of this package on the cluster; return what it prints, read as JSON.
+
+        It is a process of its own, since a JVM has one context. Its arguments are the address of
+        the master, the process group of the first worker, and *arguments*.
+        """
+        command = [sys.executable, "-W", "ignore", "-m", f"{__package__}.{module}"]
+        ran = subprocess.run(
+            [*command, self.master, str(self.workers[0]), *arguments],
+            capture_output=True, text=True, timeout=_RUN_SECONDS, check=False, cwd=_ROOT,
+            env=os.environ | {"PYTHONPATH": str(_ROOT)},  # the workers import tests as well
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
 
     def _start(self, name: str, *arguments: str, says: str | None = None) -> str:
         role = name.partition("-")[0]

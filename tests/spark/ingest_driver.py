@@ -1,6 +1,6 @@
 """The program of test_crashes.py: copies a DataFrame into PostgreSQL, and goes on where it was.
 
-Run with the folder of the server, the path of the data and the checkpoint, and with a fourth
+Run with the address of the database, the path of the data and the checkpoint, and with a fourth
 argument to print which rows were written more than once, by partition.
 """
 
@@ -26,10 +26,10 @@ def data(path: str) -> Any:
     return spark.read.parquet(path).repartition(PARTITIONS)
 
 
-async def ingest(df: Any, host: str, checkpoint: str) -> None:
+async def ingest(df: Any, database: str, checkpoint: str) -> None:
     untyped: Any = asyncpg
     flow = deliveries(from_dataframe(df, rows="tuple", checkpoint=checkpoint), limit=50_000)
-    connection = await untyped.connect(host=host, user="tests", database="postgres")
+    connection = await untyped.connect(database)
 
     async def write(rows: list[tuple[int, int]]) -> None:
         async with connection.transaction():
@@ -43,10 +43,10 @@ async def ingest(df: Any, host: str, checkpoint: str) -> None:
         await connection.close()
 
 
-async def repeated(df: Any, host: str) -> dict[int, int]:
+async def repeated(df: Any, database: str) -> dict[int, int]:
     """Return how many rows of each partition were written more than once."""
     untyped: Any = asyncpg
-    connection = await untyped.connect(host=host, user="tests", database="postgres")
+    connection = await untyped.connect(database)
     twice = {row["id"] for row in await connection.fetch("select id from numbers where writes > 1")}
     await connection.close()
     # With all columns: Spark divides rows by their content.
@@ -58,12 +58,12 @@ async def repeated(df: Any, host: str) -> dict[int, int]:
     return counts
 
 
-def main(host: str, path: str, checkpoint: str, *check: str) -> None:
+def main(database: str, path: str, checkpoint: str, *check: str) -> None:
     df = data(path)
     if check:
-        json.dump(asyncio.run(repeated(df, host)), sys.stdout)
+        json.dump(asyncio.run(repeated(df, database)), sys.stdout)
     else:
-        asyncio.run(ingest(df, host, checkpoint))
+        asyncio.run(ingest(df, database, checkpoint))
 
 
 if __name__ == "__main__":

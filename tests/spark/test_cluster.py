@@ -1,8 +1,5 @@
 """Every mode works on a cluster, and when a worker is killed."""
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +7,6 @@ import pytest
 from .cluster import Cluster
 from .cluster_both_ways import ROWS as BOTH_WAYS
 
-ROOT = Path(__file__).parents[2]
 ROWS = 24_000
 
 
@@ -19,13 +15,7 @@ ROWS = 24_000
 @pytest.mark.timeout(240)
 def test_a_cluster_is_read_even_when_a_worker_is_killed(tmp_path: Path) -> None:
     with Cluster(tmp_path) as cluster:
-        command = [sys.executable, "-W", "ignore", "-m", "tests.spark.cluster_driver"]
-        ran = subprocess.run(
-            [*command, cluster.master, str(cluster.workers[0]), str(tmp_path)],
-            capture_output=True, text=True, timeout=200, check=False, cwd=ROOT,
-        )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    results = json.loads(ran.stdout)
+        results = cluster.run("cluster_driver", str(tmp_path))
     assert results["master"] == cluster.master
     assert results["executors"] == 2
 
@@ -57,11 +47,5 @@ def test_a_cluster_is_read_even_when_a_worker_is_killed(tmp_path: Path) -> None:
 @pytest.mark.timeout(240)
 def test_a_cluster_without_executors_is_reported(tmp_path: Path) -> None:
     with Cluster(tmp_path, workers=1) as cluster:
-        command = [sys.executable, "-W", "ignore", "-m", "tests.spark.cluster_without_executors"]
-        ran = subprocess.run(
-            [*command, cluster.master, str(cluster.workers[0])],
-            capture_output=True, text=True, timeout=200, check=False, cwd=ROOT,
-        )  # fmt: skip
-        assert ran.returncode == 0, ran.stderr
-        [message] = json.loads(ran.stdout)
+        [message] = cluster.run("cluster_without_executors")
         assert f"a job runs on {cluster.master}, which has had no executor for" in message

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import asyncpg
 import pytest
 
+from tests.harness.servers import PostgresServer
+
 from .ingest_driver import PARTITIONS
-from .postgres import postgres
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,9 +38,9 @@ def committed(checkpoint: Path) -> set[int]:
     return {int(line) for line in file.read_text().splitlines()[1:]} if file.exists() else set()
 
 
-async def query(server: dict[str, Any], sql: str) -> Any:
+async def query(database: str, sql: str) -> Any:
     untyped: Any = asyncpg
-    connection = await untyped.connect(**server)
+    connection = await untyped.connect(database)
     try:
         return await connection.execute(sql) if ";" in sql else await connection.fetchrow(sql)
     finally:
@@ -72,27 +73,26 @@ class Program:
 
 
 def test_each_row_is_stored_once_by_a_program_that_is_killed(
-    spark: "SparkSession", tmp_path: Path
+    spark: "SparkSession", postgres_server: PostgresServer, tmp_path: Path
 ) -> None:
     path, checkpoint = str(tmp_path / "data"), tmp_path / "checkpoint"
     spark.range(0, ROWS, 1, 8).selectExpr("id", "id * id as square").write.parquet(path)
-    with postgres() as server:
-        asyncio.run(query(server, TABLES))
-        uncommitted = set[int]()
-        for kill in range(KILLS):
-            done = committed(checkpoint)
-            Program(server["host"], path, str(checkpoint)).kill_when(
-                checkpoint, len(done) + PARTITIONS // (KILLS + 1)
-            )
-            after = committed(checkpoint)
-            assert done < after, kill
-            uncommitted |= {*range(PARTITIONS)} - after
-        Program(server["host"], path, str(checkpoint)).output()
-        assert committed(checkpoint) == {*range(PARTITIONS)}
-        row = asyncio.run(
-            query(server, "select count(*), sum(square), sum(writes) as writes from numbers")
-        )
-        found: Any = json.loads(Program(server["host"], path, str(checkpoint), "check").output())
+    database = postgres_server.database()
+    arguments = (database, path, str(checkpoint))
+    asyncio.run(query(database, TABLES))
+    uncommitted = set[int]()
+    for kill in range(KILLS):
+        done = committed(checkpoint)
+        Program(*arguments).kill_when(checkpoint, len(done) + PARTITIONS // (KILLS + 1))
+        after = committed(checkpoint)
+        assert done < after, kill
+        uncommitted |= {*range(PARTITIONS)} - after
+    Program(*arguments).output()
+    assert committed(checkpoint) == {*range(PARTITIONS)}
+    row = asyncio.run(
+        query(database, "select count(*), sum(square), sum(writes) as writes from numbers")
+    )
+    found: Any = json.loads(Program(*arguments, "check").output())
     assert (row["count"], row["sum"]) == (ROWS, sum(number**2 for number in range(ROWS)))
     assert {int(partition) for partition in found} <= uncommitted
     assert row["writes"] - ROWS <= KILLS * IN_FLIGHT * ROWS // PARTITIONS

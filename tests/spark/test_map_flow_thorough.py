@@ -1,7 +1,5 @@
 """map_flow on a cluster that loses a worker, and over a partition of ten million rows."""
 
-import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,14 +17,7 @@ ROWS = 4000
 @pytest.mark.timeout(240)
 def test_tasks_of_a_lost_worker_run_again_on_the_other(tmp_path: Path) -> None:
     with Cluster(tmp_path) as cluster:
-        command = [sys.executable, "-W", "ignore", "-m", "tests.spark.map_flow_cluster"]
-        ran = subprocess.run(
-            [*command, cluster.master, str(cluster.workers[0]), str(tmp_path)],
-            capture_output=True, text=True, timeout=200, check=False, cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
-    assert ran.returncode == 0, ran.stderr
-    results = json.loads(ran.stdout)
+        results = cluster.run("map_flow_cluster", str(tmp_path))
     assert results["mapped"] == [ROWS, sum(range(ROWS)) * 2]
     sink = results["sink"]
     assert sink["partitions"] == [*range(8)]
