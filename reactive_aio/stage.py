@@ -63,6 +63,7 @@ from ._core.queues.bounded_queue import (
 from ._core.queues.output_buffer import OutputBuffer
 from ._core.queues.recent import RecentCosts, RecentElements
 from ._core.queues.reorder_buffer import ReorderBuffer
+from ._core.queues.shared_room import SharedRoom
 from ._core.run_control import (
     control_of,
     discard_interrupted,
@@ -113,6 +114,7 @@ __all__ = (
     "RecentElements",
     "ReorderBuffer",
     "SequentialCoordinator",
+    "SharedRoom",
     "SplittingCoordinator",
     "TimeSlice",
     "Timer",

@@ -312,7 +312,7 @@ class _Backpressured(Coordinator[T]):
             self.downstream,
             self._queue,
             self._name,
-            on_room=lambda: None,  # no producer waits for it
+            on_room=lambda _: None,  # no producer waits for it
             on_cancel=lambda _: self._cancel_upstream(),
             keeps_refused=False,
         )

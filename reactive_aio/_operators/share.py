@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import Overflow
 from ..stage import (
-    UNBOUNDED,
     BoundedQueue,
     Demand,
     Downstream,
@@ -16,6 +15,7 @@ from ..stage import (
     OutputBuffer,
     OverflowPolicy,
     RecentElements,
+    SharedRoom,
     from_push,
     require_int,
     require_policy,
@@ -160,6 +160,7 @@ class _Shared(Generic[T]):
         self.loop_handle: Any = None
         self._drops: DropCounter = DropCounter(name)
         self._timer: TimerHandle | None = None
+        self._shared_room = SharedRoom(capacity, policy)
         self._reset()
 
     def _reset(self) -> None:
@@ -210,7 +211,7 @@ class _Shared(Generic[T]):
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
         self._outputs = tuple(each for each in self._outputs if each is not output)
         if self._outputs:
-            self._on_room()  # it may have been the slowest
+            self._on_room(None)  # it may have been the slowest
         elif self._grace is not None and self._inner is not None:
             if self._grace:
                 self._timer = self.loop_handle.call_later(self._grace, self._stop)
@@ -229,11 +230,16 @@ class _Shared(Generic[T]):
     def discard(self, elements: Iterable[object], /) -> None:
         """No single subscriber could receive them."""
 
-    def _on_room(self) -> None:
-        """A subscriber has processed elements, or has requested more."""
-        if self._inner is not None:
-            if not self._is_passing_on:
-                self._pass_on(self._inner)
+    def _on_room(self, output: OutputBuffer[T] | None) -> None:
+        """A subscriber has processed elements, or has requested more; None: one has left."""
+        inner = self._inner
+        if inner is not None:
+            if self._is_passing_on:
+                return
+            if inner.elements or inner.is_done:
+                self._pass_on(inner)
+            else:
+                self._refill(inner, output)
         elif any(output.requested for output in self._outputs):
             self._inner = InnerSubscriber(self, self._name)
             self._refill(self._inner)
@@ -283,20 +289,15 @@ class _Shared(Generic[T]):
             output.end(error)
 
     def _room(self) -> int:
-        if self.policy != "wait":
-            return UNBOUNDED if self._outputs else 0
-        return min((output.room for output in self._outputs), default=0)
+        return self._shared_room.now(self._outputs) if self._outputs else 0
 
-    def _refill(self, inner: InnerSubscriber[T]) -> None:
+    def _refill(self, inner: InnerSubscriber[T], changed: OutputBuffer[T] | None = None) -> None:
         """Request as many elements as there is room for, unless a quarter is still to come."""
         if inner.outstanding * 4 <= self.capacity and self._outputs:
-            wanted = self.capacity
-            if self.policy != "latest":
-                choose = min if self.policy == "wait" else max
-                wanted = min(wanted, choose(output.room for output in self._outputs))
-            missing = wanted - inner.outstanding
-            if missing * 4 >= self.capacity:
-                inner.request(missing)
+            enough = inner.outstanding + (self.capacity + 3) // 4
+            wanted = self._shared_room.wanted(self._outputs, enough, changed)
+            if wanted >= enough:
+                inner.request(min(wanted, self.capacity) - inner.outstanding)
 
 
 def cache(source: "Flow[T]", *, limit: int = 10_000) -> "Flow[T]":

@@ -308,13 +308,12 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
         """A subscriber has cancelled, or its queue has overflowed."""
 
-    def _on_room(self) -> None:
+    def _on_room(self, output: OutputBuffer[T]) -> None:
         """A subscriber has processed elements, or has requested more."""
         if self._mail or self._waiting:
             self._emitter.on_room()
-        feed = self._feed
-        if feed is not None and not feed.is_passing_on:
-            feed.pass_on()
+        if self._feed is not None:
+            self._feed.on_room(output)
 
     def _discard(self, elements: Iterable[object]) -> None:
         """The processor has ended, and *elements* will not be delivered."""
@@ -333,8 +332,12 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         """How many elements of the publisher upstream may be delivered now."""
 
     @abstractmethod
-    def _wanted(self) -> int:
-        """How many elements the publisher upstream may send before it has to wait."""
+    def _wanted(self, enough: int, changed: OutputBuffer[T] | None) -> int:
+        """How many elements the publisher upstream may send before it has to wait.
+
+        Any number below *enough* if it is less than that. *changed* is the only subscriber that has
+        had more room since the last time; None: any may have.
+        """
 
     @abstractmethod
     def _is_full(self) -> bool:
@@ -427,10 +430,20 @@ class _UpstreamFeed(Generic[T]):
         else:
             self.pass_on()
 
-    def refill(self) -> None:
+    def on_room(self, output: OutputBuffer[T] | None) -> None:
+        """A subscriber has processed elements, or has requested more; None: one has left."""
+        if self.is_passing_on or self._emitter.is_ended:
+            return
+        if self.inner.elements or self.inner.is_done:
+            self.pass_on()
+        else:
+            self.refill(output)
+
+    def refill(self, changed: OutputBuffer[T] | None = None) -> None:
         """Request as many elements as are wanted, unless a quarter is still to come."""
         capacity, outstanding = self._processor._capacity, self.inner.outstanding
         if outstanding * 4 <= capacity:
-            missing = self._processor._wanted() - outstanding
-            if missing * 4 >= capacity:
-                self.inner.request(missing)
+            enough = outstanding + (capacity + 3) // 4
+            wanted = self._processor._wanted(enough, changed)
+            if wanted >= enough:
+                self.inner.request(wanted - outstanding)

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from .._core.queues.bounded_queue import Emission
 from ..errors import Interrupted
 from ..stage import (
-    UNBOUNDED,
     BoundedQueue,
     Downstream,
     FlowSubscription,
     OutputBuffer,
     OverflowPolicy,
+    SharedRoom,
 )
 from .hot_processor import NO_SUBSCRIBER, HotProcessor
 
@@ -68,7 +68,7 @@ class MulticastProcessor(HotProcessor[T]):
     Rules: 1.1, 1.11, 2.5, 3.14, 4.1, 4.2
     """
 
-    __slots__ = ("_auto_cancel", "_delivery")
+    __slots__ = ("_auto_cancel", "_delivery", "_shared_room")
 
     def __init__(
         self,
@@ -81,6 +81,7 @@ class MulticastProcessor(HotProcessor[T]):
         super().__init__(capacity, overflow=overflow, name=name)
         self._auto_cancel = auto_cancel
         self._delivery: _Delivery[T] | None = None
+        self._shared_room = SharedRoom(capacity, overflow)
 
     def _queues(self) -> list[BoundedQueue[T]]:
         return [output.queue for output in self._outputs]
@@ -102,7 +103,9 @@ class MulticastProcessor(HotProcessor[T]):
         self._find_sole()
         self._highest = max(self._highest, output.queue.highest)
         if self._outputs:
-            self._on_room()  # it may have been the slowest
+            self._emitter.on_room()  # it may have been the slowest
+            if self._feed is not None:
+                self._feed.on_room(None)
         elif self._feed is not None and self._auto_cancel and not self._is_done:
             self._error = Interrupted(
                 f"{self._name} has ended: its last subscriber has left, so that the publisher "
@@ -117,10 +120,8 @@ class MulticastProcessor(HotProcessor[T]):
         if self._delivery is not None:
             self._complete_delivery()
         outputs = self._outputs
-        if self._overflow == "wait":
-            for each in outputs:
-                if not each.credit and each.room <= 0:
-                    return Emission.REFUSED
+        if self._overflow == "wait" and self._shared_room.is_any_full(outputs):
+            return Emission.REFUSED
         if len(outputs) == 1:
             outcome = outputs[0].offer(element).outcome
         elif not outputs:
@@ -162,24 +163,15 @@ class MulticastProcessor(HotProcessor[T]):
             self._find_sole()
 
     def _room(self) -> int:
-        if self._overflow != "wait":
-            return UNBOUNDED
-        return min((output.room for output in self._outputs), default=UNBOUNDED)
+        return self._shared_room.now(self._outputs)
 
-    def _wanted(self) -> int:
-        if not self._outputs:
-            return 0
-        if self._overflow == "latest":
-            return self._capacity
-        choose = min if self._overflow == "wait" else max
-        return choose(output.room for output in self._outputs)
+    def _wanted(self, enough: int, changed: OutputBuffer[T] | None) -> int:
+        outputs = self._outputs
+        return self._shared_room.wanted(outputs, enough, changed) if outputs else 0
 
     def _is_full(self) -> bool:
-        if self._overflow in ("wait", "fail"):
-            for output in self._outputs:
-                if not output.credit and output.room <= 0:
-                    return True
-        return False
+        is_bounded = self._overflow in ("wait", "fail")
+        return is_bounded and self._shared_room.is_any_full(self._outputs)
 
     # -- the end ----------------------------------------------------------------------------------
     def _finish(self, error: BaseException | None) -> None:

@@ -105,7 +105,7 @@ class UnicastProcessor(HotProcessor[T]):
     def _room(self) -> int:
         return self._queue_room() if self._overflow == "wait" else UNBOUNDED
 
-    def _wanted(self) -> int:
+    def _wanted(self, enough: int, changed: OutputBuffer[T] | None) -> int:
         if not self._outputs:
             return 0
         return self._capacity if self._overflow == "latest" else self._queue_room()

@@ -1,15 +1,19 @@
 """Flows of any length and depth: they work, or are refused where they are assembled."""
 
+import asyncio
 import gc
 import linecache
 from collections.abc import AsyncIterator, Callable
+from random import Random
 from typing import Any
 
 import pytest
 
 import reactive_aio as r
-from reactive_aio import Flow
+from reactive_aio import Flow, MulticastProcessor
 from reactive_aio._core.compiler.loop_compiler import compile_loop
+from reactive_aio._core.queues.output_buffer import OutputBuffer
+from reactive_aio.testing import SubscriberProbe
 
 DEEP: dict[str, Callable[[Flow[int]], Flow[int]]] = {
     "map": lambda flow: flow.map(abs),
@@ -80,6 +84,93 @@ def test_more_operators_than_a_loop_can_have_are_refused() -> None:
 async def test_merging_many_sources_takes_linear_time() -> None:
     """Quadratic time would be minutes."""
     assert await r.merge(*([1] for _ in range(20_000))).count() == 20_000
+
+
+SUBSCRIBERS, AT_A_TIME, ROUNDS = 100, 16, 10
+
+
+async def emit_all(hub: MulticastProcessor[int]) -> None:
+    for number in range(AT_A_TIME * ROUNDS):
+        await hub.emit(number)
+
+
+def feed(hub: MulticastProcessor[int]) -> Flow[int]:
+    r.range(AT_A_TIME * ROUNDS).subscribe(hub)
+    return hub
+
+
+def emit_into(hub: MulticastProcessor[int]) -> Flow[int]:
+    r.from_awaitable(lambda: emit_all(hub)).subscribe(SubscriberProbe(1))
+    return hub
+
+
+HOT: dict[str, Callable[[], Flow[int]]] = {
+    "fed": lambda: feed(MulticastProcessor(64)),
+    "emitted": lambda: emit_into(MulticastProcessor(64)),
+    "share": lambda: r.range(AT_A_TIME * ROUNDS).share(capacity=64),
+}
+
+
+@pytest.fixture
+def rooms(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """An entry for each look at the room of a subscriber."""
+    rooms: list[None] = []
+    room: Any = OutputBuffer.room
+
+    def counted(output: OutputBuffer[Any]) -> int:
+        rooms.append(None)
+        return int(room.fget(output))
+
+    monkeypatch.setattr(OutputBuffer, "room", property(counted))
+    return rooms
+
+
+@pytest.mark.parametrize("hot", HOT.values(), ids=HOT.keys())
+async def test_a_request_does_not_cost_more_with_many_subscribers(
+    hot: Callable[[], Flow[int]], rooms: list[None]
+) -> None:
+    flow = hot()
+    probes = [SubscriberProbe[int](0).subscribed_to(flow) for _ in range(SUBSCRIBERS)]
+    shuffled = Random(1)
+    for _ in range(ROUNDS):
+        for probe in shuffled.sample(probes, SUBSCRIBERS):
+            probe.request(AT_A_TIME)
+        await asyncio.sleep(0.1)
+    assert all(probe.elements == [*range(AT_A_TIME * ROUNDS)] for probe in probes)
+    assert len(rooms) < 3 * ROUNDS * AT_A_TIME * SUBSCRIBERS
+    for probe in probes:
+        probe.cancel()
+
+
+def multicast_dropping(source: Flow[int]) -> Flow[int]:
+    hub: MulticastProcessor[int] = MulticastProcessor(64, overflow="drop_oldest")
+    source.subscribe(hub)
+    return hub
+
+
+MAY_DROP: dict[str, Callable[[Flow[int]], Flow[int]]] = {
+    "MulticastProcessor": multicast_dropping,
+    "share": lambda flow: flow.share(capacity=64, overflow="drop_oldest"),
+}
+
+
+@pytest.mark.parametrize("hot", MAY_DROP.values(), ids=MAY_DROP.keys())
+async def test_a_request_of_a_slow_subscriber_looks_at_no_other(
+    hot: Callable[[Flow[int]], Flow[int]], rooms: list[None]
+) -> None:
+    flow = hot(r.range(10**9))
+    slow = [SubscriberProbe[int](0).subscribed_to(flow) for _ in range(SUBSCRIBERS)]
+    fast = SubscriberProbe[int](100).subscribed_to(flow)
+    await asyncio.sleep(0.1)
+    fast.cancel()  # the others hold all that they can
+    rooms.clear()
+    for probe in slow:
+        probe.request(1)
+    await asyncio.sleep(0.1)
+    assert all(len(probe.elements) == 1 for probe in slow)
+    assert len(rooms) < 3 * SUBSCRIBERS
+    for probe in slow:
+        probe.cancel()
 
 
 def test_the_text_of_a_loop_goes_with_its_last_flow() -> None:

@@ -59,7 +59,8 @@ class BufferMachine(RuleBasedStateMachine):
         self.requested = self.processed = self.next = self.refused = 0
         self.is_over = False
 
-    def count_room(self) -> None:
+    def count_room(self, buffer: OutputBuffer[int]) -> None:
+        assert buffer is self.buffer
         self.room_count += 1
 
     def count_cancel(self, buffer: OutputBuffer[int]) -> None:
@@ -175,7 +176,7 @@ def new_buffer(capacity: int, overflow: OverflowPolicy) -> tuple[Downstream, Any
     downstream, gone = Downstream(), list[object]()
     queue: BoundedQueue[int] = BoundedQueue(capacity, overflow, DropCounter("queue"))
     buffer: OutputBuffer[int] = OutputBuffer(
-        cast("Any", downstream), queue, "here", on_room=lambda: None, on_cancel=gone.append
+        cast("Any", downstream), queue, "here", on_room=lambda _: None, on_cancel=gone.append
     )
     return downstream, buffer, gone
 

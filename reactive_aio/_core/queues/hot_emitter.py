@@ -177,7 +177,7 @@ class HotEmitter(Generic[T]):
         if self.mailbox.held:
             self._collect()
 
-    def on_room(self) -> None:
+    def on_room(self, *_: object) -> None:
         """There is room again."""
         if self.mailbox.held:
             self._collect()

@@ -30,7 +30,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
 
     *on_room* is called when there is more `room`, or more is requested, than when the source last
     looked. *on_cancel* is called once, when no more elements are accepted: the subscriber has
-    cancelled, or the queue has overflowed.
+    cancelled, or the queue has overflowed. Both receive the output buffer.
     """
 
     downstream: Downstream[T]
@@ -38,7 +38,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     """Its counts are up to date after `account`."""
     name: str
     _: KW_ONLY
-    on_room: Callable[[], object]
+    on_room: Callable[["OutputBuffer[T]"], object]
     on_cancel: Callable[["OutputBuffer[T]"], object]
     is_shared: bool = False
     """Whether other subscribers receive the same elements."""
@@ -132,7 +132,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
 
     def stop_source(self) -> bool:
         """Leave the source, and complete after the elements held."""
-        self.on_room()  # it takes what was emitted before, as far as there is room
+        self.on_room(self)  # it takes what was emitted before, as far as there is room
         if not self.is_ended:
             self.end()
             self._leave()
@@ -223,14 +223,14 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         self._count_passed()
         self._demand.add(n)
         self._settle()
-        self.on_room()
+        self.on_room(self)
 
     def processed(self) -> None:
         queue, credit = self.queue, self.credit
         if not credit or queue.lent:
             self._count_passed()
             self._settle()
-            self.on_room()
+            self.on_room(self)
             return
         unprocessed = self._reported - credit
         if unprocessed > queue.highest:

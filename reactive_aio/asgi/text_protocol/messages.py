@@ -16,6 +16,7 @@ MAX_SAFE_INTEGER: Final = 2**53 - 1
 SUBPROTOCOL: Final = "reactive-streams.v1"
 
 _MAX_ID_LENGTH: Final = 64
+_to_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _TYPES: Final = frozenset({"subscribe", "request", "cancel", "next", "complete", "error"})
 
 
@@ -98,8 +99,7 @@ def parse_demand(n: object, *, least: int = 1) -> int | Problem:
 
 
 def format_message(type: str, id: Id, **members: object) -> str:
-    return json.dumps({"type": type, "id": id, **members}, ensure_ascii=False,
-                      separators=(",", ":"))  # fmt: skip
+    return _to_json({"type": type, "id": id, **members})
 
 
 def format_error(id: Id | None, problem: Problem) -> str:

@@ -41,6 +41,7 @@ class SocketSubscriber:
         self.task: Task[None] | None = None
         """Awaits the handler, if that is asynchronous."""
         self._socket = socket
+        self._head = format_message("next", id)[:-1] + ',"value":'  # of the message of an element
         self._demand = Demand()
         self._outstanding = 0
         self._elements: deque[Any] = deque()
@@ -128,7 +129,6 @@ class SocketSubscriber:
     def messages(self) -> Iterator[str]:
         """Generate some messages, each after the previous one has been sent."""
         socket, elements = self._socket, self._elements
-        head = format_message("next", self.id)[:-1] + ',"value":'
         for _ in range(_QUANTUM):
             if not elements:
                 break
@@ -141,7 +141,7 @@ class SocketSubscriber:
             socket.counters.elements += 1
             socket.count_useful()
             self.has_sent = True
-            yield f"{head}{text}}}"
+            yield f"{self._head}{text}}}"
             if self.is_done:
                 return
         if not elements and self._upstream_is_done:

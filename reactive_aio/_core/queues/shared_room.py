@@ -1,0 +1,69 @@
+"""SharedRoom: how much room the subscribers of a hot source have together."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ..demand import UNBOUNDED
+from .bounded_queue import OverflowPolicy
+from .output_buffer import OutputBuffer
+
+Outputs = Sequence[OutputBuffer[Any]]
+
+
+class SharedRoom:
+    """The room of the slowest subscriber, of the fastest, or of any, as an overflow policy says.
+
+    To ask n subscribers whenever one of them requests would cost n² for each element. So the one
+    that was last in the way is asked first, and then those after it, in a circle: after a delivery,
+    each is passed once until all of them have room.
+    """
+
+    __slots__ = ("_capacity", "_in_the_way", "_policy")
+
+    def __init__(self, capacity: int, policy: OverflowPolicy) -> None:
+        self._capacity: Final = capacity
+        self._policy: Final = policy
+        self._in_the_way = 0  # an index, which may be that of another one after a change
+
+    def now(self, outputs: Outputs) -> int:
+        """How many elements of a publisher may be delivered now."""
+        return self._least(outputs, 1) if self._policy == "wait" else UNBOUNDED
+
+    def wanted(
+        self, outputs: Outputs, enough: int, changed: OutputBuffer[Any] | None = None
+    ) -> int:
+        """How many elements a publisher may send before it has to wait, of one subscriber or more.
+
+        If that is less than *enough*, it is any number below that. *changed* is the only subscriber
+        that has had more room since the last time; None: any may have.
+        """
+        if self._policy == "latest":
+            return self._capacity  # it need not wait: the element held is to be new
+        if self._policy == "wait":
+            return self._least(outputs, enough)
+        return max(output.room for output in outputs) if changed is None else changed.room
+
+    def _least(self, outputs: Outputs, enough: int) -> int:
+        count, least = len(outputs), UNBOUNDED
+        for index in self._circle(count):
+            room = outputs[index].room
+            if room < enough:
+                self._in_the_way = index % count
+                return room
+            least = min(least, room)
+        return least
+
+    def is_any_full(self, outputs: Outputs) -> bool:
+        """Whether one of them can neither receive an element nor hold it."""
+        count = len(outputs)
+        for index in self._circle(count):
+            output = outputs[index]
+            if not output.credit and output.room <= 0:
+                self._in_the_way = index % count
+                return True
+        return False
+
+    def _circle(self, count: int) -> range:
+        """All indexes, some of them negative, from that of the one that was last in the way."""
+        first = self._in_the_way if self._in_the_way < count else 0
+        return range(first - count, first)
