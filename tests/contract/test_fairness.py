@@ -11,6 +11,7 @@ import pytest
 from reactive_aio import Flow
 from reactive_aio.stage import FlowSubscription, InlineStage, from_push
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
+from tests.cases import Case, cases
 from tests.contract.subscribers import SHAPES, UNBOUNDED, Source, turns
 
 Shape = Callable[[Source], Flow[int]]
@@ -87,6 +88,23 @@ async def test_an_endless_flow_does_not_block_the_loop(
     assert time.thread_time() - before < GENEROUS
     assert await longest_gap() < GENEROUS
     subscriber.cancel()
+    await turns(30)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "case", [each for each in cases() if each.candidate.infinite_publisher], ids=str
+)
+async def test_no_source_or_operator_blocks_the_loop(case: Case) -> None:
+    assert case.candidate.infinite_publisher is not None
+    subscriber = Deaf()
+    case.candidate.infinite_publisher().subscribe(subscriber)
+    await turns(3)
+    subscriber.request(UNBOUNDED)
+    assert await longest_gap() < GENEROUS
+    subscriber.cancel()
+    if isinstance(subscriber.subscription, FlowSubscription):
+        await subscriber.subscription.aclose()
     await turns(30)
 
 

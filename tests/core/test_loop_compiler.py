@@ -477,3 +477,24 @@ class RecordingSubscription(FlowSubscription):
 def test_a_wrong_number_of_arguments_is_refused_at_assembly() -> None:
     with pytest.raises(TypeError, match="repeat takes"):
         from_iterable([1]).via(_repeat)
+
+
+def named(name: str, function: Callable[[int], int]) -> Callable[..., int]:
+    function.__name__ = name
+    return function
+
+
+@pytest.mark.parametrize("name", ["change", "measure", "on_next", "Done"])
+async def test_stages_may_use_different_functions_of_the_same_name(name: str) -> None:
+    add_one, double = named(name, lambda x: x + 1), named(name, lambda x: x * 2)
+    stages = [
+        InlineStage("change", uses=(use,), each=f"x = {name}(x)") for use in (add_one, double)
+    ]
+    flow = from_iterable([1, 2]).via(stages[0]).via(stages[1])
+    assert await flow.to_list() == [4, 6]
+    assert [x async for x in flow] == [4, 6]
+
+
+def test_a_stage_cannot_use_what_has_the_name_of_a_local_of_its_own() -> None:
+    with pytest.raises(ValueError, match=r"change: \$keep has the name of a function that it uses"):
+        InlineStage("change", uses=(named("keep", lambda x: x),), setup="$keep = keep")

@@ -53,7 +53,8 @@ class InlineStage:
     """Runs once when the flow has ended at this stage: ``how`` is ``"completed"``, ``"failed"``
     (with ``error``) or ``"cancelled"``. It sees the parameters, not the locals."""
     uses: tuple[Callable[..., Any], ...] = ()
-    """Functions and classes that the lines refer to by name."""
+    """Functions and classes that the lines refer to by name; another stage may use others of the
+    same name."""
     on_request: str = ""
     """The parameter that is called with each *n* requested from the island."""
     on_discard: str = ""
@@ -68,6 +69,8 @@ class InlineStage:
     stops: bool = field(init=False)
     proves: bool = field(init=False)
     awaits: bool = field(init=False)
+    _own_names: re.Pattern[str] = field(init=False)
+    """Finds ``$name``, and the names of what it uses."""
 
     def __post_init__(self) -> None:
         for part in _TEXTS:
@@ -81,6 +84,15 @@ class InlineStage:
         object.__setattr__(self, "stops", "last" in words or "done" in words)
         text = "\n".join((self.before, self.each, self.after))
         object.__setattr__(self, "awaits", bool(re.search(r"\bawait\b", text)))
+        object.__setattr__(self, "_own_names", self._pattern_of_names())
+
+    def _pattern_of_names(self) -> re.Pattern[str]:
+        used = [each.__name__ for each in self.uses]
+        locals_ = {name for part in _TEXTS for name in _NAME.findall(getattr(self, part))}
+        if both := sorted(locals_.intersection(used)):
+            raise ValueError(f"{self.name}: ${both[0]} has the name of a function that it uses")
+        names = "|".join(used)
+        return re.compile(rf"(?:\$|(?<![\w.$])(?=(?:{names})\b))(\w+)") if used else _NAME
 
     @property
     def passes_all(self) -> bool:
@@ -93,8 +105,12 @@ class InlineStage:
         return bool(self.label) and not any(getattr(self, part) for part in _TEXTS)
 
     def lines(self, part: str, index: int) -> list[str]:
-        """The lines of *part*, with the stage's position appended to every ``$name``."""
-        return _NAME.sub(rf"\1_{index}", getattr(self, part)).splitlines()
+        """The lines of *part*, with the stage's position appended to every name of its own."""
+        return self._own_names.sub(rf"\1_{index}", getattr(self, part)).splitlines()
+
+    def used(self, index: int) -> dict[str, Callable[..., Any]]:
+        """What the lines refer to, by its name in them."""
+        return {f"{each.__name__}_{index}": each for each in self.uses}
 
     def arguments(self, index: int) -> list[str]:
         return [f"{param}_{index}" for param in self.params]

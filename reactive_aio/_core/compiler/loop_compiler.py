@@ -181,7 +181,8 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
         "STAGE_OF_LINE": [0, *positions],
     }
     space |= {pause.name: pause for pause in Pause}
-    space |= {each.__name__: each for stage in shape.stages for each in stage.uses}
+    for number, stage in enumerate(shape.stages, 1):
+        space |= stage.used(number)
     exec(compile(source, name, "exec"), space)
     linecache.cache[name] = (len(source), None, lines, name)
     emits_first = any(stage.before for stage in shape.stages)

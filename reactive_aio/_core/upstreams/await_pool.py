@@ -1,17 +1,20 @@
 """AwaitPool: awaitables that run at the same time, in tasks that are reused."""
 
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from ...errors import Interrupted
 from ..compiler.chain import Name
 from ..failures import STOPS_PROGRAM, as_failure, is_cancelled_here
-from ..loop import CancelledError, LoopHandle, Task, cancel_task, wait_settled
+from ..loop import CancelledError, LoopHandle, Task, cancel_task, wait_settled, yield_to_loop
 from ..observation.awaited import innermost_line
+from ..time_slice import TimeSlice
 
 K = TypeVar("K")
 Make = Callable[[], Awaitable[Any]]
 Job = tuple[Make, K]
+
+_FIRST_BATCH: Final = 8  # awaitables before the clock is read
 
 
 class AwaitPool(Generic[K]):
@@ -90,9 +93,17 @@ class AwaitPool(Generic[K]):
         await wait_settled(*tasks)
 
     async def _work(self, job: Job[K] | None) -> None:
+        time_slice, batch, left = TimeSlice(), _FIRST_BATCH, _FIRST_BATCH
+        time_slice.start_slice()
         while job is not None and not self._is_closed:
             make, key = job
             try:
+                if not left:
+                    left = batch = time_slice.next_batch_size(batch)
+                    if time_slice.is_slice_over:
+                        await yield_to_loop()  # none of the awaitables may have suspended
+                        time_slice.start_slice()
+                left -= 1
                 result = await make()
             except BaseException as error:
                 self._failed(error, key)

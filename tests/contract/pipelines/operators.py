@@ -398,7 +398,7 @@ OPERATORS: dict[str, Operator] = {
     "cache": Operator("{flow}.take_until(run.finished).cache().map(run.copied)"),
     # -- side_effects
     "do_on_next": Operator("{flow}.do_on_next(run.value)"),
-    "do_on_discard": Operator("{flow}.do_on_discard(run.value)"),
+    "do_on_discard": Operator("{flow}.do_on_discard(run.value, only=Token)"),
     "do_on_error": Operator("{flow}.do_on_error(repr)"),
     "do_on_complete": Operator("{flow}.do_on_complete(int)"),
     "do_on_cancel": Operator("{flow}.do_on_cancel(int)"),
