@@ -109,6 +109,7 @@ def received_later(*elements: Any) -> MemoryObjectReceiveStream[Any]:
     for index, element in enumerate(elements):
         loop.call_later(index * 0.001, emit, element)
     loop.call_later(len(elements) * 0.001, send.close)
+    loop.call_later(1, receive.close)  # a flow that is cancelled before it begins does not
     return receive
 
 
