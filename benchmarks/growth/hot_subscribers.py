@@ -1,4 +1,4 @@
-"""What does an element of a hot flow cost for each of n subscribers that request a few at a time?"""
+"""What does an element of a hot flow cost with more subscribers, which request 16 at a time?"""
 
 import asyncio
 

@@ -44,14 +44,14 @@ def rsocket_js() -> tuple[str, str]:
 def command(end: str) -> tuple[list[str], dict[str, str]]:
     """Return the command of the end *end*: a module, with its options, or ``js``.
 
-    An option is a package that the end needs, or ``--each``.
+    An option is a package that the end needs, ``--each`` or ``--credit``.
     """
     name, *options = end.split()
     if name == "js":
         node, modules = rsocket_js()
         return [node, str(HERE / "js.cjs")], {"NODE_PATH": modules}
     for needed in ["rsocket"] if name == "pypi" else [each.strip("-") for each in options]:
-        if needed != "each" and find_spec(needed) is None:
+        if needed not in ("each", "credit") and find_spec(needed) is None:
             raise Missing(f"{needed} is not installed")
     module = name if "." in name else f"benchmarks.rsocket.ends.{name}"
     return [sys.executable, "-m", module, *options], {}

@@ -1,6 +1,8 @@
 """The limit: length-prefixed frames of 32 bytes over asyncio, written in batches.
 
 There are no streams, no demand and no states: a stream is pushed as long as the kernel accepts it.
+With ``--credit``, a client sends a frame for every 192 elements received, and the server pushes no
+more than 256 ahead: what demand on the wire costs by hand.
 """
 
 import asyncio
@@ -10,14 +12,14 @@ from collections import deque
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from .command import CREDIT, IN_FLIGHT, PAYLOAD, Work, concurrently, main
+from .command import CREDIT, IN_FLIGHT, PAYLOAD, REFILL, Work, concurrently, main
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 FRAME = PAYLOAD + b"..."  # with its length, 32 bytes
 HEAD = len(FRAME).to_bytes(3, "big")
-ECHO, STREAM = 0, 1
+MORE = b"more".ljust(len(FRAME))  # all frames have one length
 
 
 class Frames(asyncio.Protocol, ABC):
@@ -140,6 +142,30 @@ class Client(Frames):
             self.done.set_result(None)
 
 
+class LentServer(Server):
+    """A server that pushes what was requested."""
+
+    def process(self, frames: list[bytes]) -> None:
+        for frame in frames:
+            if frame.startswith(b"stream"):
+                self.source = repeat(FRAME, int(frame[6:]))
+            if pushed := list(islice(self.source, REFILL if frame == MORE else CREDIT)):
+                self.send(pushed)
+
+
+class LentClient(Client):
+    """A client that requests 192 elements whenever it has received as many."""
+
+    refill = REFILL
+
+    def process(self, frames: list[bytes]) -> None:
+        self.refill -= len(frames)
+        while self.refill <= 0:
+            self.refill += REFILL
+            self.send([MORE])
+        super().process(frames)
+
+
 class WriteEach(Server):
     """A server that writes each frame separately."""
 
@@ -149,8 +175,9 @@ class WriteEach(Server):
 
 
 class Raw:
-    def __init__(self, server: type[Server]) -> None:
+    def __init__(self, server: type[Server], client: type[Client] = Client) -> None:
         self._server = server
+        self._client = client
 
     async def serve(self) -> int:
         loop = asyncio.get_running_loop()
@@ -159,7 +186,7 @@ class Raw:
 
     async def connect(self, port: int) -> dict[str, Work]:
         loop = asyncio.get_running_loop()
-        _, client = await loop.create_connection(Client, "127.0.0.1", port)
+        _, client = await loop.create_connection(self._client, "127.0.0.1", port)
         return {
             "stream": client.stream,
             "many": lambda count: client.batched(count, IN_FLIGHT),
@@ -181,7 +208,8 @@ class Raw:
 
 
 if __name__ == "__main__":
-    each = "--each" in sys.argv
-    if each:
-        sys.argv.remove("--each")
-    main(Raw(WriteEach if each else Server))
+    variants = {"--each": Raw(WriteEach), "--credit": Raw(LentServer, LentClient)}
+    chosen = next((each for each in sys.argv if each in variants), None)
+    if chosen is not None:
+        sys.argv.remove(chosen)
+    main(variants[chosen] if chosen else Raw(Server))
