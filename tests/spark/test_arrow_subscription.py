@@ -180,7 +180,7 @@ async def test_the_jvm_releases_rows_as_they_are_read(spark: "SparkSession") -> 
         before = await asyncio.to_thread(heap)
         probe.request(62)
         await wait_for_elements(probe, 63)
-        # Other threads of the JVM may be at work: the least of several measurements counts.
+        # Other threads of the JVM are running: the least of several measurements counts.
         heaps = [await asyncio.to_thread(heap) for _ in range(5)]
         assert min(heaps) - before < 20_000_000, "of 63 MB that were read"
     finally:

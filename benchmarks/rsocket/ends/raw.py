@@ -2,7 +2,7 @@
 
 There are no streams, no demand and no states: a stream is pushed as long as the kernel accepts it.
 With ``--credit``, a client sends a frame for every 192 elements received, and the server pushes no
-more than 256 ahead: what demand on the wire costs by hand.
+more than 256 ahead: what demand on the wire costs in hand-written code.
 """
 
 import asyncio
