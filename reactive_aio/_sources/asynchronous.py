@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
 
 from .._core.arguments import Absent
 from .._core.compiler.chain import Chain, PullSource
+from .._core.compiler.inline import AppliedStage
+from .._core.compiler.places import call_place
 from .._core.loop import QUEUE_SHUT_DOWN
 from ..coerce import AwaitOnce, from_async_iterable, from_foreign
 from ..errors import AlreadySubscribed
@@ -129,7 +131,10 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
         make = source
     calls: Callable[[], Iterator[object]] = partial(repeat, make)
     name = partial(_name_awaitable, source)
-    return flow_of(Chain(PullSource(name, calls, checked=True, awaitable=make))).via(_AWAIT, make)
+    # It is often made for each element of another flow: without `via`, which makes a flow more.
+    place = call_place(2)
+    chain = Chain(PullSource(name, calls, checked=True, awaitable=make), place)
+    return flow_of(chain.then(AppliedStage(_AWAIT, (make,), place=place)))
 
 
 def _name_awaitable(source: object) -> str:

@@ -123,6 +123,8 @@ class TestBlockedLoop:
 
         def finding(frame: object) -> str | None:
             call = find(frame)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            if call is None or "in map(" not in call:
+                return None  # on a busy machine, anything may take as long
             is_found.set()
             return call
 

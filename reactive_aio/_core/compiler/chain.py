@@ -257,9 +257,9 @@ class Chain:
                  "input_weight", "label", "place", "request_hooks", "source", "stages",
                  "weight")  # fmt: skip
 
-    def __init__(self, source: ChainSource) -> None:
+    def __init__(self, source: ChainSource, place: Place | None = None) -> None:
         self.source: ChainSource = source
-        self.place: Place | None = call_place(4)
+        self.place: Place | None = call_place(4) if place is None else place
         """Where the source is written."""
         self.stages: tuple[AppliedStage, ...] = ()
         self.arguments: tuple[object, ...] = ()

@@ -93,12 +93,13 @@ class AwaitPool(Generic[K]):
         await wait_settled(*tasks)
 
     async def _work(self, job: Job[K] | None) -> None:
-        time_slice, batch, left = TimeSlice(), _FIRST_BATCH, _FIRST_BATCH
-        time_slice.start_slice()
+        time_slice: TimeSlice | None = None
+        batch = left = _FIRST_BATCH
         while job is not None and not self._is_closed:
             make, key = job
             try:
                 if not left:
+                    time_slice = time_slice or TimeSlice()  # which few tasks live to need
                     left = batch = time_slice.next_batch_size(batch)
                     if time_slice.is_slice_over:
                         await yield_to_loop()  # none of the awaitables may have suspended
