@@ -301,8 +301,14 @@ def thorough(session: nox.Session) -> None:
     test_sparks(session, *SPARKS)
 
 
-# Versions of Spark, of which the last release is tested, and what they need of pandas.
-SPARKS = {"3.5": "<3", "4.0": "<3", "4.1": "<3", "4.2": "<3", "4.3": ""}
+# Versions of Spark, of which the last release is tested, and the newest packages that they support.
+SPARKS = {
+    "3.5": ["pandas<3", "pyarrow<26"],  # it needs NumPy 1
+    "4.0": ["pandas<3"],
+    "4.1": ["pandas<3"],
+    "4.2": ["pandas<3"],
+    "4.3": [],
+}
 
 
 @nox.session(venv_backend="none", default=False)
@@ -319,7 +325,7 @@ def test_sparks(session: nox.Session, *versions: str) -> None:
     failed: list[str] = []
     for version in versions:
         room = Room(session, f"spark-{version}").install("test", extras="connect,uvloop")
-        room.require([f"pyspark[connect]=={version}.*", f"pandas{SPARKS[version]}"])
+        room.require([f"pyspark[connect]=={version}.*", *SPARKS[version]])
         try:
             room.run("pytest", "--thorough", "tests/spark/test_every_version.py")
         except nox.command.CommandFailed:

@@ -173,13 +173,13 @@ async def streams(spark: "SparkSession", folder: Path) -> None:
 @feature("`from_dataframe` of Spark Connect", (4, 0))
 async def connect(spark: "SparkSession", _: Path) -> None:
     def build() -> tuple[Any, Any]:
-        from pyspark.sql.connect.session import SparkSession
-
         jvm: Any = spark.sparkContext._jvm
         service = getattr(jvm, "org.apache.spark.sql.connect.service.SparkConnectService$")
         port = getattr(service, "MODULE$").localPort()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PySpark about pandas
+            from pyspark.sql.connect.session import SparkSession
+
             session: Any = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
         return session, from_dataframe(session.range(0, 50, 1, 5), rows="tuple")
 
