@@ -129,10 +129,10 @@ class TestDemand:
 
     async def test_an_endless_pulled_flow_yields_to_the_loop(self) -> None:
         task = asyncio.ensure_future(r.generate(lambda n: (n, n + 1), 0).run())
-        before = time.perf_counter()
+        before = time.thread_time()
         for _ in range(5):
             await asyncio.sleep(0)
-        assert time.perf_counter() - before < 1
+        assert time.thread_time() - before < 1
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -474,7 +474,7 @@ def test_clocks_stand_still_with_the_loop() -> None:
 
     started = time.perf_counter()
     explore(scenario)
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 60
 
 
 class TestThreads:

@@ -55,7 +55,7 @@ class TestTime:
         assert now() == 0
         await asyncio.sleep(3600)
         assert now() == 3600
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 60
 
     async def test_jumps_over_more_than_the_longest_single_wait(self) -> None:
         await asyncio.sleep(400 * DAY)
