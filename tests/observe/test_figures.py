@@ -11,6 +11,8 @@ import reactive_aio as r
 from reactive_aio import Flow, observe
 from reactive_aio._core.observation import registry
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.contract.test_base_exceptions import WAYS
+from tests.core import test_error_notes as error_notes
 from tests.operators.streams import MANY
 
 
@@ -191,9 +193,34 @@ class TestNames:
         stats = r.empty().name("ends").stats()
         assert (stats.started, stats.completed, stats.failed, stats.cancelled) == (3, 1, 1, 1)
         assert stats.last_error.startswith(
-            "OSError: lost\nin the flow: error(OSError('lost')) → boundary(2) → name('ends')"
+            "OSError: lost\nin the flow: >>error(OSError('lost'))<< → boundary(2) → name('ends')"
         )
         assert not stats.subscriptions
+
+    @pytest.mark.parametrize("case", error_notes.TRAILS)
+    async def test_the_last_error_marks_the_failing_stage(self, case: str) -> None:
+        make, trail, element = error_notes.TRAILS[case]
+        flow = make().name("failing")
+        error = await error_notes.error_of(flow)
+        first, shown, *rest = flow.stats().last_error.splitlines()
+        assert first == f"ValueError: {error}"
+        assert shown == f"in the flow: {trail} → name('failing')"
+        assert f'    File "{error_notes.__file__}", line ' in "\n".join(rest)
+        assert (f"    with the element {element}" in rest) == bool(element)
+        assert error.__notes__ == ["\n".join([shown, *rest])], "it is annotated once"
+
+    async def test_an_exception_without_notes_has_the_failing_stage_as_well(self) -> None:
+        class Frozen(Exception):
+            def add_note(self, note: str, /) -> None:
+                raise AttributeError("frozen")
+
+        def fails(_: object) -> None:
+            raise Frozen
+
+        flow = r.just(1).map(fails).name("frozen")
+        with pytest.raises(Frozen):
+            await WAYS["subscribe"](flow)
+        assert "just(1) → >>map(" in flow.stats().last_error
 
     async def test_a_subscriber_that_raises_has_cancelled(
         self, expects_loop_errors: list[dict[str, Any]]
@@ -290,6 +317,7 @@ class TestReport:
         first, last_error = text.splitlines()[:2]
         assert first == "orders: 0 running, 1 failed, 0 delivered in all"
         assert last_error == "  last error: OSError: lost"
+        assert text.splitlines()[2].startswith("    in the flow: >>error(OSError('lost'))<< → ")
         assert "news: 0 subscribers, 0 accepted, holds 0" in text
         assert "1 dropped by no_subscriber" in text
 

@@ -201,7 +201,7 @@ async def test_the_events_have_flows_with_graphs_errors_stalls_and_processors() 
     imports, flow = state["flows"]
     assert (imports["name"], imports["failed"], imports["running"]) == ("imports", 1, 0)
     assert imports["error"].startswith("ValueError: invalid literal")
-    assert "in the flow: just('x') → boundary(2) → map(int)" in imports["error"]
+    assert "in the flow: just('x') → boundary(2) → >>map(int)<<" in imports["error"]
     [subscription] = state["subscriptions"]
     assert state["picked"] == "orders", "imports does not run"
     assert (flow["name"], flow["running"], subscription["delivered"]) == ("orders", 1, 0)

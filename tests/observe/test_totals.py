@@ -241,9 +241,12 @@ class TestRetries:
             stats = flow.stats()
         assert stats.retries == 5
         assert stats.failed == 0
-        error, trail = stats.last_error.splitlines()
+        error, trail, element = stats.last_error.splitlines()[:3]
         assert error == "OSError: lost (and was tried again)"
-        assert trail.startswith("in the flow: range(0, 9) → map(")
+        assert trail.startswith("in the flow: range(0, 9) → >>map(")
+        assert "<< → retry(" in trail
+        assert trail.endswith(" → name('again')")
+        assert element == "    with the element 3"
         assert flow.stats().retries == 5, "after the end"
 
     async def test_the_work_on_an_element_is_counted(self) -> None:

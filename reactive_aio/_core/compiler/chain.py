@@ -467,9 +467,13 @@ class Chain:
             self._trail = error_notes.trail(self)
         return self._trail
 
-    def annotate(self, error: BaseException) -> None:
-        """Note in *error* that this flow passed it on, and which stage failed."""
-        error_notes.annotate(self, error)
+    def annotate(self, error: BaseException) -> str:
+        """Note in *error* that this flow passed it on, and which stage failed; return the note."""
+        return error_notes.annotate(self, error)
+
+    def trail_of(self, error: BaseException) -> str:
+        """The operators, and where *error* was raised if a flow upstream has noted that."""
+        return error_notes.trail_of(self, error)
 
     def loops(self) -> Iterable[CompiledLoop]:
         """The loops that have been compiled for it."""

@@ -60,13 +60,20 @@ class Failure(NamedTuple):
         return self._replace(path=self.path[1:])
 
 
-def annotate(chain: "Chain", error: BaseException) -> None:
-    """Note in *error* that it was passed on by *chain*, and the failing stage if that is known."""
+def annotate(chain: "Chain", error: BaseException) -> str:
+    """Note in *error* that it was passed on by *chain*, and the failing stage; return the note."""
+    text = ""
     with suppress(Exception):  # an exception may be frozen, and user code describes the arguments
-        _annotate(chain, error)
+        above, text = _note(chain, error)
+        if above is not None:
+            error.__notes__[above] = text
+        else:
+            add_bounded_note(error, _START, text)
+    return text
 
 
-def _annotate(chain: "Chain", error: BaseException) -> None:
+def _note(chain: "Chain", error: BaseException) -> tuple[int | None, str]:
+    """The note of *chain*, and the position of the one that it replaces."""
     notes: list[str] = getattr(error, "__notes__", [])
     failure, element = failure_in(chain, error), _pop_element(notes)
     line = trail(chain, failure)
@@ -79,10 +86,18 @@ def _annotate(chain: "Chain", error: BaseException) -> None:
     else:  # the source raised it, and is not a loop
         failure = Failure((), 0)
         text = _START + trail(chain, failure) + element + _written(chain, failure)
-    if above is not None:
-        notes[above] = text
-    else:
-        add_bounded_note(error, _START, text)
+    return above, text
+
+
+def trail_of(chain: "Chain", error: BaseException) -> str:
+    """What `annotate` would note, if a flow that *chain* reads has passed on *error* before."""
+    line = trail(chain)
+    with suppress(Exception):  # user code may have changed the notes
+        notes: list[str] = getattr(error, "__notes__", [])
+        for note in notes:
+            if note.startswith(_START) and _trail_of(note) in line:
+                return _lengthened(note, line)
+    return _START + line
 
 
 def add_bounded_note(error: BaseException, start: str, text: str) -> None:

@@ -55,7 +55,7 @@ class NamedFlow:
             self.delivered += end.delivered
             setattr(self, end.outcome, getattr(self, end.outcome) + 1)
         if end.error is not None:
-            self.last_error = error_text(end.error, subscription.chain.trail())
+            self.last_error = error_text(end.error, end.note)
         if progress.on_end is not None:
             progress.on_end(subscription, end)
 
@@ -64,8 +64,8 @@ class NamedFlow:
         with _lock:
             self.retries += 1
             subscription = next(iter(self.running), None)
-        trail = "" if subscription is None else subscription.chain.trail()
-        self.last_error = error_text(error, trail, " (and was tried again)")
+        note = "" if subscription is None else subscription.chain.trail_of(error)
+        self.last_error = error_text(error, note, " (and was tried again)")
 
     def subscriptions(self) -> "list[tuple[Any, Progress]]":
         with _lock:
@@ -94,13 +94,13 @@ class Progress:
         return now - self.changed_at
 
 
-def error_text(error: BaseException, trail: str, remark: str = "") -> str:
-    """Type and message of *error*, and the operators of the flow that it has failed."""
+def error_text(error: BaseException, note: str, remark: str = "") -> str:
+    """Type and message of *error*, and what is known of where it was raised."""
     try:
         message = str(error)[:_LONGEST_MESSAGE]
     except Exception as raised:
         message = f"its message raises {type(raised).__name__}"
-    where = f"\nin the flow: {trail}" if trail else ""
+    where = f"\n{note}" if note else ""
     return f"{type(error).__name__}: {message}{remark}{where}"
 
 

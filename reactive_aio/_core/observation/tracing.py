@@ -14,6 +14,8 @@ class End:
     outcome: Outcome
     delivered: int
     error: BaseException | None = None
+    note: str = ""
+    """What the error was annotated with: the operators, and where it was raised."""
 
 
 OnEnd = Callable[[Any, End], object]

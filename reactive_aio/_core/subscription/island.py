@@ -394,20 +394,20 @@ class Island(TimeSlice, FlowSubscription):
         error, subscriber = self.error, self.subscriber
         self.error = None
         if not is_silent:
-            self._record_end(error)
+            self._record_end(error, "" if error is None else self.chain.annotate(error))
         try:
             self._release()
         finally:  # if a cleanup stops the program, the subscriber is notified as well
             if subscriber is not None:
                 self._send_end(subscriber, error, is_silent)
 
-    def _record_end(self, error: BaseException | None) -> None:
+    def _record_end(self, error: BaseException | None, note: str) -> None:
         """The flow has completed, or failed with *error*: count that under its name."""
         record, self.record = self.record, None
         if record is None:
             return
         outcome: Outcome = "completed" if error is None else "failed"
-        record.end(self, End(outcome, self.delivered, error))
+        record.end(self, End(outcome, self.delivered, error, note))
 
     def _send_end(
         self, subscriber: Subscriber[Any], error: BaseException | None, is_silent: bool
@@ -420,7 +420,6 @@ class Island(TimeSlice, FlowSubscription):
             if error is None:
                 signalled = subscriber.on_complete()
             else:
-                self.chain.annotate(error)
                 signalled = subscriber.on_error(error)
         except BaseException as raised:
             self._subscriber_raised("on_complete" if error is None else "on_error", raised)
