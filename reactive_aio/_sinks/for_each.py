@@ -16,6 +16,7 @@ from ..stage import (
     control_of,
     describe,
     explain_await,
+    flow_of,
     from_push,
     is_coroutine_function,
     require_callable,
@@ -24,6 +25,7 @@ from ..stage import (
 from .first_value import first_value
 
 if TYPE_CHECKING:
+    from ..flow import Flow
     from ..stage import Fluent
 
 __all__ = ("after_calls", "for_each")
@@ -200,12 +202,16 @@ def _in_workers(
     else:
         return None
     shown = f", concurrency={concurrency}" if concurrency > 1 else ""
-    return from_push(
+    chain, name = source.chain.without_name()
+    unnamed = flow_of(chain)
+    called: Flow[Any] = from_push(
         lambda downstream: _Calls(
-            downstream, source, make(), True, ReorderBuffer[Any](concurrency, ordered=ordered)
+            downstream, unnamed, make(), True, ReorderBuffer[Any](concurrency, ordered=ordered)
         ),
         name=f"{operator}({describe(function)}{shown})",
         holds=2 * concurrency,
         checked=True,
-        upstreams=(source,),
+        upstreams=(unnamed,),
     )
+    # The figures of a named flow include the calls, as they do without workers.
+    return called if name is None else flow_of(called.chain.then(name))

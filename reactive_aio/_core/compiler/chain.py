@@ -312,6 +312,18 @@ class Chain:
         contents = None if isinstance(self.source, AsyncSource) else self.source.contents
         return self.input_weight if contents is None else contents
 
+    def without_name(self) -> "tuple[Chain, AppliedStage | None]":
+        """The chain without its name, and the stage that names it, for a part that follows."""
+        names = [stage for stage in self.stages if stage.stage.is_only_label]
+        if not names:
+            return self, None
+        chain = Chain(self.source)
+        chain.place = self.place
+        for stage in self.stages:
+            if not stage.stage.is_only_label:
+                chain = chain.then(stage)
+        return chain, names[-1]
+
     def is_full(self) -> bool:
         """Whether another stage would make one loop too long for the Python compiler.
 

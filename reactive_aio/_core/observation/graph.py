@@ -99,7 +99,7 @@ def graph_of(source: "Fluent[Any]") -> GraphModel:
             for label in dict.fromkeys(labels)
             for island, _ in named_flow(label).subscriptions()[:_MOST_SUBSCRIPTIONS]
         ]
-        of_flow = [each for each in islands if id(each.chain.source) in builder.ends]
+        of_flow = [each for each in islands if builder.has(each.chain)]
         graph.running = len(of_flow)
         builder.lay_over(of_flow)
     return graph
@@ -168,6 +168,12 @@ class _Builder:
         key = f"n{len(self.graph.nodes)}"
         self.graph.nodes.append(node := GraphNode(key, kind, label, steps, holds, places))
         return node
+
+    def has(self, chain: Chain) -> bool:
+        """Whether *chain* is of this flow, or calls a function with its elements in its name."""
+        upstreams = [each.chain for each in chain.source.upstreams]
+        unnamed = [each for each in upstreams if each.label is None]
+        return any(id(each.source) in self.ends for each in (chain, *unnamed))
 
     # -- what runs ---------------------------------------------------------------------------------
     def lay_over(self, islands: Iterable[Island]) -> None:
