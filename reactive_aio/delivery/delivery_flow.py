@@ -13,6 +13,7 @@ from ..limits import Limit
 from ..retry import RetryPolicy
 from ..stage import (
     Duration,
+    describe,
     require_async_callable,
     require_callable,
     require_int,
@@ -34,10 +35,11 @@ from .operators import (
     valued,
     worked,
 )
-from .tail import assembled
+from .tail import assembled, without_end
 
 if TYPE_CHECKING:
     from .._core.compiler.bound import Bound
+    from .._core.observation.pictures import Graph
     from ..flow import Flow
     from .delivery import Delivery
 
@@ -63,11 +65,32 @@ class DeliveryFlow(Generic[T_co]):
     _steps: tuple[Step, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<DeliveryFlow {self.as_flow().chain.source.upstreams[0].chain.trail()}>"
+        flow = without_end(self._source, self._options, self._steps)
+        return f"<DeliveryFlow {flow.chain.trail()}>"
 
+    # -- reports ----------------------------------------------------------------------------------
     def bound(self) -> "Bound":
-        """How many elements it holds at most, part by part: unacknowledged ones, and results."""
+        """Report how many elements it holds at most: unacknowledged ones, and results.
+
+        This is the report on `as_flow`, as are `explain` and `graph`. What `ack_after` adds is in
+        the reports on the flow that it returns.
+        """
         return self.as_flow().bound()
+
+    def explain(self, *, code: bool = False, color: bool | None = None) -> str:
+        """Describe how it runs: its islands, the queues between them, and what they hold.
+
+        The parameters are those of ``Flow.explain``.
+        """
+        return self.as_flow().explain(code=code, color=color)
+
+    def graph(self) -> "Graph":
+        """Draw its islands, and what holds elements between them, as ``Flow.graph`` does.
+
+        A picture with the figures of a running flow is that of the flow that runs:
+        ``flow.ack_after(write).name("orders").graph()``.
+        """
+        return self.as_flow().graph()
 
     # -- operators --------------------------------------------------------------------------------
     def map(self, mapper: Callable[[T_co], R]) -> "DeliveryFlow[R]":
@@ -236,7 +259,9 @@ class DeliveryFlow(Generic[T_co]):
         if dead_letter is not None:
             require_callable("nack_on_error", "dead_letter", dead_letter, takes=2)
         nacks = NackPolicy(RetryPolicy.of(policy), dead_letter)
-        return replace(self, _options=replace(self._options, policy=nacks))
+        buries = "" if dead_letter is None else f", dead_letter={describe(dead_letter)}"
+        name = f"{self._options.name}.nack_on_error(attempts={nacks.retry.attempts}{buries})"
+        return replace(self, _options=replace(self._options, name=name, policy=nacks))
 
     # Type checkers would take it for a declaration of all attributes.
     if not TYPE_CHECKING:

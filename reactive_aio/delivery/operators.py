@@ -54,7 +54,7 @@ _FILTER = InlineStage("filter", params=("call",), each=_CALL)
 _MAP_ASYNC = InlineStage("map_async", params=("call",), each=_AWAIT)
 _ACK_AFTER = InlineStage("ack_after", params=("call",), each=_AWAIT)
 _VALUE = InlineStage("values", each="x = x.value")
-_DELIVERY = InlineStage("deliveries", params=("make",), each="x = $make(x)")
+_DELIVERY = InlineStage("as_flow", params=("make",), each="x = $make(x)")
 
 
 def placed(step: Step, place: Place | None) -> Step:
@@ -350,6 +350,7 @@ def handed_over(session: Session, flow: "Flow[Any]") -> "Flow[Any]":
         settle = partial(_settle, session, tied)
         return Delivery(tied.value, partial(settle, "ack()", None), partial(settle, "nack()"))
 
+    delivery.__qualname__ = Delivery.__qualname__
     return flow.via(_DELIVERY, delivery)
 
 

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
+from .._core.compiler.chain import Chain, PushSource
 from ..stage import (
     Downstream,
     ForwardingCoordinator,
@@ -25,13 +26,15 @@ def assembled(
     source: "Flow[Any]", options: HeadOptions, steps: tuple[Step, ...], name: str
 ) -> "Flow[Any]":
     """A flow that has a session for each subscription."""
-    shown = _connected(source, options, steps, _session(options))
+    shown = without_end(source, options, steps)
     window = WINDOW if shown.chain.weight == 1 else WINDOW_OF_LISTS
 
     def open(downstream: Downstream[Any]) -> _Tail:
         session = _session(options)
         tail = _Tail(downstream, session)
-        tail.attach(_connected(source, options, steps, session))
+        flow = _connected(source, options, steps, session)
+        _show_as(flow.chain, shown.chain)
+        tail.attach(flow)
         return tail
 
     return from_push(
@@ -49,6 +52,11 @@ def _session(options: HeadOptions) -> Session:
     return Session(is_lenient=options.policy is not None)
 
 
+def without_end(source: "Flow[Any]", options: HeadOptions, steps: tuple[Step, ...]) -> "Flow[Any]":
+    """The flow of all operators, for reports."""
+    return _connected(source, options, steps, _session(options))
+
+
 def _connected(
     source: "Flow[Any]", options: HeadOptions, steps: tuple[Step, ...], session: Session
 ) -> "Flow[Any]":
@@ -63,6 +71,15 @@ def _connected(
     for step in steps:
         flow = step(session, flow)
     return flow
+
+
+def _show_as(chain: Chain, shown: Chain) -> None:
+    """Reports on *chain*, which is made for one subscription, are on the operators of *shown*."""
+    while chain.source is not shown.source:
+        source, model = chain.source, shown.source
+        if isinstance(source, PushSource) and isinstance(model, PushSource):
+            source.shown_as = model
+        chain, shown = source.upstreams[0].chain, model.upstreams[0].chain
 
 
 class _Tail(ForwardingCoordinator[Any]):

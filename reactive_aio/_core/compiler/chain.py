@@ -170,6 +170,8 @@ class PushSource:
     """The faster way to read it, for as long as that is possible."""
     is_shared: bool = False
     """Whether other subscribers receive the same elements, so that none may discard them."""
+    shown_as: "PushSource | None" = None
+    """The source of the flow in whose place this one runs, for reports."""
 
     @property
     def is_leaf(self) -> bool:
@@ -348,6 +350,12 @@ class Chain:
         """The name of the source."""
         name = self.source.name
         return name if isinstance(name, str) else name()
+
+    @property
+    def shown_source(self) -> ChainSource:
+        """The source that reports on it have: one that is made for a subscription has a model."""
+        source = self.source
+        return (isinstance(source, PushSource) and source.shown_as) or source
 
     @property
     def is_pullable(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final, Literal
 
-from ..compiler.chain import AsyncSource, Chain
+from ..compiler.chain import AsyncSource, Chain, ChainSource
 from ..compiler.loop_compiler import NO_ELEMENTS
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
@@ -190,7 +190,7 @@ def waits_on_what(island: Island) -> tuple[WaitsOn, str]:
 # -- upstream --------------------------------------------------------------------------------------
 def _parts(island: Island, now: float) -> Iterator[PartStats]:
     """The queues and operators upstream of *island*, those closest to it first."""
-    known = _chains(island.chain)
+    known = _sources(island.chain)
     for waiting, below, upstream in _queues(island):
         requested = 0 if below.input_queue is None else below.input_queue.outstanding
         yield PartStats(
@@ -200,18 +200,18 @@ def _parts(island: Island, now: float) -> Iterator[PartStats]:
             limited(requested),
             upstream.retries,
             upstream.oldest(now, waiting),
-            below.chain not in known,
+            below.chain.shown_source not in known,
             _first_lines(upstream),
         )
 
 
-def _chains(chain: Chain) -> set[Chain]:
-    """The chains that a flow consists of before it runs."""
-    known, found = {chain}, [chain]
-    while found:
-        upstreams = [each.chain for each in found.pop().source.upstreams]
-        found += [each for each in upstreams if each not in known]
-        known.update(upstreams)
+def _sources(chain: Chain) -> set[ChainSource]:
+    """The sources of the chains that a flow consists of before it runs."""
+    known, waiting = {chain.shown_source}, [chain]
+    while waiting:
+        upstreams = [each.chain for each in waiting.pop().source.upstreams]
+        waiting += [each for each in upstreams if each.source not in known]
+        known.update(each.source for each in upstreams)
     return known
 
 

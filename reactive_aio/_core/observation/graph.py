@@ -173,7 +173,7 @@ class _Builder:
         """Whether *chain* is of this flow, or calls a function with its elements in its name."""
         upstreams = [each.chain for each in chain.source.upstreams]
         unnamed = [each for each in upstreams if each.label is None]
-        return any(id(each.source) in self.ends for each in (chain, *unnamed))
+        return any(id(each.shown_source) in self.ends for each in (chain, *unnamed))
 
     # -- what runs ---------------------------------------------------------------------------------
     def lay_over(self, islands: Iterable[Island]) -> None:
@@ -188,7 +188,7 @@ class _Builder:
             waiting += self._lay_over(island)
 
     def _lay_over(self, island: Island) -> Iterator[Island]:
-        ends = self.ends.get(id(island.chain.source))
+        ends = self.ends.get(id(island.chain.shown_source))
         if ends is not None:
             first, last = ends
             _add_island(_figures(last), island)
