@@ -9,10 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import IO, Any, Final, TypeVar, cast
 
 import asyncpg
 import ingest_service
@@ -86,6 +87,16 @@ class Place:
         groups: list[Any] = self.run(cast("Any", self.redis.xinfo_groups("events")))
         return sum(int(each["pending"]) + int(each["lag"]) for each in groups)
 
+    def consumers(self) -> dict[str, int]:
+        """How many entries are pending for each consumer of the group."""
+        found: list[Any] = self.run(cast("Any", self.redis.xinfo_consumers("events", "ingest")))
+        return {each["name"].decode(): int(each["pending"]) for each in found}
+
+    def holds(self, process: "subprocess.Popen[str]") -> bool:
+        """Whether entries are pending for the consumer of *process*."""
+        names = self.consumers().items()
+        return any(count for name, count in names if name.endswith(f"-{process.pid}"))
+
     def until(self, is_so: Callable[[], object], process: "subprocess.Popen[str]") -> None:
         """Wait until *is_so*, while the process runs."""
         deadline = time.monotonic() + SECONDS
@@ -131,9 +142,7 @@ def test_the_same_with_many_kills(place: Place) -> None:
 
 def kill_and_restart(place: Place, entries: int, kills: int) -> None:
     dice = random.Random(entries)
-    payloads = {n: dice.choice(["", "", "", "later", "never"]) for n in range(entries)}
-    place.add(*(entry(n, f"{mood} {n}") for n, mood in payloads.items()))
-    place.add(*(entry(n) for n in range(0, entries, 7)), {"payload": "no id"}, {"id": "empty"})
+    never = add_entries(place, entries, dice)
     for killed in range(kills):
         with place.service("--batch", "20") as process:
             share = (killed + dice.random()) / (kills + 1)
@@ -145,6 +154,18 @@ def kill_and_restart(place: Place, entries: int, kills: int) -> None:
         out, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, err) == (0, "")
     assert "drained in" in out
+    assert_each_is_decided_once(place, entries, never)
+
+
+def add_entries(place: Place, entries: int, dice: random.Random) -> set[str]:
+    """Add so many ids, some of them twice; return those that can never be enriched."""
+    payloads = {n: dice.choice(["", "", "", "later", "never"]) for n in range(entries)}
+    place.add(*(entry(n, f"{mood} {n}") for n, mood in payloads.items()))
+    place.add(*(entry(n) for n in range(0, entries, 7)), {"payload": "no id"}, {"id": "empty"})
+    return {f"id-{n}" for n, mood in payloads.items() if mood == "never"}
+
+
+def assert_each_is_decided_once(place: Place, entries: int, never: set[str]) -> None:
     events = place.column("select id from events")
     dead = place.column("select id from dead_letters")
     assert len(events) == len(set(events))
@@ -153,10 +174,48 @@ def kill_and_restart(place: Place, entries: int, kills: int) -> None:
         f"id-{n}" for n in range(entries)
     }
     repeated = {f"id-{n}" for n in range(0, entries, 7)}
-    never = {f"id-{n}" for n, mood in payloads.items() if mood == "never"}
     assert never - repeated <= set(dead) - {"empty"}
     assert len(dead) <= len(never) + 2
     assert place.pending() == 0
+
+
+def test_two_services_of_a_group_decide_each_id_once_when_one_is_killed(place: Place) -> None:
+    kill_one_of_two(place, entries=300, kills=1)
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(600)
+def test_the_same_with_many_entries_and_kills(place: Place) -> None:
+    kill_one_of_two(place, entries=5000, kills=12)
+
+
+def kill_one_of_two(place: Place, entries: int, kills: int) -> None:
+    """Kill one of two services while it holds entries, and start another, but not after the last."""
+    dice = random.Random(entries)
+    with ExitStack() as stack:
+
+        def start() -> "subprocess.Popen[str]":
+            service = place.service("--batch", "20", "--rate", "400", idle=1)
+            return stack.enter_context(service)
+
+        services = [start(), start()]
+        for each in services:
+            assert cast("IO[str]", each.stdout).readline().startswith("reads the stream events as ")
+        never = add_entries(place, entries, dice)
+        for killed in range(kills):
+            share = (killed + dice.random()) / (kills + 1)
+            place.until_decided(round(share * entries), services[0])
+            victim = services.pop(dice.randrange(len(services)))
+            place.until(partial(place.holds, victim), victim)
+            victim.send_signal(signal.SIGKILL)
+            if killed < kills - 1:
+                services.append(start())
+        [survivor] = services
+        place.until_all_is_done(survivor)
+        survivor.send_signal(signal.SIGTERM)
+        _, err = survivor.communicate(timeout=SECONDS)
+        assert (survivor.returncode, err) == (0, "")
+    assert_each_is_decided_once(place, entries, never)
 
 
 def test_sigterm_drains_what_was_read_and_figures_are_shown(place: Place) -> None:
@@ -238,7 +297,7 @@ def test_an_id_that_is_decided_stays_as_it_is(place: Place) -> None:
     assert place.column("select id from dead_letters") == ["id-2"]
 
 
-def test_two_services_share_the_work_and_decide_each_id_once(place: Place) -> None:
+def test_services_of_two_groups_decide_each_id_once(place: Place) -> None:
     place.add(*(entry(n // 2, "never" if n % 3 == 0 else "") for n in range(200)))
     with place.service("--name", "a") as one, place.service("--name", "b") as other:
         place.until_decided(100, one)
