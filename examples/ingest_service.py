@@ -9,9 +9,9 @@
 It reads the stream `events` (fields `id` and `payload`) as a consumer of the group `--name`, and
 enriches payloads concurrently, within a rate. What was enriched is written to the table `events` in
 batches; what cannot be, to `dead_letters` with its error: an entry that is not valid at once, any
-other after some attempts. Entries are acknowledged after the commit. An id is an event or a dead
-letter, whichever was committed first: the process may be killed at any moment, and the stream may
-repeat an id.
+other after some attempts, and one that kills its process each time after --deliveries of them.
+Entries are acknowledged after the commit. An id is an event or a dead letter, whichever was
+committed first: the process may be killed at any moment, and the stream may repeat an id.
 
 Serve until Ctrl-C. Like SIGTERM, that drains: what was read is written, and a report is printed.
 The exit status is 0, or 75 if that took too long; the rest is delivered again after a restart.
@@ -66,6 +66,7 @@ class Ingest:
     enrich: Enrich
     rate: rx.RateLimit
     batch: int
+    deliveries: int
 
     def flow(self) -> rx.Flow[list[Event]]:
         """The batches that were written."""
@@ -86,6 +87,8 @@ class Ingest:
         )
 
     async def _enriched(self, entry: Entry) -> Event:
+        if entry.deliveries > self.deliveries:
+            raise NotValid(f"delivered {entry.deliveries} times, and its process ended each time")
         id, payload = text_of(entry, b"id"), text_of(entry, b"payload")
         if not id:
             raise NotValid(f"the field 'id' of the entry {entry.id} is empty")
@@ -153,17 +156,36 @@ async def connected(url: str) -> AsyncGenerator[Redis]:
         yield redis
 
 
+def keeping(consumer: Consumer) -> AbstractAsyncContextManager[object]:
+    """Show that its entries are in work, however long that takes: no process takes them over."""
+    me = consumer.stream, consumer.group, consumer.name
+
+    async def keep(_: int) -> None:
+        ids: list[Any] = [*consumer.working]
+        if ids:  # with JUSTID, this does not count as a delivery
+            await consumer.redis.xclaim(*me, 0, ids, justid=True)
+
+    return rx.interval(consumer.idle / 3).running(keep)
+
+
+async def leave(consumer: Consumer) -> None:
+    """Remove a consumer from its group at the end; not while entries of it are pending."""
+    where = consumer.stream, consumer.group
+    if not await consumer.redis.xpending_range(*where, "-", "+", 1, consumer.name):
+        await consumer.redis.xgroup_delconsumer(*where, consumer.name)
+
+
 async def serve(options: argparse.Namespace) -> int:
     """Ingest until a signal arrives; return the exit status."""
     async with connected(options.redis) as redis, Store.opened(options.postgres) as store:
         consumer = Consumer(redis, "events", options.name, idle=options.idle, count=options.batch)
         rate = rx.RateLimit(options.rate, per=1)
-        ingest = Ingest(consumer, store, options.enrich, rate, options.batch)
+        ingest = Ingest(consumer, store, options.enrich, rate, options.batch, options.deliveries)
         flow = ingest.flow()
         print(f"reads the stream events as {consumer.name} of {options.name}", flush=True)
-        async with figures(store, flow, options.every):
+        async with figures(store, flow, options.every), keeping(consumer):
             status = await rx.run_until_signal(flow, timeout=DRAIN, on_drained=print)
-        await consumer.leave()
+        await leave(consumer)
         print(store, flush=True)
         return status
 
@@ -209,6 +231,8 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--rate", type=at_least(0.1, float), default=20_000.0, metavar="N", help=rate)
     idle = "deliver entries again that a dead process has not acknowledged for so long (5)"
     add("--idle", type=at_least(0.1, float), default=5.0, metavar="SECONDS", help=idle)
+    times = "an entry that was delivered more often is a dead letter: it may kill its process (5)"
+    add("--deliveries", type=at_least(3, int), default=5, metavar="N", help=times)
     every = "seconds from one line of figures to the next (5)"
     add("--every", type=at_least(0.1, float), default=5.0, metavar="SECONDS", help=every)
     what = "a coroutine function from payload to text, as module:function"

@@ -1,6 +1,8 @@
 """Functions for `--enrich` of the service: slow, and some fail."""
 
 import asyncio
+import os
+import signal
 
 _seen: set[str] = set()
 
@@ -13,4 +15,12 @@ async def moody(payload: str) -> str:
     if "later" in payload and payload not in _seen:
         _seen.add(payload)
         raise ConnectionError("not now")
+    return payload.upper()
+
+
+async def lethal(payload: str) -> str:
+    """End the process at once for payloads with ``kill``, as a crash of native code does."""
+    await asyncio.sleep(0.002)
+    if "kill" in payload:
+        os.kill(os.getpid(), signal.SIGKILL)
     return payload.upper()

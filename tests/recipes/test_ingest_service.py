@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.slow]
 ROOT: Final = Path(__file__).parents[2]
 PROGRAM: Final = ROOT / "examples" / "ingest_service.py"
 ENRICH: Final = "tests.recipes.enrichments:moody"
+LETHAL: Final = "tests.recipes.enrichments:lethal"
 SECONDS: Final = 60.0
 
 T = TypeVar("T")
@@ -56,10 +57,12 @@ class Place:
         self.run(add())
 
     @contextmanager
-    def service(self, *options: str, idle: float = 0.2) -> "Generator[subprocess.Popen[str]]":
+    def service(
+        self, *options: str, idle: float = 0.2, enrich: str = ENRICH
+    ) -> "Generator[subprocess.Popen[str]]":
         where = ["--redis", self.redis_url, "--postgres", self.postgres_url, "--idle", str(idle)]
         process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), *where, "--enrich", ENRICH, *options],
+            [sys.executable, str(PROGRAM), *where, "--enrich", enrich, *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -97,14 +100,18 @@ class Place:
         names = self.consumers().items()
         return any(count for name, count in names if name.endswith(f"-{process.pid}"))
 
-    def until(self, is_so: Callable[[], object], process: "subprocess.Popen[str]") -> None:
-        """Wait until *is_so*, while the process runs."""
+    def until(self, is_so: Callable[[], object], process: "subprocess.Popen[str] | None") -> None:
+        """Wait until *is_so*, while the process runs if one is given."""
         deadline = time.monotonic() + SECONDS
         while not is_so():
-            if process.poll() is not None:
+            if process is not None and process.poll() is not None:
                 pytest.fail("".join(process.communicate()))
             assert time.monotonic() < deadline
             self.run(asyncio.sleep(0.01))
+
+    def is_over(self, process: "subprocess.Popen[str]") -> bool:
+        """Whether *process* has ended, or everything is done."""
+        return process.poll() is not None or (self.decided() > 0 and not self.pending())
 
     def until_decided(self, count: int, process: "subprocess.Popen[str]") -> None:
         self.until(lambda: self.decided() >= count, process)
@@ -190,7 +197,7 @@ def test_the_same_with_many_entries_and_kills(place: Place) -> None:
 
 
 def kill_one_of_two(place: Place, entries: int, kills: int) -> None:
-    """Kill one of two services while it holds entries, and start another, but not after the last."""
+    """Kill one of two services while it holds entries, and start another, except at the end."""
     dice = random.Random(entries)
     with ExitStack() as stack:
 
@@ -216,6 +223,25 @@ def kill_one_of_two(place: Place, entries: int, kills: int) -> None:
         _, err = survivor.communicate(timeout=SECONDS)
         assert (survivor.returncode, err) == (0, "")
     assert_each_is_decided_once(place, entries, never)
+
+
+def test_an_entry_that_kills_its_process_is_buried_and_no_other_with_it(place: Place) -> None:
+    place.add(*(entry(n, "kill" if n in (10, 20) else "") for n in range(30)))
+    kills = 0
+    while True:
+        with place.service("--batch", "30", "--deliveries", "3", enrich=LETHAL) as process:
+            place.until(partial(place.is_over, process), None)
+            if process.poll() is None:
+                break
+            assert process.returncode == -signal.SIGKILL
+            kills += 1
+    rows = place.run(place.postgres.fetch("select id, error from dead_letters order by id"))
+    why = "NotValid: delivered 4 times, and its process ended each time"
+    assert [tuple(row) for row in rows] == [("id-10", why), ("id-20", why)]
+    assert sorted(place.column("select id from events")) == sorted(
+        f"id-{n}" for n in range(30) if n not in (10, 20)
+    )
+    assert 3 <= kills <= 6
 
 
 def test_sigterm_drains_what_was_read_and_figures_are_shown(place: Place) -> None:

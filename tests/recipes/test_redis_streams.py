@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 import pytest
-from ingest_service import connected
+from ingest_service import connected, keeping, leave
 from recipes.redis_streams import Consumer, Entry
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
@@ -82,13 +82,13 @@ async def test_a_consumer_leaves_unless_entries_are_pending(redis: Redis) -> Non
     consumer, done = Consumer(redis, STREAM, "g", "me"), list[int]()
     async with consumer.entries().as_flow().running() as run:
         await until(lambda: run.delivered == 2)
-    await consumer.leave()
+    await leave(consumer)
     assert await consumers(redis) == [b"me"]
     consumer = Consumer(redis, STREAM, "g", "another", idle=0.01)
     async with consumer.entries().map(number).ack_after(done.append).running():
         await until(lambda: len(done) == 2)
     for name in ("me", "another"):
-        await Consumer(redis, STREAM, "g", name).leave()
+        await leave(Consumer(redis, STREAM, "g", name))
     assert await consumers(redis) == []
 
 
@@ -146,6 +146,53 @@ async def test_an_entry_in_work_is_not_taken_over_from_the_consumer_itself(redis
         await add(redis, 1)  # after which the consumer has looked for others several times
         await until(lambda: len(started) == 3)
     assert started == [0, 1, 0]
+
+
+async def test_an_entry_knows_how_often_it_was_delivered_and_is_alone_from_the_third_time_on(
+    redis: Redis,
+) -> None:
+    await add(redis, 6)
+    await redis.xgroup_create(STREAM, "g", "0")
+    found: Any = await redis.xreadgroup("g", "dead", {STREAM: ">"}, 6)
+    await redis.xclaim(STREAM, "g", "dead as well", 0, [id for id, _ in found[0][1][1:4]])
+    await add(redis, 1)
+    consumer = Consumer(redis, STREAM, "g", idle=0.5)
+    times: dict[str, int] = {}
+    beside: dict[str, int] = {}
+
+    async def work(entry: Entry) -> Entry:
+        times[entry.id], beside[entry.id] = entry.deliveries, len(consumer.working)
+        return entry
+
+    flow = consumer.entries().map_async(work, concurrency=9).ack_after(nothing)
+    async with flow.running() as run:
+        await until(lambda: len(times) == 7)
+        await run.drain()
+    assert [times[id] for id in sorted(times)] == [2, 3, 3, 3, 2, 2, 1]
+    assert [beside[id] for id in sorted(times)][1:4] == [1, 1, 1]
+    assert await pending(redis) == 0
+
+
+async def test_what_is_shown_to_be_in_work_is_not_taken_over(redis: Redis) -> None:
+    class Curious(Consumer):
+        looks = 0
+
+        async def _left(self) -> list[Entry]:
+            Curious.looks += 1
+            return await super()._left()
+
+    await add(redis, 3)
+    busy = Consumer(redis, STREAM, "g", "busy", idle=1)
+    other = Curious(redis, STREAM, "g", "other", idle=1)
+    taken: list[Entry] = []
+    async with busy.entries().as_flow().running() as run, keeping(busy):
+        await until(lambda: run.delivered == 3)
+        async with other.entries().ack_after(taken.append).running():
+            await until(lambda: Curious.looks > 3)
+        assert not taken
+    async with other.entries().ack_after(taken.append).running():
+        await until(lambda: len(taken) == 3)
+    assert [each.deliveries for each in taken] == [2, 2, 2], "keeping is not a delivery"
 
 
 async def test_a_deleted_entry_is_left_out(redis: Redis) -> None:
