@@ -5,6 +5,7 @@ from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
 
 from .._core.arguments import require_int
@@ -78,10 +79,16 @@ class _Source:
                 open_metered,
                 make_source=self._push_source,
                 on_progress=self.on_progress,
-                has_batches=self.kind == "batch",
+                rows_of=self._rows_of(),
             )
             source = replace(source, open=open_source)
         return Chain(source)
+
+    def _rows_of(self) -> "Callable[[Any], int] | None":
+        """Return what counts the rows of an element, if it may have several."""
+        if self.kind != "batch":
+            return None
+        return attrgetter("num_rows" if self.checkpoint is None else "value.num_rows")
 
     def _push_source(self, meter: ProgressMeter) -> PushSource:
         return cast("PushSource", self._flow(meter).chain.source)

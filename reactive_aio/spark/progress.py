@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..stage import Downstream
 
 State = Literal["planning", "running", "waiting", "completed", "failed", "cancelled"]
-Counter = Literal["partitions", "launched", "computed", "bytes", "done"]
+Counter = Literal["partitions", "resumed", "launched", "computed", "bytes", "done"]
 
 REPORT_EVERY: Final = 0.1
 """Seconds between two reports of one subscription, at least; the last one is sent at once."""
@@ -50,7 +50,9 @@ class Progress:
     with demand outstanding and ``"waiting"`` without; ``"completed"``, ``"failed"`` or
     ``"cancelled"`` at the end. A ``take`` that has enough, and a ``break``, cancel."""
     partitions: int | None = None
-    """Partitions of the result; None until that is known."""
+    """Partitions of the result that are to be computed; None until that is known."""
+    resumed: int = 0
+    """Partitions besides that are not computed, as the *checkpoint* has them."""
     launched: int = 0
     """Partitions given to Spark, in jobs."""
     computed: int = 0
@@ -217,7 +219,7 @@ class _MeteredDownstream:
 
     _downstream: "Downstream[Any]"
     _meter: ProgressMeter
-    _has_batches: bool
+    _rows_of: Callable[[Any], int] | None
 
     @property
     def cleanup(self) -> Any:
@@ -228,7 +230,7 @@ class _MeteredDownstream:
         return self._downstream.on_discard
 
     def push(self, elements: list[Any], /) -> None:
-        rows = sum(each.num_rows for each in elements) if self._has_batches else len(elements)
+        rows = len(elements) if self._rows_of is None else sum(map(self._rows_of, elements))
         self._meter.on_delivery(len(elements), rows)
         self._downstream.push(elements)
 
@@ -239,7 +241,7 @@ class _MeteredDownstream:
         self._downstream.process()
 
     def push_from(self, elements: Iterator[Any], count: int, /) -> None:
-        if self._has_batches:
+        if self._rows_of is not None:
             self.push(list(islice(elements, count)))
             return
         self._meter.on_delivery(count, count)
@@ -281,11 +283,11 @@ def open_metered(
     make_source: Callable[[ProgressMeter], PushSource],
     on_progress: OnProgress,
     *,
-    has_batches: bool,
+    rows_of: Callable[[Any], int] | None,
 ) -> FlowSubscription:
-    """Open a source with a meter of its own; *has_batches* if its elements are record batches."""
+    """Open a source with a meter of its own; *rows_of* counts rows where elements have several."""
     meter = ProgressMeter(on_progress, LoopHandle("from_dataframe()"))
-    counting = _MeteredDownstream(downstream, meter, has_batches)
+    counting = _MeteredDownstream(downstream, meter, rows_of)
     return _MeteredSubscription(make_source(meter).open(counting), meter)
 
 

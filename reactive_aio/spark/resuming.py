@@ -41,6 +41,8 @@ class Resume:
     checkpoint: Checkpoint
     partitions: Sequence[int] = field(default=(), init=False)
     """Those that are not committed."""
+    committed: int = field(default=0, init=False)
+    """How many others there are."""
     _store: CheckpointStore | None = field(default=None, init=False)
     _identity: PlanIdentity | None = field(default=None, init=False)
 
@@ -55,6 +57,7 @@ class Resume:
         self._store = self.checkpoint.opened()
         committed = frozenset(self._store.load(self._identity))
         self.partitions = [each for each in range(partitions) if each not in committed]
+        self.committed = partitions - len(self.partitions)
         return len(self.partitions)
 
     def commit(self, position: int) -> None:

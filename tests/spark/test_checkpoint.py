@@ -17,6 +17,7 @@ from reactive_aio.spark import (
     CheckpointStore,
     ModeUnavailable,
     PlanIdentity,
+    Progress,
     UnsupportedDataFrame,
     from_dataframe,
 )
@@ -157,6 +158,33 @@ async def test_only_uncommitted_partitions_are_computed_again(
     assert sum(count > 1 for count in writes.values()) < 1000, "committed ones came once"
     await flow.ack_after(database.write).run()
     assert await asyncio.to_thread(database.writes) == writes, "nothing is left to do"
+
+
+@ONE_LOOP
+async def test_progress_counts_the_partitions_that_are_not_computed_again(
+    numbers: "DataFrame", tmp_path: Path
+) -> None:
+    reports, written = list[Progress](), list[Any]()
+
+    def build() -> Any:
+        checkpoint = tmp_path / "checkpoint"
+        return from_dataframe(numbers, rows="batch", checkpoint=checkpoint, progress=reports.append)
+
+    def write(batch: Any) -> None:
+        if len(written) == 4:
+            raise ConnectionError
+        written.append(batch)
+
+    flow = deliveries(await asyncio.to_thread(build), limit=2)
+    with pytest.raises(ConnectionError):
+        await flow.ack_after(write).run()
+    assert (reports[-1].partitions, reports[-1].resumed) == (10, 0)
+    done = await asyncio.to_thread(committed, tmp_path / "checkpoint")
+    assert done
+    await flow.ack_after(written.append).run()
+    last = reports[-1]
+    assert (last.resumed, last.partitions, last.done) == (len(done), 10 - len(done), 10 - len(done))
+    assert last.rows == sum(batch.num_rows for batch in written[4:])
 
 
 @ONE_LOOP

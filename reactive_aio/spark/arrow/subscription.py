@@ -69,6 +69,11 @@ class WindowJobs:
                 return partitions
             return self._resume.begin(self._batches.dataset, partitions)
 
+    @property
+    def resumed(self) -> int:
+        """How many partitions are not computed, since they are committed."""
+        return 0 if self._resume is None else self._resume.committed
+
     def commit(self, position: int) -> None:
         """Commit the partition at *position* among those that are computed."""
         assert self._resume is not None
@@ -224,6 +229,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
     def _on_planned(self, partitions: int) -> None:
         self._state.on_planned(partitions)
         self._meter.add("partitions", partitions)
+        self._meter.add("resumed", self._jobs.resumed)
 
     def _on_prepared(self, _: None) -> None:
         self._state.is_prepared = True
