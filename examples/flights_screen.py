@@ -1,18 +1,21 @@
-"""The output of the ingestion: counters, a progress bar or plain lines, a table."""
+"""The output of the ingestion: live figures as a progress bar or as plain lines, and a table."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from time import monotonic
-from typing import Final
+from typing import Any, Final
 
 from flights_store import Route
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+from rich.progress import BarColumn, Progress as Bars, SpinnerColumn, TextColumn
 from rich.table import Table
 
-__all__ = ("Meter", "console", "progress", "table")
+from reactive_aio import Flow
+from reactive_aio.spark import Progress
+
+__all__ = ("Figures", "console", "shown", "table")
 
 console: Final = Console(highlight=False, soft_wrap=True)
 
@@ -20,88 +23,88 @@ _REFRESH: Final = 0.1
 _LINE_EVERY: Final = 2.0
 
 
-class Meter:
-    """Counters at both ends of the pipeline, so that their difference is what it holds."""
+class Figures:
+    """What the flow and Spark report about themselves, and the rows that were written."""
 
     def __init__(self) -> None:
-        self.requested = 0
-        self.entered = 0
-        self.delivered = 0
-        self.highest = 0
-        self.number = 0
-        self._began = monotonic()
+        self.rows = 0
+        self.held = 0
+        self.most_held = 0
+        self.spark = Progress()
+        self._first = 0
+        self._began = 0.0
 
-    def request(self, rows: int) -> None:
-        """Demand has reached Spark's flow."""
-        self.requested += rows
+    def report(self, progress: Progress) -> None:
+        """Spark's side has made progress."""
+        if progress.resumed and self.spark.partitions is None:
+            partitions = progress.resumed + (progress.partitions or 0)
+            console.print(f"resumed: {progress.resumed} of {partitions} partitions were done")
+        self.spark = progress
 
-    def enter(self, row: Sequence[object]) -> None:
-        """A row has left Spark."""
-        self.entered += 1
-        self.highest = max(self.highest, self.buffered)
+    def written(self, rows: int) -> None:
+        """A batch is in the database."""
+        if not self.rows:
+            self._first, self._began = rows, monotonic()
+        self.rows += rows
 
-    def leave(self, batch: Sequence[object]) -> None:
-        """A batch is complete, and goes to the database."""
-        self.delivered += len(batch)
-
-    def written(self, rows: int) -> int:
-        """A batch has been committed."""
-        self.number += rows
-        return rows
-
-    @property
-    def buffered(self) -> int:
-        """Rows between Spark and the database."""
-        return self.entered - self.delivered
-
-    @property
-    def outstanding(self) -> int:
-        """Demand that Spark has not met yet."""
-        return self.requested - self.entered
+    def look(self, flow: Flow[Any]) -> None:
+        """Ask a running flow how many batches it holds."""
+        self.held = sum(each.held for each in flow.stats().subscriptions)
+        self.most_held = max(self.most_held, self.held)
 
     @property
     def rate(self) -> float:
-        """Rows per second since the start."""
-        return self.number / max(monotonic() - self._began, 1e-9)
+        """Rows per second since the first batch: Spark's start and its planning do not count."""
+        rows = self.rows - self._first
+        return rows / (monotonic() - self._began) if rows else 0.0
 
     def __str__(self) -> str:
+        spark = self.spark
+        done = spark.resumed + spark.done
+        partitions = "?" if spark.partitions is None else spark.resumed + spark.partitions
         return (
-            f"{self.number:>9,} rows  {self.rate:>7,.0f} rows/s  "
-            f"outstanding demand {self.outstanding:>5,}  buffered {self.buffered:>5,}"
+            f"{self.rows:>9,} rows  {self.rate:>7,.0f} rows/s  {self.held:>2} batches held, "
+            f"{spark.demand:.0f} requested  partitions: {done} of {partitions} "
+            f"read, {spark.computed - spark.done} waiting, {spark.launched - spark.computed} being "
+            f"computed  Spark: {spark.state}"
         )
 
 
 @asynccontextmanager
-async def progress(meter: Meter, rows: int) -> AsyncGenerator[None, None]:
-    """Show *meter* while the body runs: a bar on a terminal, otherwise a line at intervals."""
+async def shown(figures: Figures, flow: Flow[Any], rows: int) -> AsyncGenerator[None, None]:
+    """Show *figures* while the body runs: a bar on a terminal, otherwise a line at intervals."""
     show = _bar if console.is_terminal else _lines
-    shown = asyncio.create_task(show(meter, rows))
+    showing = asyncio.create_task(show(figures, flow, rows))
     try:
         yield
     finally:
-        shown.cancel()
-        await asyncio.wait([shown])
+        showing.cancel()
+        await asyncio.wait([showing])
 
 
-async def _bar(meter: Meter, rows: int) -> None:
-    columns = (SpinnerColumn(), BarColumn(bar_width=24), TextColumn("{task.fields[meter]}"))
-    with Progress(*columns, console=console, auto_refresh=False) as bar:
-        task = bar.add_task("", total=rows, meter=meter)
+async def _bar(figures: Figures, flow: Flow[Any], rows: int) -> None:
+    columns = (SpinnerColumn(), BarColumn(bar_width=24), TextColumn("{task.fields[figures]}"))
+    with Bars(*columns, console=console, auto_refresh=False) as bars:
+        task = bars.add_task("", total=rows, figures=figures)
         try:
             while True:
-                bar.update(task, completed=meter.number, refresh=True)
+                figures.look(flow)
+                bars.update(task, completed=figures.rows, refresh=True)
                 await asyncio.sleep(_REFRESH)
         finally:
-            bar.update(task, completed=meter.number, refresh=True)
+            figures.look(flow)
+            bars.update(task, completed=figures.rows, refresh=True)
 
 
-async def _lines(meter: Meter, rows: int) -> None:
+async def _lines(figures: Figures, flow: Flow[Any], rows: int) -> None:
     try:
         while True:
             await asyncio.sleep(_LINE_EVERY)
-            console.print(meter)
+            figures.look(flow)
+            console.print(figures)
     finally:
-        console.print(meter)
+        figures.look(flow)
+        console.print(figures)
 
 
 def table(routes: Sequence[Route]) -> Table:

@@ -1,42 +1,34 @@
-"""The database of the flights: SQLite, written through aiosqlite."""
+"""The database of the flights: SQLite. Queries go through aiosqlite, Arrow batches through ADBC.
 
+Every statement has the same effect twice, so that an ingestion may repeat what it has written.
+"""
+
+import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, closing
-from dataclasses import dataclass, fields
-from operator import attrgetter
+from dataclasses import dataclass
+from functools import partial
+from json import dumps
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+import adbc_driver_sqlite.dbapi
 import aiosqlite
+import pyarrow
 
-__all__ = ("Flight", "Route", "Store", "check", "saved")
+__all__ = ("COLUMNS", "UPSERT", "Route", "Store", "check", "saved")
 
-Airports = Iterable[tuple[str, str]]
-"""Codes and names."""
-
+Batch = Any
+"""A ``pyarrow.RecordBatch``."""
 
 _OURS: Final = 0x4E594331
-"""Marks a file as written by this program, so that it may be overwritten."""
+"""Marks a file as written by this program, so that it may be written again."""
 
-
-@dataclass(slots=True)
-class Flight:
-    """One row of the table of flights."""
-
-    number: int
-    scheduled: str
-    airline: str
-    flight: str
-    model: str | None
-    origin: str
-    dest: str
-    dep_delay: int
-    arr_delay: int
-    made_up: int
-    speed: float
-    rough: bool
-    destination: str = ""
+# Neither has types for what is used here.
+_arrow: Final[Any] = pyarrow
+_adbc: Final[Any] = adbc_driver_sqlite.dbapi
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +43,18 @@ class Route:
     rough: float
 
 
-_COLUMNS: Final = [field.name for field in fields(Flight)]
+COLUMNS: Final = (
+    "number", "scheduled", "airline", "flight", "model", "origin", "dest", "dep_delay", "arr_delay",
+    "made_up", "speed", "rough", "destination",
+)  # fmt: skip
+UPSERT: Final = f"insert or replace into flights values ({', '.join('?' * len(COLUMNS))})"
 _SCHEMA: Final = f"""
     pragma journal_mode = wal;
-    pragma synchronous = normal;
     pragma application_id = {_OURS};
-    drop table if exists flights;
-    drop table if exists batches;
-    drop table if exists airports;
-    create table airports (code text primary key, name text not null) without rowid;
-    create table batches (id integer primary key, flights integer not null);
-    create table flights ({", ".join(_COLUMNS)}, primary key (number));
+    create table if not exists airports (code text primary key, name text not null) without rowid;
+    create table if not exists flights ({", ".join(COLUMNS)}, primary key (number));
 """
-_INSERT: Final = f"insert into flights values ({', '.join('?' * len(_COLUMNS))})"
-_VALUES: Final = attrgetter(*_COLUMNS)
+_NAMES: Final = "select code, name from airports where code in (select value from json_each(?))"
 _WORST: Final = """
     select origin, destination, count(*), avg(arr_delay), avg(arr_delay > 15), avg(rough)
     from flights group by origin, dest having count(*) >= ?
@@ -90,57 +80,66 @@ def saved(path: Path) -> str:
     """Return how much an interrupted run has saved, read through a new connection."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            query = "select count(*), coalesce(sum(flights), 0) from batches"
-            batches, rows = database.execute(query).fetchone()
+            (rows,) = database.execute("select count(*) from flights").fetchone()
     except sqlite3.Error:
         return "nothing is saved"
-    return f"{rows:,} rows are saved, in {batches:,} whole batches"
+    return f"{rows:,} rows are saved"
 
 
 class Store:
     """An open database."""
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
-        self._connection = connection
-        self._names: dict[str, str] = {}
+    def __init__(
+        self, queries: aiosqlite.Connection, batches: Any, thread: ThreadPoolExecutor
+    ) -> None:
+        """*batches* is a cursor of ADBC, which is used on *thread* alone."""
+        self._queries = queries
+        self._batches = batches
+        self._thread = thread
 
     @staticmethod
     @asynccontextmanager
     async def opened(
         path: Path, airports: Iterable[tuple[str, str]]
     ) -> "AsyncGenerator[Store, None]":
-        """Open a new database; that of an earlier run is overwritten."""
-        async with aiosqlite.connect(path) as connection:
-            await connection.executescript(_SCHEMA)
-            await connection.executemany("insert into airports values (?, ?)", airports)
-            await connection.commit()
-            yield Store(connection)
+        """Open a database, which keeps the flights of an earlier run."""
+        async with aiosqlite.connect(path) as queries:
+            await queries.executescript(_SCHEMA)
+            await queries.executemany("insert or replace into airports values (?, ?)", airports)
+            await queries.commit()
+            # The thread ends first: it may be writing when the program is interrupted.
+            with (
+                _adbc.connect(str(path)) as connection,
+                connection.cursor() as batches,
+                ThreadPoolExecutor(1) as thread,
+            ):
+                yield Store(queries, batches, thread)
 
-    async def airport(self, code: str) -> str:
-        """Return an airport's name, from a cache after the first look-up."""
-        name = self._names.get(code)
-        if name is None:
-            query = "select name from airports where code = ?"
-            async with self._connection.execute(query, (code,)) as found:
-                row = await found.fetchone()
-            self._names[code] = name = row[0] if row else code
-        return name
+    async def locate(self, flights: Batch) -> Batch:
+        """Add the names of the destinations: one query for all flights of a batch."""
+        dest = flights.column("dest").dictionary_encode()
+        codes: list[str] = dest.dictionary.to_pylist()
+        async with self._queries.execute(_NAMES, (dumps(codes),)) as found:
+            names = {code: name async for code, name in found}
+        destinations = _arrow.array([names.get(code, code) for code in codes], _arrow.string())
+        return flights.append_column("destination", destinations.take(dest.indices))
 
-    async def write(self, flights: list[Flight]) -> int:
-        """Write a batch in one transaction: all of it, or nothing."""
-        insert = self._connection.execute
-        async with insert("insert into batches (flights) values (?)", (len(flights),)):
-            await self._connection.executemany(_INSERT, map(_VALUES, flights))
-        await self._connection.commit()
-        return len(flights)
+    async def write(self, flights: Batch) -> None:
+        """Write a batch in one transaction, which is on the disk when this returns."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._thread, partial(self._write, flights))
+
+    def _write(self, flights: Batch) -> None:
+        self._batches.executemany(UPSERT, flights)
+        self._batches.connection.commit()
 
     async def totals(self) -> dict[tuple[str, str], tuple[int, int]]:
         """Count the flights of each route and add up their delays."""
         query = "select origin, dest, count(*), sum(arr_delay) from flights group by origin, dest"
-        async with self._connection.execute(query) as rows:
+        async with self._queries.execute(query) as rows:
             return {(origin, dest): (count, minutes) async for origin, dest, count, minutes in rows}
 
     async def worst(self, routes: int, at_least: int) -> list[Route]:
         """The routes with the largest average delay, among those that are flown often."""
-        async with self._connection.execute(_WORST, (at_least, routes)) as rows:
+        async with self._queries.execute(_WORST, (at_least, routes)) as rows:
             return [Route(*row) async for row in rows]

