@@ -118,11 +118,14 @@ class Store:
     async def locate(self, flights: Batch) -> Batch:
         """Add the names of the destinations: one query for all flights of a batch."""
         dest = flights.column("dest").dictionary_encode()
-        codes: list[str] = dest.dictionary.to_pylist()
+        names = _arrow.array(await self.names(dest.dictionary.to_pylist()), _arrow.string())
+        return flights.append_column("destination", names.take(dest.indices))
+
+    async def names(self, codes: list[str]) -> list[str]:
+        """Look up the names of airports; one that is not known has its code."""
         async with self._queries.execute(_NAMES, (dumps(codes),)) as found:
             names = {code: name async for code, name in found}
-        destinations = _arrow.array([names.get(code, code) for code in codes], _arrow.string())
-        return flights.append_column("destination", destinations.take(dest.indices))
+        return [names.get(code, code) for code in codes]
 
     async def write(self, flights: Batch) -> None:
         """Write a batch in one transaction, which is on the disk when this returns."""
