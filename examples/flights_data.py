@@ -57,7 +57,7 @@ def unpack(folder: Path, rows: int) -> None:
         file.writelines(
             f"{number},{line}" for number, line in enumerate(islice(_years(), rows), start=1)
         )
-    draft.rename(flights)  # last, and at once: whoever finds it finds everything
+    draft.rename(flights)  # last, and at once: a file with this name is whole
 
 
 def _years() -> Iterator[str]:

