@@ -78,7 +78,7 @@ class Manual:
         while decided < self.place.count:
             read: Any = redis.xreadgroup(GROUP, "manual", {STREAM: ">"}, BATCH, 2000)
             [[_, found]] = await read
-            entries = [Entry(id.decode(), fields) for id, fields in found]
+            entries = [Entry(id.decode(), fields, 1) for id, fields in found]
             events = await asyncio.gather(*map(self._decide, entries))
             await self._write([each for each in events if each is not None])
             await redis.xack(STREAM, GROUP, *(entry.id for entry in entries))
@@ -120,7 +120,7 @@ async def manual(place: Place, enrich: Enrich) -> None:
 async def service(place: Place, enrich: Enrich) -> None:
     store = Store(place.pool)
     consumer = Consumer(place.redis, STREAM, GROUP, count=BATCH)
-    flow = Ingest(consumer, store, enrich, rx.RateLimit(RATE), BATCH).flow()
+    flow = Ingest(consumer, store, enrich, rx.RateLimit(RATE), BATCH, deliveries=5).flow()
     written = 0
     async with flow.stream() as lists:
         async for each in lists:

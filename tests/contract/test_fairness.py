@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import Flow
-from reactive_aio.stage import FlowSubscription, InlineStage, from_push
+from reactive_aio.stage import FlowSubscription, InlineStage, from_push, is_awaitable
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 from tests.cases import Case, cases
 from tests.contract.subscribers import SHAPES, UNBOUNDED, Source, turns
@@ -97,8 +97,9 @@ async def test_an_endless_flow_does_not_block_the_loop(
 )
 async def test_no_source_or_operator_blocks_the_loop(case: Case) -> None:
     assert case.candidate.infinite_publisher is not None
+    made: Any = case.candidate.infinite_publisher()
     subscriber = Deaf()
-    case.candidate.infinite_publisher().subscribe(subscriber)
+    (await made if is_awaitable(made) else made).subscribe(subscriber)
     await turns(3)
     subscriber.request(UNBOUNDED)
     assert await longest_gap() < GENEROUS
