@@ -44,6 +44,7 @@ Enrich = Callable[[str], Awaitable[str]]
 
 CONCURRENCY: Final = 64
 ATTEMPTS: Final = 4
+DELIVERIES: Final = 5
 DRAIN: Final = 25.0  # seconds: Kubernetes waits for 30
 
 
@@ -66,7 +67,7 @@ class Ingest:
     enrich: Enrich
     rate: rx.RateLimit
     batch: int
-    deliveries: int
+    deliveries: int = DELIVERIES
 
     def flow(self) -> rx.Flow[list[Event]]:
         """The batches that were written."""
@@ -232,7 +233,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     idle = "deliver entries again that a dead process has not acknowledged for so long (5)"
     add("--idle", type=at_least(0.1, float), default=5.0, metavar="SECONDS", help=idle)
     times = "an entry that was delivered more often is a dead letter: it may kill its process (5)"
-    add("--deliveries", type=at_least(3, int), default=5, metavar="N", help=times)
+    add("--deliveries", type=at_least(3, int), default=DELIVERIES, metavar="N", help=times)
     every = "seconds from one line of figures to the next (5)"
     add("--every", type=at_least(0.1, float), default=5.0, metavar="SECONDS", help=every)
     what = "a coroutine function from payload to text, as module:function"

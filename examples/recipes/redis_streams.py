@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
     id: str
     fields: dict[bytes, bytes]
-    deliveries: int  # this one included
+    deliveries: int = 1  # this one included
 
 
 @dataclass(slots=True)
