@@ -76,7 +76,10 @@ async def ingest(flights: DataFrame, options: argparse.Namespace, path: Path, wo
                 await asyncio.sleep(PAUSE)
             await database.write(batch)
 
-        written = pipeline(flights, work / "checkpoint", database.locate, write, figures.report)
+        checkpoint, report = work / "checkpoint", figures.report
+        written = await in_thread(  # since making the flow calls the JVM, which blocks
+            partial(pipeline, flights, checkpoint, database.locate, write, report)
+        )
         async with shown(figures, written, options.rows):
             async for batch in written:
                 figures.written(batch.num_rows)

@@ -86,6 +86,17 @@ def saved(path: Path) -> str:
     return f"{rows:,} rows are saved"
 
 
+def _connect(path: Path) -> Any:
+    """Return a cursor that takes Arrow batches."""
+    return _adbc.connect(str(path)).cursor()
+
+
+def _close(batches: Any) -> None:
+    connection = batches.connection
+    batches.close()
+    connection.close()
+
+
 class Store:
     """An open database."""
 
@@ -107,13 +118,13 @@ class Store:
             await queries.executescript(_SCHEMA)
             await queries.executemany("insert or replace into airports values (?, ?)", airports)
             await queries.commit()
-            # The thread ends first: it may be writing when the program is interrupted.
-            with (
-                _adbc.connect(str(path)) as connection,
-                connection.cursor() as batches,
-                ThreadPoolExecutor(1) as thread,
-            ):
-                yield Store(queries, batches, thread)
+            loop = asyncio.get_running_loop()
+            with ThreadPoolExecutor(1) as thread:
+                batches = await loop.run_in_executor(thread, _connect, path)
+                try:
+                    yield Store(queries, batches, thread)
+                finally:  # after what the thread is writing
+                    await loop.run_in_executor(thread, _close, batches)
 
     async def locate(self, flights: Batch) -> Batch:
         """Add the names of the destinations: one query for all flights of a batch."""

@@ -102,7 +102,9 @@ async def to_local_iterator(table: Any, store: Store, path: Path) -> None:
 
 async def as_the_example(table: Any, store: Store, path: Path) -> None:
     figures, checkpoint = Figures(), path.with_name("checkpoint")
-    written = example.pipeline(table, checkpoint, store.locate, store.write, figures.report)
+    written = await asyncio.to_thread(
+        example.pipeline, table, checkpoint, store.locate, store.write, figures.report
+    )
     async for batch in written:
         figures.written(batch.num_rows)
         figures.look(written)
