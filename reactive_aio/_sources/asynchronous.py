@@ -131,7 +131,7 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
         make = source
     calls: Callable[[], Iterator[object]] = partial(repeat, make)
     name = partial(_name_awaitable, source)
-    # It is often made for each element of another flow: without `via`, which makes a flow more.
+    # It is often made for each element of another flow, and `via` would make a second flow of it.
     place = call_place(2)
     chain = Chain(PullSource(name, calls, checked=True, awaitable=make), place)
     return flow_of(chain.then(AppliedStage(_AWAIT, (make,), place=place)))

@@ -99,7 +99,7 @@ class AwaitPool(Generic[K]):
             make, key = job
             try:
                 if not left:
-                    time_slice = time_slice or TimeSlice()  # which few tasks live to need
+                    time_slice = time_slice or TimeSlice()  # most tasks end before
                     left = batch = time_slice.next_batch_size(batch)
                     if time_slice.is_slice_over:
                         await yield_to_loop()  # none of the awaitables may have suspended
