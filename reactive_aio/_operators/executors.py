@@ -1,6 +1,7 @@
 """Operators that call a plain function for each element in threads, or in processes."""
 
 import pickle
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -37,6 +38,12 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _REMEDY: Final = "use map_async for a coroutine function."
+_ENDED: Final = "map_in_process: a process ended in the middle of a call, by the function or killed"
+_NOT_STARTED: Final = (
+    "map_in_process: a process ended before any call returned. Each imports the program's main "
+    'module: let that run flows under `if __name__ == "__main__":` only. (Or the function ended '
+    "the process, or something killed it.)"
+)
 
 
 def map_in_thread(
@@ -102,6 +109,14 @@ def map_in_process(
     """
     require_sync_callable("map_in_process", "mapper", mapper, _REMEDY, takes=1)
     concurrency = require_int("map_in_process", "concurrency", concurrency, least=1)
+    pickled = _pickled(mapper)
+
+    work = (_call_received, _call_received_each)
+    return _mapped(source, "map_in_process", mapper, pickled, work, concurrency, ordered, chunk)
+
+
+def _pickled(mapper: Callable[[Any], Any]) -> bytes:
+    """Pickle *mapper*, which a process is to find in the module that defines it."""
     try:
         pickled = pickle.dumps(mapper)
     except Exception as error:
@@ -109,9 +124,13 @@ def map_in_process(
             f"map_in_process: {describe(mapper)} cannot be pickled; define it with def at the top "
             "of a module"
         ) from error
-
-    work = (_call_received, _call_received_each)
-    return _mapped(source, "map_in_process", mapper, pickled, work, concurrency, ordered, chunk)
+    is_in_main = getattr(mapper, "__module__", None) == "__main__"
+    if is_in_main and not hasattr(sys.modules["__main__"], "__file__"):
+        raise TypeError(
+            f"map_in_process: {describe(mapper)} is defined in a notebook or at a prompt, which no "
+            "other process can import; define it in a file, and import it from there"
+        )
+    return pickled
 
 
 _Work = tuple[Callable[[Any], Any], Callable[[list[Any]], "_Chunk"]]
@@ -239,12 +258,20 @@ class _Processes:
         self._pickled = pickled
         self._lock = Lock()
         self._pool: ProcessPoolExecutor | None = None
+        self._has_returned = False  # so the processes have started
 
     def call(self, work: Callable[[Any], Any], element: Any) -> Any:
         with self._lock:
             if self._pool is None:
                 self._pool = self._start()
-        return self._pool.submit(work, element).result()
+        from concurrent.futures.process import BrokenProcessPool
+
+        try:
+            result = self._pool.submit(work, element).result()
+        except BrokenProcessPool as error:
+            raise BrokenProcessPool(_ENDED if self._has_returned else _NOT_STARTED) from error
+        self._has_returned = True
+        return result
 
     def _start(self) -> "ProcessPoolExecutor":
         from concurrent.futures import ProcessPoolExecutor  # 20 ms, which few programs need

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
+from .._core.compiler.error_notes import note_consumer
 from ..errors import EmptyFlow, TooManyElements
-from ..stage import InlineStage, require_int, require_sync_callable
+from ..stage import InlineStage, describe, require_int, require_sync_callable
 from .first_value import NOTHING, first_value
 
 if TYPE_CHECKING:
@@ -358,9 +359,14 @@ def _value_or_default(source: "Fluent[Any]", default: Any, found: Any, what: str
         return found
     if default is not NOTHING:
         return default
-    error = EmptyFlow(f"{what}: the flow has no such element; give default=… to return then")
-    source.chain.annotate(error)
-    raise error
+    message = f"{what}: the flow has no such element; give default=… to return then"
+    raise _empty(source, what, message)
+
+
+def _empty(source: "Fluent[Any]", what: str, message: str) -> EmptyFlow:
+    error = EmptyFlow(message)
+    note_consumer(source.chain, error, what if what.endswith(")") else f"{what}()")
+    return error
 
 
 @overload
@@ -394,9 +400,8 @@ async def reduce(
         return await first_value(source.via(_REDUCE_SEED, reducer, seed))
     found = await first_value(source.via(_REDUCE, reducer))
     if found is NOTHING:
-        error = EmptyFlow("reduce: the flow has no elements; give a seed to return then")
-        source.chain.annotate(error)
-        raise error
+        message = "reduce: the flow has no elements; give a seed to return then"
+        raise _empty(source, f"reduce({describe(reducer)})", message)
     return found
 
 

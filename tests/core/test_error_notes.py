@@ -118,6 +118,11 @@ TRAILS: dict[str, tuple[Callable[[], Flow[Any]], str, str]] = {
         "empty() → start_with((2,)) → >>map(fails_at_2)<<",
         "2",
     ),
+    "a stage that emits several of one": (
+        lambda: r.just(b"1\n2\nx\n").json_lines(),
+        "just(b'1\\n2\\nx\\n') → >>json_lines(1048576)<<",
+        "",  # not the element that it has emitted last
+    ),
 }
 
 

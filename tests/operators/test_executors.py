@@ -4,11 +4,14 @@ import asyncio
 import math
 import os
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from contextvars import ContextVar
+from types import ModuleType
 from typing import Any, cast
 
 import pytest
@@ -48,6 +51,10 @@ def gives_none(_: int) -> Any:
 
 def dies(_: int) -> int:
     os._exit(3)
+
+
+def dies_at_zero(x: int) -> int:
+    return x or dies(x)
 
 
 OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
@@ -199,8 +206,21 @@ class TestProcesses:
         assert "with the element 2" in notes
 
     async def test_a_process_that_dies_fails_the_flow(self) -> None:
-        with pytest.raises(Exception, match="terminated abruptly"):
+        with pytest.raises(BrokenProcessPool, match=r"before any call returned.*__main__"):
             await r.just(1).map_in_process(dies, concurrency=1).run()
+
+    async def test_a_process_that_dies_later_is_not_said_to_need_an_importable_program(
+        self,
+    ) -> None:
+        with pytest.raises(BrokenProcessPool, match="in the middle of a call"):
+            await r.just(1, 0).map_in_process(dies_at_zero, concurrency=1).run()
+
+    def test_a_function_of_a_notebook_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        prompt = ModuleType("__main__")
+        monkeypatch.setitem(sys.modules, "__main__", prompt)
+        exec("def f(x): return x", vars(prompt))  # as a cell does
+        with pytest.raises(TypeError, match=r"defined in a notebook or at a prompt.*in a file"):
+            r.just(1).map_in_process(vars(prompt)["f"])
 
     def test_a_function_that_cannot_be_pickled_is_refused(self) -> None:
         with pytest.raises(TypeError, match=r"map_in_process: .* cannot be pickled; define it"):

@@ -200,6 +200,14 @@ class TestOneElement:
             await getattr(make(0), name)()
         assert await getattr(make(0), name)(default=None) is None
 
+    async def test_an_empty_flow_is_said_to_lack_what_the_terminal_operator_needs(
+        self, make: Callable[[int], Flow[int]]
+    ) -> None:
+        with pytest.raises(EmptyFlow) as caught:
+            await make(0).map(abs).first()
+        (note,) = caught.value.__notes__
+        assert note.endswith(" → map(abs) → >>first()<<")
+
     async def test_element_at_has_a_default_too(self, make: Callable[[int], Flow[int]]) -> None:
         assert await make(2).element_at(2, default="none") == "none"
 

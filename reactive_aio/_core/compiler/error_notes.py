@@ -25,6 +25,7 @@ from .places import describe_place
 
 if TYPE_CHECKING:
     from .chain import Chain
+    from .inline import AppliedStage
 
 _START: Final = "in the flow: "
 _RESULT: Final = "raised by the cleanup, after the flow had a result"
@@ -72,6 +73,12 @@ def annotate(chain: "Chain", error: BaseException) -> str:
     return text
 
 
+def note_consumer(chain: "Chain", error: BaseException, consumer: str) -> None:
+    """Note in *error* that *consumer*, which reads *chain*, has raised it."""
+    with suppress(Exception):  # user code describes the arguments
+        add_bounded_note(error, _START, f"{_START}{trail(chain)} → {consumer.join(_MARKS)}")
+
+
 def _note(chain: "Chain", error: BaseException) -> tuple[int | None, str]:
     """The note of *chain*, and the position of the one that it replaces."""
     notes: list[str] = getattr(error, "__notes__", [])
@@ -80,7 +87,7 @@ def _note(chain: "Chain", error: BaseException) -> tuple[int | None, str]:
     ours = [i for i, note in enumerate(notes) if note.startswith(_START)]
     above = next((i for i in ours if _trail_of(notes[i]) in _unmarked(line)), None)
     if failure is not None:
-        text = _START + line + (element or _element_of(failure)) + _written(chain, failure)
+        text = _START + line + (element or _element_of(chain, failure)) + _written(chain, failure)
     elif above is not None and not element:
         text = _lengthened(notes[above], line)
     else:  # the source raised it, and is not a loop
@@ -130,8 +137,10 @@ def _lengthened(note: str, trail: str) -> str:
     return _START + trail.replace(_unmarked(line), line, 1) + newline + element
 
 
-def _element_of(failure: Failure) -> str:
-    if failure.frame is None or not failure.position:
+def _element_of(chain: "Chain", failure: Failure) -> str:
+    stage = _stage_of(chain, failure)
+    # `x` of a stage that emits several is what it has emitted last.
+    if failure.frame is None or stage is None or stage.stage.emits_many:
         return ""
     local = failure.frame.f_locals
     x = local.get("x")
@@ -148,12 +157,23 @@ def _element(x: object) -> str:
 
 def _written(chain: "Chain", failure: Failure) -> str:
     """Where the failing stage is written, and the line."""
-    for upstream in failure.path:
-        chain = chain.source.upstreams[upstream].chain
-    position = failure.position
-    place = chain.stages[position - 1].place if position else chain.place
+    stage = _stage_of(chain, failure)
+    place = _chain_of(chain, failure).place if stage is None else stage.place
     text = "" if place is None else describe_place(place)
     return "".join(f"\n    {line}" for line in text.splitlines())
+
+
+def _chain_of(chain: "Chain", failure: Failure) -> "Chain":
+    """The chain in which it was raised, above *chain* or that itself."""
+    for upstream in failure.path:
+        chain = chain.source.upstreams[upstream].chain
+    return chain
+
+
+def _stage_of(chain: "Chain", failure: Failure) -> "AppliedStage | None":
+    """The stage that raised; None if the source did."""
+    position = failure.position
+    return _chain_of(chain, failure).stages[position - 1] if position else None
 
 
 def remove_notes(error: BaseException) -> None:
