@@ -7,7 +7,7 @@
     python examples/csv_to_sqlite.py [--rows N] [--directory PATH]
 
 The memory stays the same for any size: some thousand lines are read, parsed in two threads and
-stored in transactions, as fast as the database takes them. ``--rows 25_000_000`` makes a sample of
+stored in transactions, as fast as the database takes them. ``--rows 32_000_000`` makes a sample of
 one gigabyte.
 """
 

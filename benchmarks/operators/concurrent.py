@@ -60,6 +60,17 @@ def concatenated(count: int) -> Flow[int]:
     return outer.concat_map(inner)
 
 
+def inner_flows(count: int) -> list[Flow[int]]:
+    """The flows that `flattened` and `concatenated` make, all of them at once."""
+    _, inner = outer_and_inner(count)
+    return [inner(begin) for begin in range(0, count, INNER)]
+
+
+def expanded(count: int) -> list[Flow[int]]:
+    """The flows that are made of *count* elements, which nothing follows, and their source."""
+    return [source(count), *(ended_at_once(i) for i in range(count))]
+
+
 def source(count: int) -> Flow[int]:
     """As in the other questions: it suspends at every 64th element, as a socket does."""
     return rx.from_aiter(lambda: pausing(count))
@@ -123,12 +134,16 @@ take_until = concurrent("take_until", lambda count: source(count).take_until(rx.
 then = concurrent("then", lambda count: rx.empty().then(source(count)))
 
 # -- inner flows -----------------------------------------------------------------------------------
-flat_map = concurrent("flat_map", flattened, sources=parts)
-concat_map = concurrent("concat_map", concatenated)
+flat_map = concurrent("flat_map", flattened, sources=inner_flows)
+concat_map = concurrent("concat_map", concatenated, sources=inner_flows)
 switch_map = concurrent("switch_map", lambda count: rx.just(0).switch_map(
     lambda _: source(count)
 ))  # fmt: skip
-expand = concurrent("expand", lambda count: source(count).expand(ended_at_once, capacity=COUNT))
+expand = concurrent(
+    "expand",
+    lambda count: source(count).expand(ended_at_once, capacity=COUNT),
+    sources=expanded,
+)
 
 # -- windows and groups ----------------------------------------------------------------------------
 window = concurrent("window(100)", lambda count: source(count).window(INNER).flat_map(identity))
