@@ -14,6 +14,7 @@ waits, and what keeps a subscription alive.
 
 import asyncio
 import gc
+import inspect
 import sys
 import threading
 import time
@@ -153,6 +154,9 @@ def _is_subscription(kind: type[Any]) -> bool:
 
 def _has_begun(generator: Generator) -> bool:
     """Whether it has begun and is not finished."""
+    if sys.version_info >= (3, 12):
+        state = inspect.getasyncgenstate(generator)
+        return state not in (inspect.AGEN_CREATED, inspect.AGEN_CLOSED)
     frame: FrameType | None = generator.ag_frame
     return frame is not None and frame.f_code.co_code[frame.f_lasti] != opmap["RETURN_GENERATOR"]
 

@@ -38,9 +38,11 @@ import asyncio
 import selectors
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from dataclasses import dataclass
+from time import monotonic
 from types import CodeType, FrameType
 from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
@@ -53,6 +55,8 @@ Events = list[tuple[selectors.SelectorKey, int]]
 
 # How long to wait in real time before checking again whether a thread is still running.
 CHECK_INTERVAL = 0.002
+# The most seconds of real time for which work is on its way to a worker of a pool.
+LONGEST_HANDOVER = 1.0
 # Timers closer together than this fire together. The real loops have such a figure too; without
 # one, a clock that has grown large could not express the last step to a timer.
 RESOLUTION = 1e-6
@@ -113,6 +117,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         # Threads, not their idents: that of a finished thread is given to a new one.
         self._older_threads = weakref.WeakSet(threading.enumerate())
         self._calls: list[ExecutorCall] = []
+        self._handovers = _Handovers()
         self._idle_selector = _IdleSelector(self._idle)
         super().__init__(self._idle_selector)
         self._clock_resolution = RESOLUTION
@@ -156,11 +161,16 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def _is_any_thread_running(self) -> bool:
         """Whether waiting in real time may bring a wake-up."""
         self._calls = [call for call in self._calls if not call.is_done()]
-        here = threading.get_ident()
-        return any(not call.is_parked() for call in self._calls) or any(
-            thread.ident != here and not is_parked(frame) and not is_idle(frame)
-            for thread, frame in self._new_threads()
-        )
+        if any(not call.is_parked() for call in self._calls):
+            return True
+        here, idle = threading.get_ident(), list[FrameType]()
+        for thread, frame in self._new_threads():
+            if thread.ident == here or is_parked(frame):
+                continue
+            if not is_idle(frame):
+                return True
+            idle.append(frame)
+        return self._handovers.is_any(idle)
 
     def _new_threads(self) -> Iterator[tuple[threading.Thread, FrameType]]:
         """The threads started since the loop was created, with their innermost frames."""
@@ -169,6 +179,41 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
             frame = frames.get(thread.ident or 0)
             if frame is not None and thread not in self._older_threads:
                 yield thread, frame
+
+
+class _Handovers:
+    """Work on its way to a worker of a pool, of which neither the worker nor the queue knows.
+
+    From CPython 3.13 on, work that is submitted is handed to a worker that waits, past the queue.
+    The pool counts the workers that wait and were handed nothing, and that count can be too low for
+    good, since a busy worker may take the work instead; so a handover is waited for, not for ever.
+    """
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        self._never_ended: weakref.WeakKeyDictionary[futures.Executor, int] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def is_any(self, idle: list[FrameType]) -> bool:
+        """Whether one of the workers with these frames, which look idle, was handed work."""
+        pending = Counter[Any]()
+        for frame in idle:
+            if (executor := frame.f_locals["executor_reference"]()) is not None:
+                pending[executor] += 1
+        for executor in pending:
+            pending[executor] -= executor._idle_semaphore._value
+            known = min(self._never_ended.get(executor, 0), pending[executor])
+            self._never_ended[executor] = max(known, 0)
+        if all(pending[each] <= self._never_ended[each] for each in pending):
+            self._began = None
+            return False
+        now = monotonic()
+        self._began = self._began or now
+        if now - self._began < LONGEST_HANDOVER:
+            return True
+        self._never_ended.update(pending)
+        return False
 
 
 class _IdleSelector(selectors.DefaultSelector):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -209,6 +209,18 @@ class TestThreads:
             pool.submit(work, done)
             await asyncio.wait_for(done, DAY)
         assert now() == 0
+
+    async def test_a_pool_that_counts_too_few_idle_workers_does_not_stop_the_clock(
+        self, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("reactive_aio.testing.virtual_time.LONGEST_HANDOVER", 0.01)
+        await asyncio.wrap_future(pool.submit(int))
+        idle_workers: threading.Semaphore = cast("Any", pool)._idle_semaphore
+        while not idle_workers.acquire(blocking=False):  # noqa: ASYNC110 - released by a thread
+            await asyncio.sleep(0)
+        for _ in range(2):
+            await asyncio.sleep(60)
+        assert now() == 120
 
     async def test_errors_of_the_executor_come_back(self) -> None:
         with pytest.raises(ZeroDivisionError):
