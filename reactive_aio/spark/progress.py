@@ -295,10 +295,11 @@ def open_metered(
 class ProgressBar:
     """Shows the progress of Spark flows; pass it to ``from_dataframe(progress=...)``.
 
-    It has one bar for each subscription: the partitions done, followed by the rows, their rate, the
-    bytes, the demand and the state. It is drawn when it is called, so it needs neither a thread nor
-    a timer; other output appears above it. Where *console* (by default standard error) is not a
-    terminal, or a dumb one, it prints a line every five seconds, and one at the end.
+    It has one bar for each subscription: the partitions done, and how many a *checkpoint* had
+    besides (resumed), followed by the rows, their rate, the bytes, the demand and the state. It is
+    drawn when it is called, so it needs neither a thread nor a timer; other output appears above
+    it. Where *console* (by default standard error) is not a terminal, or a dumb one, it prints a
+    line every five seconds, and one at the end.
 
     One object may serve several flows; their bars are drawn below each other.
     """
@@ -365,8 +366,10 @@ def summary(progress: Progress) -> str:
     """Return a progress in one line."""
     partitions = "?" if progress.partitions is None else progress.partitions
     demand = "unbounded" if progress.demand == inf else f"{progress.demand:,.0f}"
+    resumed = (f"{progress.resumed} resumed",) if progress.resumed else ()
     parts = (
         f"{progress.done}/{partitions} partitions",
+        *resumed,
         f"{progress.rows:,} rows",
         f"{progress.rows_per_second:,.0f} rows/s",
         format_bytes(progress.bytes),

@@ -45,6 +45,16 @@ def test_a_progress_is_formatted_in_one_line() -> None:
     assert "demand unbounded  planning" in summary(Progress(demand=float("inf")))
 
 
+def test_partitions_that_are_not_computed_again_are_shown() -> None:
+    assert summary(report(done=1, resumed=6)).startswith("1/4 partitions  6 resumed  0 rows")
+    assert "resumed" not in summary(report(done=1))
+    bar, file = screen(terminal=True)
+    bar(report(done=1, resumed=6))
+    bar(report(done=4, resumed=6, state="completed"))
+    assert "1/4 partitions  6 resumed" in file.getvalue()
+    assert "4/4 partitions  6 resumed" in file.getvalue()
+
+
 @pytest.mark.parametrize(
     ("count", "text"),
     [(0, "0 B"), (1023, "1,023 B"), (1536, "1.5 KiB"), (1 << 50, "1,024.0 TiB")],
@@ -88,10 +98,11 @@ def test_without_a_terminal_lines_are_printed() -> None:
     bar, file = screen(terminal=False)
     for seconds in (0.0, 0.1, LINE_EVERY - 1, LINE_EVERY, LINE_EVERY + 0.1, 2 * LINE_EVERY):
         bar(report(rows=int(10 * seconds), seconds=seconds))
-    bar(report(done=4, rows=400, seconds=2 * LINE_EVERY + 1, state="failed"))
+    bar(report(done=4, rows=400, seconds=2 * LINE_EVERY + 1, resumed=6, state="failed"))
     lines = file.getvalue().splitlines()
-    assert [line.split("  ")[1] for line in lines] == ["50 rows", "100 rows", "400 rows"]
+    assert [line.split("  ")[1] for line in lines] == ["50 rows", "100 rows", "6 resumed"]
     assert lines[0].startswith("[flights]: 0/4 partitions")
+    assert "400 rows" in lines[-1]
     assert lines[-1].endswith("failed")
     assert "\x1b" not in file.getvalue()
 
