@@ -3,9 +3,10 @@
 PySpark's public API cannot compute chosen partitions, send a partition limit, close a local
 iterator early, or release a JVM object at once. Each function here wraps the private names for
 one such purpose; its docstring gives the purpose and the first version that has the names. No
-other module of the package touches a private attribute of PySpark. A name that is missing or has
-another shape disables only what depends on it: `missing_arrow_call` and `missing_connect_name`
-are probed before a mode is chosen, and the other functions fall back as their docstrings say.
+other module of the package touches a private attribute of PySpark, except `_plans` and
+`_partition_jobs`, which are of the same kind. A name that is missing or has another shape disables
+only what depends on it: `missing_arrow_call` and `missing_connect_name` are probed before a mode is
+chosen, and the other functions fall back as their docstrings say.
 ``tests/spark/test_internals.py`` and ``test_internals_connect.py`` check the installed version.
 """
 
@@ -50,7 +51,7 @@ def gateway_process() -> "Popen[bytes] | None":
     return getattr(untyped._gateway, "proc", None)
 
 
-def _java_class(owner: Any, name: str) -> Any:
+def java_class(owner: Any, name: str) -> Any:
     """Return a class of the JVM by its full name. ``_jvm`` of a context or a session, since 1.0.
 
     ``jvm.org.apache.spark.X`` would ask the JVM for each part of the name, and each time it would
@@ -72,8 +73,8 @@ def _sql_class(owner: Any, name: str) -> Any:
     """Return a class of classic SQL: of ``sql.classic`` since 4.0, and of ``sql`` before."""
     from py4j.java_gateway import JavaClass
 
-    found = _java_class(owner, f"{_CLASSIC}.{name}")
-    return found if isinstance(found, JavaClass) else _java_class(owner, f"{_SQL}.{name}")
+    found = java_class(owner, f"{_CLASSIC}.{name}")
+    return found if isinstance(found, JavaClass) else java_class(owner, f"{_SQL}.{name}")
 
 
 def count_executors(context: "SparkContext") -> int:
@@ -217,30 +218,6 @@ _ARROW_SETTINGS: Final = {  # what is a parameter in later versions
 }
 
 
-def job_runner(context: "SparkContext") -> Callable[[Any, Sequence[int]], tuple[Any, Any, Any]]:
-    """Return a function that computes partitions of an RDD as a job and has the JVM serve them.
-
-    It returns an address, its secret, and a server, whose ``getResult()`` raises unless everything
-    was sent. ``PythonRDD.runJob(SparkContext, JavaRDD, ArrayList)``, since 1.0, the JVM's half of
-    ``SparkContext.runJob``; since 3.0 it returns these three. Py4J's look-ups are made once, here.
-    """
-    untyped: Any = context
-    java_context = untyped._jsc.sc()
-    run_job = _java_class(context, "org.apache.spark.api.python.PythonRDD").runJob
-    new_list = _java_class(context, "java.util.ArrayList")
-
-    def run(rdd: Any, partitions: Sequence[int]) -> tuple[Any, Any, Any]:
-        numbers = new_list()
-        for each in partitions:
-            numbers.add(each)
-        served = run_job(java_context, rdd, numbers)
-        parts = served[0], served[1], served[2]  # tuple() would make a fourth call
-        release(context, served)
-        return parts
-
-    return run
-
-
 def arrow_schema(schema: "StructType") -> Any:
     """Return the ``pyarrow.Schema`` of record batches. Raises for a type that Arrow cannot carry.
 
@@ -318,10 +295,10 @@ _PRIMITIVES: Final = {"int": "java.lang.Integer", "boolean": "java.lang.Boolean"
 
 def missing_arrow_call(context: "SparkContext") -> str | None:
     """Name the first JVM method that mode ``"arrow"`` lacks, or return None. Takes 8 ms."""
-    if not _has_parameters(context) and not _has_method(context, _dataset_method(context), ""):
+    if not _has_parameters(context) and not has_method(context, _dataset_method(context), ""):
         return f"this version of Spark has no Dataset.{_BATCH_RDD}()"
     for method, parameters in _ARROW_CALLS.items():
-        if not _has_method(context, method, parameters):
+        if not has_method(context, method, parameters):
             owner, _, name = method.rpartition(".")
             short = [each.rpartition(".")[2] for each in (owner, *parameters.split())]
             return f"this version of Spark has no {short[0]}.{name}({', '.join(short[1:])})"
@@ -332,7 +309,7 @@ def _has_parameters(context: "SparkContext") -> bool:
     """Whether ``Dataset.toArrowBatchRdd`` takes its settings as parameters. Asks once a context."""
     found = _with_parameters.get(context)
     if found is None:
-        found = _has_method(context, _dataset_method(context), _PARAMETERS)
+        found = has_method(context, _dataset_method(context), _PARAMETERS)
         _with_parameters[context] = found
     return found
 
@@ -344,19 +321,19 @@ def _dataset_method(context: "SparkContext") -> str:
     return f"{_sql_class(context, 'Dataset')._fqn}.{_BATCH_RDD}"
 
 
-def _has_method(context: "SparkContext", method: str, parameters: str) -> bool:
+def has_method(context: "SparkContext", method: str, parameters: str) -> bool:
     """Look up a method by reflection: Py4J itself would fail only at the call."""
     untyped: Any = context
     (owner, _, name), types = method.rpartition("."), parameters.split()
     try:
-        thread = _java_class(context, "java.lang.Thread").currentThread()
+        thread = java_class(context, "java.lang.Thread").currentThread()
         loader = thread.getContextClassLoader()
-        class_of_classes = _java_class(context, "java.lang.Class")
+        class_of_classes = java_class(context, "java.lang.Class")
         classes = untyped._gateway.new_array(class_of_classes, len(types))
         for position, each in enumerate(types):
             primitive = _PRIMITIVES.get(each)
             classes[position] = (
-                _java_class(context, primitive).TYPE if primitive else loader.loadClass(each)
+                java_class(context, primitive).TYPE if primitive else loader.loadClass(each)
             )
         loader.loadClass(owner).getMethod(name, classes)
     except Exception:
@@ -374,7 +351,7 @@ def limit_partitions(df: "DataFrame", count: int) -> "DataFrame":
     from pyspark.sql import DataFrame
 
     session: Any = df.sparkSession
-    find = partial(_java_class, session.sparkContext)
+    find = partial(java_class, session.sparkContext)
     integer = find("org.apache.spark.sql.types.DataTypes").IntegerType
     number = find("org.apache.spark.sql.catalyst.expressions.Literal")(count, integer)
     analyzed = java_dataset(df).queryExecution().analyzed()
@@ -413,7 +390,7 @@ def observation_publisher(context: "SparkContext", dataset: Any) -> Callable[[An
     """
     manager = dataset.sparkSession().observationManager()
     untyped: Any = context
-    classes = untyped._gateway.new_array(_java_class(context, "java.lang.Class"), 1)
+    classes = untyped._gateway.new_array(java_class(context, "java.lang.Class"), 1)
     classes[0] = dataset.queryExecution().getClass()
     manager.getClass().getMethod(_PUBLISH, classes)
     return lambda computed: getattr(manager, _PUBLISH)(computed.queryExecution())

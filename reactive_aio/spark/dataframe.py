@@ -15,6 +15,7 @@ from .._operators.select import TAKE
 from ..flow import Flow
 from ..stage import Downstream, InlineStage, from_push
 from ._internals import limit_partitions
+from ._partition_jobs import missing_marking_call
 from .arrow.reading_state import ReadingState
 from .arrow.subscription import ArrowSubscription, WindowJobs
 from .checkpoint import Checkpoint, CheckpointStore
@@ -107,9 +108,8 @@ class _Source:
 
         def open_subscription(downstream: Downstream[Any]) -> ArrowSubscription[Any]:
             resume = None if self.checkpoint is None else Resume(self.checkpoint)
-            # The rows of a window do not tell their partition, and a partition is committed.
-            window = self.window if resume is None else 1
-            state = ReadingState[Any](largest=window, batch_sizes=sizes, is_ordered=self.ordered)
+            largest, is_ordered = self.window, self.ordered
+            state = ReadingState[Any](largest=largest, batch_sizes=sizes, is_ordered=is_ordered)
             jobs = WindowJobs(self._jobs(), sizes.least, resume)
             commits = resume is not None
             return ArrowSubscription(downstream, state, jobs, decode, meter, commits=commits)
@@ -236,6 +236,9 @@ def require_resumable(df: "DataFrame", chosen: ChosenMode, checkpoint: Checkpoin
             "from_dataframe(checkpoint=…) computes single partitions, which only mode='arrow' can, "
             f"and this DataFrame is read in mode {chosen.mode!r}: {chosen.why}."
         )
+    missing = missing_marking_call(df.sparkSession.sparkContext)
+    if missing is not None:
+        raise ModeUnavailable(f"from_dataframe(checkpoint=…) is not possible: {missing}.")
     require_repeatable(df, checkpoint)
 
 
@@ -316,9 +319,9 @@ def from_dataframe(
     without it. True means a `ProgressBar`.
 
     With *checkpoint*, a directory or a `Checkpoint`, elements are `Delivery` objects of these. A
-    partition is committed when it was read and each of its elements is acknowledged; the next
-    subscription, in this process or another one, computes only the others. Read it with
-    ``deliveries(flow)``. Each window is one partition then.
+    partition is committed when it was read and each of its elements is acknowledged, whether the
+    other partitions of its job are or not; the next subscription, in this process or another one,
+    computes only those that are not committed. Read it with ``deliveries(flow)``.
 
     Each subscription runs jobs of its own, with the local properties (the scheduler pool, the job
     group, the job tags) that were set in the thread that called this.

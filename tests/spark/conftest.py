@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -19,7 +20,7 @@ from reactive_aio.spark.spark_version import pyspark_version
 from reactive_aio.testing.probes import SubscriberProbe
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from reactive_aio import Flow
     from reactive_aio.spark.read_mode import ReadMode
@@ -82,9 +83,8 @@ def connect_port(spark: "SparkSession") -> int:
     return cast("int", service_of(spark).localPort())
 
 
-@pytest.fixture(scope="session")
-def remote(connect_port: int) -> "Iterator[SparkSession]":
-    """A session of Spark Connect.
+def connected(spark: "SparkSession") -> Any:
+    """Return a session of Spark Connect with the server in the JVM of *spark*.
 
     Not from pyspark.sql's builder: that allows no such session beside a classic one.
     """
@@ -92,7 +92,14 @@ def remote(connect_port: int) -> "Iterator[SparkSession]":
         warnings.simplefilter("ignore")  # PySpark about pandas
         from pyspark.sql.connect.session import SparkSession
 
-        session: Any = SparkSession.builder.remote(f"sc://127.0.0.1:{connect_port}").create()
+        builder: Any = SparkSession.builder
+        return builder.remote(f"sc://127.0.0.1:{service_of(spark).localPort()}").create()
+
+
+@pytest.fixture(scope="session")
+def remote(spark: "SparkSession") -> "Iterator[SparkSession]":
+    """A session of Spark Connect."""
+    session = connected(spark)
     yield session
     session.stop()  # before the server: otherwise it tries for ten minutes to reach it
 
@@ -105,9 +112,9 @@ def session(spark: "SparkSession", remote: "SparkSession", mode: "ReadMode") -> 
 
 @dataclass(frozen=True)
 class TracedFlow:
-    """A flow of a DataFrame whose jobs have a group of their own."""
+    """A flow of a DataFrame whose jobs have a group of their own; of deliveries, if it resumes."""
 
-    flow: "Flow[Row]"
+    flow: "Flow[Any]"
     spark: "SparkSession"
     group: str
 
@@ -115,12 +122,22 @@ class TracedFlow:
         """Return the jobs started for it so far."""
         return await asyncio.to_thread(self._jobs)
 
+    async def partitions(self) -> list[int]:
+        """Return how many partitions each of these jobs had."""
+        return await asyncio.to_thread(self._partitions)
+
     async def active(self) -> list[int]:
         """Return the jobs that run."""
         return await asyncio.to_thread(self._active)
 
     def _jobs(self) -> list[int]:
         return sorted(self.spark.sparkContext.statusTracker().getJobIdsForGroup(self.group))
+
+    def _partitions(self) -> list[int]:
+        tracker: Any = self.spark.sparkContext.statusTracker()
+        jobs = [tracker.getJobInfo(each) for each in self._jobs()]
+        stages = [[tracker.getStageInfo(each) for each in job.stageIds] for job in jobs]
+        return [sum(each.numTasks for each in job if each is not None) for job in stages]
 
     def _active(self) -> list[int]:
         running = self.spark.sparkContext.statusTracker().getActiveJobsIds()
@@ -134,7 +151,7 @@ class Trace(Protocol):
     """Build a DataFrame and trace the flow of it."""
 
     def __call__(
-        self, make: Make, *, batch: int = 1024, window: int = 16
+        self, make: Make, *, batch: int = 1024, window: int = 16, checkpoint: Path | None = None
     ) -> Awaitable[TracedFlow]: ...
 
 
@@ -155,17 +172,22 @@ def trace(spark: "SparkSession", mode: "ReadMode") -> Trace:
     flow's jobs have it shows that local properties are inherited.
     """
 
-    def begin(make: Make, batch: int, window: int) -> TracedFlow:
+    def begin(make: Make, batch: int, window: int, checkpoint: Path | None) -> TracedFlow:
         context, group = spark.sparkContext, f"traced-{next(_groups)}"
         context.setJobGroup(group, "a test")
+        read: Any = from_dataframe
+        if checkpoint is not None:
+            read = partial(read, checkpoint=checkpoint)
         try:
-            flow = from_dataframe(make(spark), mode=mode, batch=batch, window=window)
+            flow = read(make(spark), mode=mode, batch=batch, window=window)
             return TracedFlow(flow, spark, group)
         finally:
             context.setLocalProperty("spark.jobGroup.id", "")
 
-    async def traced(make: Make, *, batch: int = 1024, window: int = 16) -> TracedFlow:
-        return await asyncio.to_thread(begin, make, batch, window)
+    async def traced(
+        make: Make, *, batch: int = 1024, window: int = 16, checkpoint: Path | None = None
+    ) -> TracedFlow:
+        return await asyncio.to_thread(begin, make, batch, window, checkpoint)
 
     return traced
 

@@ -4,12 +4,13 @@ import asyncio
 import gc
 import threading
 import time
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from reactive_aio._core.demand import UNBOUNDED
+from reactive_aio.delivery import Delivery
 from reactive_aio.spark import SparkSessionLost, from_dataframe
 from reactive_aio.spark.arrow.jvm_socket import FrameReader
 from reactive_aio.spark.arrow.subscription import WindowJobs
@@ -17,7 +18,6 @@ from reactive_aio.testing.probes import AsyncSubscriberProbe, SubscriberProbe
 
 from .conftest import (
     Trace,
-    TracedFlow,
     flow_threads,
     wait_collected,
     wait_for_elements,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+CHECKPOINT = pytest.mark.parametrize("resumes", [False, True])
 SETTLING_TIME = 0.3  # seconds in which a job that must not be started would be
 
 
@@ -49,30 +50,28 @@ def heavy(spark: "SparkSession") -> "DataFrame":
     return spark.range(0, 200_000, 1, 2).selectExpr("id", "repeat('x', 200) as text")
 
 
-async def partitions(traced: TracedFlow) -> list[int]:
-    """How many partitions each job had."""
-
-    def look() -> Iterator[int]:
-        tracker = traced.spark.sparkContext.statusTracker()
-        for job in traced._jobs():
-            stages = [tracker.getStageInfo(each) for each in tracker.getJobInfo(job).stageIds]  # type: ignore[union-attr] # pyright: ignore[reportOptionalMemberAccess]
-            yield sum(each.numTasks for each in stages if each is not None)
-
-    return await asyncio.to_thread(lambda: [*look()])
-
-
 # -- windows ------------------------------------------------------------------------------------
-async def test_jobs_grow_with_unbounded_demand(trace: Trace) -> None:
-    traced = await trace(many)
+def row_of(element: Any) -> Any:
+    return cast("Delivery[Any]", element).value if isinstance(element, Delivery) else element
+
+
+@CHECKPOINT
+async def test_jobs_grow_with_unbounded_demand(
+    trace: Trace, tmp_path: Path, *, resumes: bool
+) -> None:
+    traced = await trace(many, checkpoint=tmp_path if resumes else None)
     probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(traced.flow)
     await probe.end()
-    assert [row.id for row in probe.elements] == [*range(640)]
-    sizes = await partitions(traced)
+    assert [row_of(each).id for each in probe.elements] == [*range(640)]
+    sizes = await traced.partitions()
     assert sorted(sizes) == [1, 1, 2, 4, 4, 4, 8, 8, 16, 16]
 
 
-async def test_a_job_covers_demand_and_what_is_expected_of_it(trace: Trace) -> None:
-    traced = await trace(many)
+@CHECKPOINT
+async def test_a_job_covers_demand_and_what_is_expected_of_it(
+    trace: Trace, tmp_path: Path, *, resumes: bool
+) -> None:
+    traced = await trace(many, checkpoint=tmp_path if resumes else None)
     probe = SubscriberProbe[Any]().subscribed_to(traced.flow)
     requested = 0
     # Ten rows in a partition. At the request for 8, one row more than these is under way.
@@ -81,7 +80,7 @@ async def test_a_job_covers_demand_and_what_is_expected_of_it(trace: Trace) -> N
         requested += demand
         await wait_for_elements(probe, requested)
         await asyncio.sleep(SETTLING_TIME)
-        assert sorted(await partitions(traced)) == sizes, demand
+        assert sorted(await traced.partitions()) == sizes, demand
     assert len(probe.elements) == 50
     probe.cancel()
 
@@ -159,7 +158,10 @@ async def test_a_window_that_waits_long_is_still_served(trace: Trace) -> None:
 
 
 # -- memory ---------------------------------------------------------------------------------------
-async def test_the_jvm_releases_rows_as_they_are_read(spark: "SparkSession") -> None:
+@CHECKPOINT
+async def test_the_jvm_releases_rows_as_they_are_read(
+    spark: "SparkSession", tmp_path: Path, *, resumes: bool
+) -> None:
     """Rule 3.13 in the JVM: Py4J itself would wait for the garbage collector, and a second."""
 
     def heap() -> int:
@@ -170,7 +172,8 @@ async def test_the_jvm_releases_rows_as_they_are_read(spark: "SparkSession") -> 
 
     def build() -> "Flow[Any]":
         df = spark.range(0, 64_000, 1, 64).selectExpr("repeat(string(id % 10), 1000) as text")
-        return from_dataframe(df, rows="batch", window=8)
+        options: Any = {"checkpoint": tmp_path} if resumes else {}
+        return from_dataframe(df, rows="batch", window=8, **options)
 
     probe = SubscriberProbe[Any]().subscribed_to(await asyncio.to_thread(build))
     gc.disable()

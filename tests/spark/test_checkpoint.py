@@ -1,6 +1,7 @@
 """A batch ingestion that dies goes on where it was."""
 
 import asyncio
+import io
 import json
 import sqlite3
 from collections.abc import Callable, Collection
@@ -9,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from rich.console import Console
 
+from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.delivery import deliveries
 from reactive_aio.spark import (
     Checkpoint,
@@ -18,20 +21,28 @@ from reactive_aio.spark import (
     ModeUnavailable,
     PlanIdentity,
     Progress,
+    ProgressBar,
     UnsupportedDataFrame,
     from_dataframe,
 )
 from reactive_aio.spark.checkpoint import DirectoryStore
 from reactive_aio.testing.probes import SubscriberProbe
 
-from .conftest import wait_for_elements, wait_until
+from .conftest import Trace, wait_for_elements, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from reactive_aio.spark.read_mode import ReadMode
+
 pytestmark = pytest.mark.spark
 ONE_LOOP = pytest.mark.asyncio(loop_factories=["asyncio"])
 IDENTITY = PlanIdentity("a query", "an input", "partitions 4")
+
+
+@pytest.fixture
+def mode() -> "ReadMode":
+    return "arrow"
 
 
 # -- the directory ---------------------------------------------------------------------------------
@@ -130,6 +141,13 @@ def committed(folder: Path) -> set[int]:
     return {int(line) for line in (folder / "partitions.jsonl").read_text().splitlines()[1:]}
 
 
+def committed_is(folder: Path, expected: set[int]) -> Callable[[], Any]:
+    async def check() -> bool:
+        return await asyncio.to_thread(committed, folder) == expected
+
+    return check
+
+
 @ONE_LOOP
 async def test_only_uncommitted_partitions_are_computed_again(
     numbers: "DataFrame", tmp_path: Path
@@ -165,10 +183,16 @@ async def test_progress_counts_the_partitions_that_are_not_computed_again(
     numbers: "DataFrame", tmp_path: Path
 ) -> None:
     reports, written = list[Progress](), list[Any]()
+    lines = io.StringIO()
+    bar = ProgressBar("numbers", console=Console(file=lines))
+
+    def report(progress: Progress) -> None:
+        reports.append(progress)
+        bar(progress)
 
     def build() -> Any:
         checkpoint = tmp_path / "checkpoint"
-        return from_dataframe(numbers, rows="batch", checkpoint=checkpoint, progress=reports.append)
+        return from_dataframe(numbers, rows="batch", checkpoint=checkpoint, progress=report)
 
     def write(batch: Any) -> None:
         if len(written) == 4:
@@ -185,6 +209,8 @@ async def test_progress_counts_the_partitions_that_are_not_computed_again(
     last = reports[-1]
     assert (last.resumed, last.partitions, last.done) == (len(done), 10 - len(done), 10 - len(done))
     assert last.rows == sum(batch.num_rows for batch in written[4:])
+    line = f"numbers: {last.done}/{last.partitions} partitions  {len(done)} resumed"
+    assert lines.getvalue().splitlines()[-1].startswith(line)
 
 
 @ONE_LOOP
@@ -195,12 +221,6 @@ async def test_a_partition_is_committed_when_its_last_row_is_acknowledged(
         df = spark.range(0, 6, 1, 3)  # of two rows each
         return from_dataframe(df, rows="tuple", checkpoint=tmp_path, ordered=False, batch=1)
 
-    def committed_is(expected: set[int]) -> Callable[[], Any]:
-        async def check() -> bool:
-            return await asyncio.to_thread(committed, tmp_path) == expected
-
-        return check
-
     flow = await asyncio.to_thread(build)
     probe = SubscriberProbe[Any](6).subscribed_to(flow)
     await wait_for_elements(probe, 6)
@@ -209,10 +229,58 @@ async def test_a_partition_is_committed_when_its_last_row_is_acknowledged(
         by_row[row].ack()
     assert not await asyncio.to_thread(committed, tmp_path)
     by_row[4].ack()
-    await wait_until(committed_is({2}))
+    await wait_until(committed_is(tmp_path, {2}))
     by_row[2].nack(ValueError("not done"))
     by_row[1].ack()
-    await wait_until(committed_is({2, 0}))
+    await wait_until(committed_is(tmp_path, {2, 0}))
+    probe.cancel()
+
+
+@ONE_LOOP
+async def test_some_partitions_of_a_job_are_committed_and_the_others_computed_again(
+    trace: Trace, tmp_path: Path
+) -> None:
+    def make(spark: "SparkSession") -> "DataFrame":
+        return spark.range(0, 80, 1, 8).where("id < 50 or id >= 60")  # partition 5 is empty
+
+    first = await trace(make, checkpoint=tmp_path, batch=4)
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(first.flow)
+    await wait_for_elements(probe, 70)
+    by_row = {delivery.value.id: delivery for delivery in probe.elements}
+    for row in (*range(10), *range(21, 30), *range(60, 70)):
+        by_row[row].ack()
+    await wait_until(committed_is(tmp_path, {0, 5, 6}))
+    probe.cancel()
+    assert sorted(await first.partitions()) == [1, 1, 2, 4]
+    by_row[20].ack()  # late, but it was stored
+    await wait_until(committed_is(tmp_path, {0, 2, 5, 6}))
+
+    second = await trace(make, checkpoint=tmp_path, batch=4)
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(second.flow)
+    await wait_for_elements(probe, 40)
+    for delivery in probe.elements:
+        delivery.ack()
+    assert (await probe.end())[-1] == "|"
+    rows = [delivery.value.id for delivery in probe.elements]
+    assert rows == [*range(10, 20), *range(30, 50), *range(70, 80)]
+    assert sorted(await second.partitions()) == [1, 1, 2]
+    assert await asyncio.to_thread(committed, tmp_path) == {*range(8)}
+
+
+@ONE_LOOP
+async def test_a_partition_is_committed_while_the_others_of_its_job_wait_for_demand(
+    trace: Trace, tmp_path: Path
+) -> None:
+    traced = await trace(lambda spark: spark.range(0, 80, 1, 8), checkpoint=tmp_path)
+    probe = SubscriberProbe[Any](10).subscribed_to(traced.flow)
+    for read in (10, 20, 30, 50):
+        await wait_for_elements(probe, read)
+        for delivery in probe.elements:
+            if not delivery.is_settled:
+                delivery.ack()
+        await wait_until(committed_is(tmp_path, {*range(read // 10)}))
+        probe.request({10: 10, 20: 10, 30: 20, 50: 1}[read])
+    assert max(await traced.partitions()) > 1
     probe.cancel()
 
 

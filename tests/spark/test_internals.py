@@ -17,7 +17,8 @@ from reactive_aio.spark._internals import (
     missing_arrow_call,
     release,
 )
-from reactive_aio.spark.arrow.jvm_socket import END, connect
+from reactive_aio.spark._partition_jobs import marking_job_runner, missing_marking_call
+from reactive_aio.spark.arrow.jvm_socket import END, PARTITION_END, connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,6 +81,27 @@ def test_partitions_come_in_the_requested_order(spark: "SparkSession") -> None:
     rdd = batches_of(spark.range(0, 40, 1, 4), 100)
     several = frames_of(*run(spark, rdd, 3, 1)[:2])
     assert several == [*frames_of(*run(spark, rdd, 3)[:2]), *frames_of(*run(spark, rdd, 1)[:2])]
+
+
+def test_a_null_marks_the_end_of_each_partition(spark: "SparkSession") -> None:
+    df = spark.range(0, 40, 1, 4).where("id < 10 or id >= 20")
+    rdd = batches_of(df, 6)
+    address, secret, server = marking_job_runner(spark.sparkContext)(rdd, [3, 1, 0])
+    several = frames_of(address, secret)
+    server.getResult()
+    three, zero = (frames_of(*run(spark, rdd, each)[:2]) for each in (3, 0))
+    assert [len(three), len(zero)] == [2, 2]
+    assert several == [*three, PARTITION_END, PARTITION_END, *zero, PARTITION_END]
+
+
+def test_the_probe_names_what_marking_lacks(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert missing_marking_call(spark.sparkContext) is None
+    unknown = {"org.apache.spark.api.python.PythonUtils.toNothing": "java.util.List"}
+    monkeypatch.setattr("reactive_aio.spark._partition_jobs._MARKING_CALLS", unknown)
+    missing = missing_marking_call(spark.sparkContext)
+    assert missing == "this version of Spark has no PythonUtils.toNothing"
 
 
 def test_an_empty_partition_has_no_batch(spark: "SparkSession") -> None:

@@ -16,6 +16,7 @@ from reactive_aio.spark.arrow.jvm_socket import (
     END,
     LARGE,
     LARGEST_IN_MEMORY,
+    PARTITION_END,
     FrameNotStored,
     FrameReader,
     connect,
@@ -81,6 +82,20 @@ def test_only_the_head_is_read_without_body(
     assert reader.read() == b"abc"
     peer.close()
     assert reader.read(body=False) is END
+
+
+def test_a_null_is_the_end_of_a_partition_and_has_no_body(
+    pair: tuple[FrameReader, socket.socket],
+) -> None:
+    reader, peer = pair
+    null = pack("!i", -5)
+    peer.sendall(framed(b"abc") + null[:3])
+    assert reader.read() == b"abc"
+    assert reader.read(body=False) is None
+    peer.sendall(null[3:] + null + framed(b"d"))
+    assert [reader.read(body=False) for _ in range(2)] == [PARTITION_END] * 2
+    assert reader.is_between_frames
+    assert reader.read() == b"d"
 
 
 @pytest.mark.parametrize("sent", [b"\0\0", pack("!i", 3), pack("!i", 3) + b"ab"])

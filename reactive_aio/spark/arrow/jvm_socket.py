@@ -19,10 +19,14 @@ END: Final = b""
 """Returned by `FrameReader.read` when the JVM has closed the connection after a whole frame."""
 LARGE: Final = b"large"
 """Returned by `FrameReader.read` for a frame that needs `FrameReader.store`."""
+PARTITION_END: Final = b"end of a partition"
+"""Returned by `FrameReader.read` for a null, which follows the frames of a partition where a job
+marks their end."""
 LARGEST_IN_MEMORY: Final = 16 << 20
 """Bytes of a frame that is not stored in a file."""
 _CHUNK: Final = 1 << 20  # bytes that go into the file at a time
 _INT: Final = Struct("!i")
+_NULL: Final = -5  # the length of a null
 _TIMEOUT: Final = 15.0  # seconds to connect and to authenticate: the JVM waits as long
 _CUT_SHORT: Final = "the connection ended inside a batch of rows"
 _ACCEPTED: Final = _INT.pack(2) + b"ok"
@@ -56,14 +60,17 @@ class FrameReader:
         return self._length is None
 
     def read(self, *, body: bool = True) -> bytearray | mmap | bytes | None:
-        """Return a frame, `END`, `LARGE`, or None when no more can be read now.
+        """Return a frame, `END`, `LARGE`, `PARTITION_END`, or None when no more can be read now.
 
-        Without *body*, read only the head of a frame, which is enough to see the end.
+        Without *body*, read only the head of a frame, which is enough to see an end.
         """
         if self._length is None:
             if not self._fill(self._head):
                 return END if self._is_at_end else None
             (self._length,) = _INT.unpack(self._head)
+            if self._length == _NULL:
+                self._length = None
+                return PARTITION_END
         if not body:
             return None
         length: int = self._length or 0

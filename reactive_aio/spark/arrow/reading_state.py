@@ -72,6 +72,8 @@ class Window:
     elements: int = 0
     rows: int = 0
     bytes: int = 0
+    ended: int = 0
+    """Partitions that were read to their end, if their ends are marked."""
     phase: Phase = Phase.LAUNCHED
     error: Exception | None = None
     """What its job, or its connection, has failed with."""
@@ -79,6 +81,11 @@ class Window:
     @property
     def partitions(self) -> int:
         return self.stop - self.start
+
+    @property
+    def current(self) -> int:
+        """The partition that is read now, if the ends of partitions are marked."""
+        return self.start + self.ended
 
 
 @dataclass(eq=False, slots=True)

@@ -17,7 +17,8 @@ from weakref import finalize
 from ..._core.flow_subscription import FlowSubscription
 from ..._core.loop import LoopHandle
 from ...stage import Downstream
-from .._internals import ArrowBatches, java_dataset, job_runner, release
+from .._internals import ArrowBatches, java_dataset, release
+from .._partition_jobs import RunJob, job_runner, marking_job_runner
 from ..call_threads import CallThreads
 from ..errors import explained
 from ..progress import ProgressMeter
@@ -25,7 +26,7 @@ from ..resuming import Resume
 from ..rows import Decode
 from ..tagged_jobs import TaggedJobs
 from .commits import PartitionCommits
-from .jvm_socket import END, LARGE, FrameReader, connect
+from .jvm_socket import END, LARGE, PARTITION_END, FrameReader, connect
 from .reading_state import Action, ReadingState, Window
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ class WindowJobs:
         self._resume = resume
         self._batches: ArrowBatches | None = None
         self._publish: Callable[[Any], object] | None = None  # the query's observations, if any
-        self._run_job: Callable[[Any, Sequence[int]], tuple[Any, Any, Any]] | None = None
+        self._run_job: RunJob | None = None
         self._rdds: list[Any] = []
         self._servers: dict[int, Any] = {}  # by the first partition of their window
         self.is_cancelled: bool = False
@@ -55,7 +56,8 @@ class WindowJobs:
         """Look up what does not depend on the plan, on another thread than `plan`."""
         with explained(self._jobs.df):
             self._publish = self._jobs.observe(java_dataset(self._jobs.df))
-            self._run_job = job_runner(self._jobs.context)
+            runner = job_runner if self._resume is None else marking_job_runner
+            self._run_job = runner(self._jobs.context)
 
     def plan(self) -> int:
         """Plan the query, and run its shuffles; return the number of partitions to compute."""
@@ -167,7 +169,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         *,
         commits: bool = False,
     ) -> None:
-        """With *commits*, elements are deliveries, and each window is a partition."""
+        """With *commits*, elements are deliveries, and *jobs* mark the end of each partition."""
         self._downstream: Downstream[T] | None = downstream
         self._state = state
         self._jobs = jobs
@@ -251,9 +253,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
 
     def _on_confirmed(self, window: Window, _: None) -> None:
         self._state.on_confirmed()
-        self._meter.add("done", window.partitions)
-        if self._commits is not None:
-            self._commits.on_read(window.start)
+        self._meter.add("done", window.partitions - window.ended)
 
     def _on_commit(self) -> None:
         """A commit has ended, of this subscription or after it."""
@@ -331,6 +331,8 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
                 return False
             if frame is END:
                 self._end_window(window, reader)
+            elif frame is PARTITION_END:
+                self._end_partition(window)
             elif frame is LARGE:
                 self._watch(None)
                 reader.is_storing = True
@@ -361,7 +363,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
             self._parts = iter(())  # which holds the frame; the elements hold what they need of it
         window.elements += count
         if self._commits is not None:
-            elements = self._commits.deliver(window.start, elements, count)
+            elements = self._commits.deliver(window.current, elements, count)
         self._state.put(elements, count)
         return True
 
@@ -375,6 +377,13 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         elif error is not None:
             self._end(error)
         self._advance()
+
+    def _end_partition(self, window: Window) -> None:
+        """All rows of a partition were read: the job was done before the first of them."""
+        assert self._commits is not None, "only then the ends are marked"
+        self._commits.on_read(window.current)
+        window.ended += 1
+        self._meter.add("done", 1)
 
     def _end_window(
         self, window: Window, reader: FrameReader, error: Exception | None = None
