@@ -16,10 +16,9 @@ from contextlib import closing
 from functools import cache
 from itertools import islice
 from math import ceil
-from os import sysconf
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))  # as for the program itself
@@ -32,7 +31,7 @@ from flights_store import UPSERT, Store
 from pyspark.sql import Row
 
 from ..runner.question import Question
-from .tables import clear_results, session
+from .tables import clear_results, processor, session
 
 ROWS = 1_000_000
 CHECK = """
@@ -55,13 +54,6 @@ def flights(count: int) -> Any:
 
 def elapsed() -> float:
     return perf_counter()
-
-
-def processor() -> float:
-    """The processor time of this process and of the JVM, in seconds."""
-    pid = session().sparkContext._gateway.proc.pid
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return process_time() + (int(fields[11]) + int(fields[12])) / sysconf("SC_CLK_TCK")
 
 
 async def measured(count: int, clock: Callable[[], float], way: Way) -> float:

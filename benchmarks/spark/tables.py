@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Callable
 from functools import cache
 from importlib.resources import files
 from itertools import islice
+from os import sysconf
 from pathlib import Path
+from time import process_time
 from typing import TYPE_CHECKING, Any, cast
 from zipfile import ZipFile
 
@@ -59,6 +61,13 @@ def clear_results(make: Callable[[], Any] = session) -> None:
 def session_beside() -> Any:
     """Return a session that leaves one of two cores to the reader of the rows."""
     return session(cores=1)
+
+
+def processor() -> float:
+    """The processor time of this process and of the JVM, in seconds."""
+    pid = session().sparkContext._gateway.proc.pid
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return process_time() + (int(fields[11]) + int(fields[12])) / sysconf("SC_CLK_TCK")
 
 
 def connected(classic: Any) -> Any:

@@ -7,7 +7,7 @@ They are beside those of `_internals`. A served job is an address, its secret, a
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ._internals import has_method, java_class, release
+from ._internals import call_plainly, has_method, java_class, release
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -34,7 +34,7 @@ def job_runner(context: "SparkContext") -> RunJob:
         numbers = new_list()
         for each in partitions:
             numbers.add(each)
-        return _served(context, run_job(java_context, rdd, numbers))
+        return _served(context, call_plainly(run_job, java_context, rdd, numbers))
 
     return run
 
@@ -57,7 +57,7 @@ def marking_job_runner(context: "SparkContext") -> RunJob:
         numbers = gateway.new_array(gateway.jvm.int, len(partitions))
         for position, each in enumerate(partitions):
             numbers[position] = each
-        collected, elements = rdd.collectPartitions(numbers), new_list()
+        collected, elements = call_plainly(rdd.collectPartitions, numbers), new_list()
         for position in range(len(partitions)):
             partition = collected[position]
             elements.addAll(partition)

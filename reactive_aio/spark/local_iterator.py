@@ -22,7 +22,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from ._internals import LocalIteratorReader, java_dataset, row_rdd
-from .errors import explained
 from .progress import NO_PROGRESS, ProgressMeter
 from .pulling import Interruptible, from_pulling
 from .rows import RowKind, from_spark_row
@@ -54,7 +53,7 @@ def from_local_iterator(
 def _rows(
     jobs: TaggedJobs, convert: "Callable[[Row], Any] | None", meter: ProgressMeter
 ) -> Iterator[Any]:
-    with explained(jobs.df):
+    with jobs.explained():
         with jobs.starting():
             # Not its own toLocalIterator: that runs its jobs after its query has ended, and Spark
             # 4.3 keeps what such jobs return, every row of it, until the session is stopped.
@@ -63,6 +62,8 @@ def _rows(
             publish = jobs.observe(dataset)
             rdd = row_rdd(df)
             rows = rdd.toLocalIterator()
+            with suppress(Exception):  # where it is not found, errors cost more
+                LocalIteratorReader(rows).raise_plainly()
             if meter is not NO_PROGRESS and _count_partitions(rows, meter):
                 meter.add_from_thread("partitions", rdd.getNumPartitions())
         try:

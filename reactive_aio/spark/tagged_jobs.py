@@ -105,6 +105,8 @@ class TaggedJobs:
     inherit: InheritProperties
     plan: "Callable[[], DataFrame]"
     """Makes the DataFrame that is computed, with a plan of its own. Calls the JVM."""
+    is_cancelled: bool = field(default=False, init=False)
+    """Whether nobody receives their errors any more."""
     _tag: str = field(default_factory=new_tag, init=False)
     _properties: LocalProperties | None = field(default=None, init=False)
 
@@ -113,13 +115,27 @@ class TaggedJobs:
         return self.df.sparkSession.sparkContext
 
     @contextmanager
+    def explained(self) -> Generator[None, None, None]:
+        """Explain errors, as the function does, unless they are of a subscription that has ended.
+
+        To explain an error, the JVM is asked a hundred times.
+        """
+        try:
+            yield
+        except Exception:
+            if self.is_cancelled:
+                raise
+            with explained(self.df):
+                raise
+
+    @contextmanager
     def starting(self) -> Generator[None, None, None]:
         """The jobs that are started inside can be cancelled, and errors are explained.
 
         The jobs have the local properties of the thread that made the flow, not of this one, which
         made calls of other subscriptions before, and makes others afterwards.
         """
-        with explained(self.df):
+        with self.explained():
             watch_executors(self.context, self)
             if not has_pinned_threads():  # no thread has properties of its own
                 with tagged(self.context, self._tag):
@@ -169,6 +185,7 @@ class TaggedJobs:
 
     def cancel(self) -> None:
         """Cancel the jobs that run now; more of them may start a moment later."""
+        self.is_cancelled = True
         # A lost session has no jobs, and the call that blocks has failed already.
         with suppress(Exception):
             self.context.cancelJobsWithTag(self._tag)

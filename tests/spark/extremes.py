@@ -11,15 +11,16 @@ from typing import Any
 from reactive_aio.spark import SparkSessionLost, from_dataframe, local_session
 from reactive_aio.testing.probes import SubscriberProbe
 
-from .conftest import wait_for_elements, wait_until
+from .conftest import FAST, connected, flow_threads, wait_for_elements, wait_until
 
 MIB = 1 << 20
 FLOWS = 200
 
 
-def session(**config: str) -> Any:
-    settings = {key.replace("_", "."): value for key, value in config.items()}
-    return local_session(cores=2, quick=True, niceness=0, config=settings)
+def session(memory: str = "1g", mode: str = "arrow") -> Any:
+    config = {"spark.driver.memory": memory, **(FAST if mode == "connect" else {})}
+    spark = local_session(cores=2, quick=True, niceness=0, config=config)
+    return connected(spark) if mode == "connect" else spark
 
 
 def strings(spark: Any, rows: int, megabytes: int) -> Any:
@@ -34,7 +35,7 @@ def peak() -> int:
 
 def memory(mode: Any) -> Any:
     """Read 500 MB of large strings, of one partition, by ``async for``."""
-    spark = session(spark_driver_memory="6g")
+    spark = session("6g", mode)
     asyncio.run(from_dataframe(spark.range(9), mode=mode).run())  # what is imported counts not
     before = peak()
 
@@ -72,8 +73,28 @@ def threads(mode: Any) -> Any:
     return asyncio.run(wait())
 
 
+def cancels(mode: Any) -> Any:
+    """Cancel many running queries at once."""
+    spark = session()
+    sleep = "reflect('java.lang.Thread', 'sleep', 600000L)"
+    df = spark.range(0, 2, 1, 2).selectExpr(sleep)
+    flows = [from_dataframe(df, mode=mode) for _ in range(FLOWS)]
+    tracker = spark.sparkContext.statusTracker()
+
+    async def wait() -> Any:
+        probes = [SubscriberProbe[Any](1).subscribed_to(flow) for flow in flows]
+        await wait_until(lambda: len(tracker.getActiveJobsIds()) >= FLOWS)
+        began = time.monotonic()
+        for probe in probes:
+            probe.cancel()
+        await wait_until(lambda: not flow_threads() and not tracker.getActiveJobsIds())
+        return {"seconds until quiet": time.monotonic() - began}
+
+    return asyncio.run(wait())
+
+
 def out_of_memory(mode: Any) -> Any:
-    spark = session(spark_driver_memory="600m")
+    spark = session("600m")
     try:
         asyncio.run(from_dataframe(strings(spark, 100, 20), mode=mode).run())
     except SparkSessionLost as error:
@@ -82,5 +103,7 @@ def out_of_memory(mode: Any) -> Any:
 
 
 if __name__ == "__main__":
-    programs = {"memory": memory, "threads": threads, "out of memory": out_of_memory}
+    programs = {
+        "memory": memory, "threads": threads, "cancels": cancels, "out of memory": out_of_memory
+    }  # fmt: skip
     print(json.dumps(programs[sys.argv[1]](sys.argv[2])), flush=True)  # noqa: T201

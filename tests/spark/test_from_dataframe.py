@@ -225,6 +225,31 @@ async def test_cancelling_the_task_frees_the_running_job(trace: Trace) -> None:
     await wait_released(traced)
 
 
+async def test_the_jvm_is_not_asked_about_the_error_of_a_cancelled_job(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PySpark asks eighty questions about it, which nobody would read: 200 cancels took seconds."""
+    from py4j.clientserver import ClientServerConnection
+
+    untyped: Any = ClientServerConnection
+    send, asked = untyped.send_command, list[str]()
+
+    def counted(connection: Any, command: str) -> Any:
+        if flow_threads() and "cancelJobsWithTag" not in command:
+            asked.append(command)
+        return send(connection, command)
+
+    traced = await trace(endless_second_half)
+    probe = SubscriberProbe[Any](11).subscribed_to(traced.flow)
+    await wait_for_elements(probe, 10)
+    await wait_until(traced.active)
+    monkeypatch.setattr(untyped, "send_command", counted)
+    probe.cancel()
+    await wait_until(lambda: not flow_threads())
+    assert not [each for each in asked if "isInstanceOf" in each]
+    assert len(asked) < 20, asked
+
+
 async def test_aclose_waits_until_the_jobs_have_ended(trace: Trace) -> None:
     traced = await trace(endless_second_half)
     async with traced.flow.stream(prefetch=16) as rows:

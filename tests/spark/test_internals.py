@@ -13,6 +13,7 @@ import pytest
 
 from reactive_aio.spark._internals import (
     arrow_schema,
+    call_plainly,
     limit_partitions,
     missing_arrow_call,
     release,
@@ -146,6 +147,18 @@ def test_a_released_object_is_gone_at_once(spark: "SparkSession") -> None:
     release(spark.sparkContext, handle)
     with pytest.raises(Py4JError, match="does not exist"):
         handle.size()
+
+
+def test_an_exception_that_nobody_receives_is_not_converted(spark: "SparkSession") -> None:
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import ArithmeticException
+
+    untyped: Any = spark.sql("select 1 / 0")
+    with pytest.raises(ArithmeticException):
+        untyped._jdf.collectAsList()
+    with pytest.raises(Py4JJavaError, match="DIVIDE_BY_ZERO"):
+        call_plainly(untyped._jdf.collectAsList)
+    assert call_plainly(untyped._jdf.limit, 0).count() == 0
 
 
 def test_several_rdds_share_the_shuffles_of_one_plan(spark: "SparkSession") -> None:

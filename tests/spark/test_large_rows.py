@@ -104,7 +104,7 @@ def run(*arguments: str) -> Any:
 
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("mode", ["arrow", "rows"])
+@pytest.mark.parametrize("mode", ["arrow", "rows", "connect"])
 def test_strings_of_ten_megabytes_take_less_than_a_hundred(mode: str) -> None:
     result = run("memory", mode)
     assert result["rows"] == 50
@@ -119,6 +119,14 @@ def test_two_hundred_idle_flows_have_less_than_forty_threads(mode: str) -> None:
     assert result["threads"] < 40, result
     assert result["seconds until quiet"] < 5, result
     assert result["rows"] == 200
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("mode", ["arrow", "rows"])
+def test_two_hundred_queries_that_are_cancelled_leave_quiet_in_five_seconds(mode: str) -> None:
+    result = run("cancels", mode)
+    assert result["seconds until quiet"] < 5, result
 
 
 @pytest.mark.thorough

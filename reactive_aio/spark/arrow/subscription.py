@@ -20,7 +20,6 @@ from ...stage import Downstream
 from .._internals import ArrowBatches, java_dataset, release
 from .._partition_jobs import RunJob, job_runner, marking_job_runner
 from ..call_threads import CallThreads
-from ..errors import explained
 from ..progress import ProgressMeter
 from ..resuming import Resume
 from ..rows import Decode
@@ -49,12 +48,10 @@ class WindowJobs:
         self._run_job: RunJob | None = None
         self._rdds: list[Any] = []
         self._servers: dict[int, Any] = {}  # by the first partition of their window
-        self.is_cancelled: bool = False
-        """Set on the loop: no further job is started."""
 
     def prepare(self) -> None:
         """Look up what does not depend on the plan, on another thread than `plan`."""
-        with explained(self._jobs.df):
+        with self._jobs.explained():
             self._publish = self._jobs.observe(java_dataset(self._jobs.df))
             runner = job_runner if self._resume is None else marking_job_runner
             self._run_job = runner(self._jobs.context)
@@ -116,7 +113,7 @@ class WindowJobs:
         The end of the connection alone does not prove it: it looks the same when the JVM has
         died. With an *error* of the connection, raise Spark's reason for it, or else the error.
         """
-        with explained(self._jobs.df):
+        with self._jobs.explained():
             server = self._servers.pop(start)
             try:
                 server.getResult()
@@ -141,12 +138,16 @@ class WindowJobs:
         self._rdds.clear()
         self._batches = self._publish = self._run_job = None
 
+    def stop(self) -> None:
+        """Start no further job. On the loop, or in the garbage collector."""
+        self._jobs.is_cancelled = True
+
     def cancel(self) -> None:
         """Cancel the jobs that run now."""
         self._jobs.cancel()
 
     def _require_active(self) -> None:
-        if self.is_cancelled:
+        if self._jobs.is_cancelled:
             raise RuntimeError("the subscription has been cancelled")
 
 
@@ -417,7 +418,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
     def _close(self) -> None:
         """Close every connection, drop what was read, and let the jobs and the threads end."""
         self._watch(None)
-        self._jobs.is_cancelled = True
+        self._jobs.stop()
         self._state.close()
         self._parts, self._unmade = iter(()), 0
         self._threads.interrupt()  # after an error too, other windows may be in flight
@@ -429,7 +430,7 @@ def _release(readers: dict[Window, FrameReader], jobs: WindowJobs, threads: Call
 
     Safe inside the garbage collector: it starts no thread and does not touch the loop.
     """
-    jobs.is_cancelled = True
+    jobs.stop()
     for reader in [*readers.values()]:
         reader.close()
     threads.stop(jobs.close)
