@@ -34,6 +34,8 @@ Convert = Callable[[Any], Iterable[Any]]
 """Makes the elements of a part of the result."""
 
 _ROWS_PER_BATCH: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
+LARGEST_PART: Final = 8 << 20
+"""Bytes of a batch of which rows are made at a time, about."""
 _LARGEST_LIMIT: Final = 10_000
 """Rows that a plan is limited to, at most: Spark collects them before it sends the first one."""
 
@@ -86,7 +88,7 @@ def from_connect(
     elif kind == "batch":
         convert = partial(_batches, arrow_schema(schema), batch)
     else:
-        convert = partial(_rows, row_converter(schema, kind), batch)
+        convert = partial(rows_in_parts, row_converter(schema, kind), batch)
     rows_per_part = session.rows_per_batch if by_batches else 1
     rows_per_element = batch if kind == "batch" else 1
     holds = None if rows_per_part is None else ceil(rows_per_part / rows_per_element) - 1
@@ -98,10 +100,14 @@ def from_connect(
     return from_pulling(begin, name=name, chunk=batch // rows_per_element, holds=holds)
 
 
-def _rows(convert: Convert, most: int, batch: Any) -> Iterator[Any]:
-    """Make rows, *most* at a time: no other thread runs while columns become lists."""
-    for start in range(0, batch.num_rows, most):
-        yield from convert(batch.slice(start, most))
+def rows_in_parts(convert: Convert, most: int, batch: Any) -> Iterator[Any]:
+    """Make rows, *most* at a time: no other thread runs while columns become lists.
+
+    Fewer at a time where they are large, since both they and their batch are in memory.
+    """
+    size = min(most, max(1, LARGEST_PART * batch.num_rows // (batch.nbytes or 1)))
+    for start in range(0, batch.num_rows, size):
+        yield from convert(batch.slice(start, size))
 
 
 def _batches(target: Any, most: int, batch: Any) -> Iterator[Any]:

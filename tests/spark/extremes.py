@@ -15,10 +15,11 @@ from .conftest import FAST, connected, flow_threads, wait_for_elements, wait_unt
 
 MIB = 1 << 20
 FLOWS = 200
+SERVER = {**FAST, "spark.connect.grpc.arrow.maxBatchSize": "4m"}  # as docs/spark.md advises
 
 
 def session(memory: str = "1g", mode: str = "arrow") -> Any:
-    config = {"spark.driver.memory": memory, **(FAST if mode == "connect" else {})}
+    config = {"spark.driver.memory": memory, **(SERVER if mode == "connect" else {})}
     spark = local_session(cores=2, quick=True, niceness=0, config=config)
     return connected(spark) if mode == "connect" else spark
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reactive_aio.spark import from_dataframe
+from reactive_aio.spark.connect import rows_in_parts
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .conftest import flow_threads, wait_for_elements, wait_until
@@ -63,6 +65,22 @@ async def test_large_rows_wait_for_demand(spark: "SparkSession") -> None:
     await wait_until(lambda: not flow_threads())
 
 
+@pytest.mark.parametrize(("size", "sizes"), [(10, [4, 4, 1]), (3 * MIB, [2, 2, 2, 2, 1])])
+def test_rows_of_connect_are_made_of_a_few_megabytes(size: int, sizes: list[int]) -> None:
+    import pyarrow
+
+    untyped: Any = pyarrow
+    batch = untyped.record_batch({"text": ["x" * size] * 9})
+    found = list[int]()
+
+    def convert(part: Any) -> list[int]:
+        found.append(part.num_rows)
+        return [*range(part.num_rows)]
+
+    assert len([*rows_in_parts(convert, 4, batch)]) == 9
+    assert found == sizes
+
+
 # -- threads ---------------------------------------------------------------------------------------
 @pytest.fixture(params=["arrow", "rows", "connect"])
 def mode(request: pytest.FixtureRequest) -> "ReadMode":
@@ -95,9 +113,12 @@ async def test_flows_that_wait_for_demand_hold_no_thread(
 # -- extremes, each in a program of its own --------------------------------------------------------
 def run(*arguments: str) -> Any:
     command = [sys.executable, "-W", "ignore", "-m", "tests.spark.extremes", *arguments]
+    # Otherwise glibc keeps what it gets back, and the memory of a process says nothing.
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(MIB)}
     ran = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False
-    )
+        command, cwd=ROOT, env=environment,
+        capture_output=True, text=True, timeout=280, check=False,
+    )  # fmt: skip
     assert ran.stdout, ran.stderr
     return json.loads(ran.stdout.splitlines()[-1])
 
