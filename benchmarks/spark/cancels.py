@@ -4,8 +4,8 @@ As many queries run, on two slots, and all are cancelled at once. The figures ar
 no job runs and no thread is left that waited for one, and the seconds of the processor that Python
 and the JVM have used until then, which do not depend on what else the machine does.
 
-By hand, each query has a thread of its own in ``collect()``, and one thread cancels them by their
-tags, one after another: there is no other way in PySpark.
+With PySpark alone, each query has a thread of its own in ``collect()``, and one thread cancels them
+by their tags, one after another: there is no other way in PySpark.
 """
 
 import argparse
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from reactive_aio.spark.read_mode import ReadMode
 
 ROUNDS = 3
-THREADS = "a query by hand"
+THREADS = "a query without a flow"
 
 
 class Figures(NamedTuple):
@@ -73,11 +73,11 @@ async def by_flows(count: int, mode: "ReadMode") -> Figures:
     return await measured(count, cancel)
 
 
-async def by_hand(count: int, _: "ReadMode") -> Figures:
+async def manually(count: int, _: "ReadMode") -> Figures:
     context, errors = session().sparkContext, list[str]()
 
     def run(number: int) -> None:
-        context.addJobTag(f"by-hand-{number}")
+        context.addJobTag(f"manual-{number}")
         context.setInterruptOnCancel(True)
         try:
             query().collect()
@@ -92,7 +92,7 @@ async def by_hand(count: int, _: "ReadMode") -> Figures:
 
     def cancel_all() -> None:
         for number in range(count):
-            context.cancelJobsWithTag(f"by-hand-{number}")
+            context.cancelJobsWithTag(f"manual-{number}")
 
     figures = await measured(count, lambda: asyncio.to_thread(cancel_all))
     if not all("cancelled" in each for each in errors):
@@ -101,7 +101,7 @@ async def by_hand(count: int, _: "ReadMode") -> Figures:
 
 
 WAYS: dict[str, tuple[Callable[[int, "ReadMode"], Awaitable[Figures]], "ReadMode"]] = {
-    "PySpark by hand": (by_hand, "auto"),
+    "PySpark alone": (manually, "auto"),
     "flows, mode `arrow`": (by_flows, "arrow"),
     "flows, mode `rows`": (by_flows, "rows"),
 }

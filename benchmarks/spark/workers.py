@@ -15,7 +15,7 @@ from typing import Any
 from ..runner.question import Question
 
 SIZES = (100_000, 1_000_000, 10_000_000)
-FLOW, BY_HAND = "--flow", "--by-hand"
+FLOW, MANUALLY = "--flow", "--manually"
 MODULE = "benchmarks.spark.workers"
 
 question = Question(
@@ -25,8 +25,8 @@ question = Question(
 
 
 @question.handwritten("`mapInArrow`, a `for` loop over batches")
-async def by_hand(count: int) -> float:
-    return await asyncio.to_thread(in_new_session, BY_HAND, count)
+async def manually(count: int) -> float:
+    return await asyncio.to_thread(in_new_session, MANUALLY, count)
 
 
 @question.ours("memory of a worker: `map_flow`", goal=1.25)
@@ -66,7 +66,7 @@ def peak(way: str, rows: int) -> int:
     schema = "megabytes long"
     untyped: Any = (
         df.mapInArrow(loop, schema)
-        if way == BY_HAND
+        if way == MANUALLY
         else map_flow(df, pipeline, schema, rows="tuple")
     )
     found = int(untyped.selectExpr("max(megabytes)").first()[0])
@@ -81,7 +81,7 @@ def in_new_session(way: str, rows: int) -> float:
 
 
 def main(arguments: list[str]) -> None:
-    if arguments[:1] in ([FLOW], [BY_HAND]):
+    if arguments[:1] in ([FLOW], [MANUALLY]):
         print(json.dumps(peak(arguments[0], int(arguments[1]))))
         return
     for rows in map(int, arguments) if arguments else SIZES:

@@ -158,7 +158,7 @@ def call_plainly(method: Any, *arguments: Any) -> Any:
     ``py4j.java_gateway.JavaMember.__call__`` with Py4J's own ``py4j.protocol.get_return_value``,
     for which PySpark puts one of its own there, since 1.6. PySpark's asks the JVM some eighty times
     for the class of the exception, which takes 20 ms of the processor, also where a job was
-    cancelled and nobody receives the exception. `typed_error` does the same where it is received.
+    cancelled and the exception is dropped. `typed_error` does the same for one that is delivered.
     """
     return _plain_call()(method, *arguments)
 

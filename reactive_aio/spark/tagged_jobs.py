@@ -106,7 +106,7 @@ class TaggedJobs:
     plan: "Callable[[], DataFrame]"
     """Makes the DataFrame that is computed, with a plan of its own. Calls the JVM."""
     is_cancelled: bool = field(default=False, init=False)
-    """Whether nobody receives their errors any more."""
+    """Whether their errors are dropped, as the subscription has ended."""
     _tag: str = field(default_factory=new_tag, init=False)
     _properties: LocalProperties | None = field(default=None, init=False)
 

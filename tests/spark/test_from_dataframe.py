@@ -228,7 +228,7 @@ async def test_cancelling_the_task_frees_the_running_job(trace: Trace) -> None:
 async def test_the_jvm_is_not_asked_about_the_error_of_a_cancelled_job(
     trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PySpark asks eighty questions about it, which nobody would read: 200 cancels took seconds."""
+    """PySpark asks eighty questions about it, in vain: 200 cancels took seconds."""
     from py4j.clientserver import ClientServerConnection
 
     untyped: Any = ClientServerConnection

@@ -149,7 +149,7 @@ def test_a_released_object_is_gone_at_once(spark: "SparkSession") -> None:
         handle.size()
 
 
-def test_an_exception_that_nobody_receives_is_not_converted(spark: "SparkSession") -> None:
+def test_a_plain_call_raises_the_exception_of_py4j(spark: "SparkSession") -> None:
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import ArithmeticException
 

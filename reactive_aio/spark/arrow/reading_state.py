@@ -72,7 +72,7 @@ class Window:
     elements: int = 0
     rows: int = 0
     bytes: int = 0
-    ended: int = 0
+    whole_partitions: int = 0
     """Partitions that were read to their end, if their ends are marked."""
     phase: Phase = Phase.LAUNCHED
     error: Exception | None = None
@@ -85,7 +85,7 @@ class Window:
     @property
     def current(self) -> int:
         """The partition that is read now, if the ends of partitions are marked."""
-        return self.start + self.ended
+        return self.start + self.whole_partitions
 
 
 @dataclass(eq=False, slots=True)

@@ -254,7 +254,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
 
     def _on_confirmed(self, window: Window, _: None) -> None:
         self._state.on_confirmed()
-        self._meter.add("done", window.partitions - window.ended)
+        self._meter.add("done", window.partitions - window.whole_partitions)
 
     def _on_commit(self) -> None:
         """A commit has ended, of this subscription or after it."""
@@ -383,7 +383,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         """All rows of a partition were read: the job was done before the first of them."""
         assert self._commits is not None, "only then the ends are marked"
         self._commits.on_read(window.current)
-        window.ended += 1
+        window.whole_partitions += 1
         self._meter.add("done", 1)
 
     def _end_window(
