@@ -11,7 +11,7 @@
 
 Spark joins the flights of 2013 out of New York City with airlines, planes and the weather. Their
 rows flow, as Arrow batches, through an asynchronous look-up into SQLite: see `pipeline`. Spark
-computes a partition when the database is ready for its rows, and not before. With --database, a
+computes about as many rows ahead as the database has taken, and waits for it. With --database, a
 program that was interrupted or killed goes on where it was when it is started again.
 """
 

@@ -62,14 +62,14 @@ def peak(way: str, rows: int) -> int:
             yield untyped.RecordBatch.from_pydict({"megabytes": found})
 
     spark = local_session("memory", cores=1)
-    df = spark.range(0, rows, 1, 1).selectExpr("id", "cast(id as string) as text")
+    df: Any = spark.range(0, rows, 1, 1).selectExpr("id", "cast(id as string) as text")
     schema = "megabytes long"
-    untyped: Any = (
+    mapped: Any = (
         df.mapInArrow(loop, schema)
         if way == MANUALLY
         else map_flow(df, pipeline, schema, rows="tuple")
     )
-    found = int(untyped.selectExpr("max(megabytes)").first()[0])
+    found = int(mapped.selectExpr("max(megabytes)").first()[0])
     spark.stop()
     return found
 

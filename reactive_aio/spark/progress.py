@@ -58,7 +58,7 @@ class Progress:
     computed: int = 0
     """Partitions that Spark has computed; what has not been read of them waits in the JVM."""
     done: int = 0
-    """Partitions that were read to their end, which Spark has confirmed."""
+    """Partitions that were read to their end, of which Spark has sent everything."""
     rows: int = 0
     """Rows handed over to the flow. With ``rows="batch"``, the rows in the batches."""
     bytes: int = 0
