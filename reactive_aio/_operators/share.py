@@ -1,6 +1,7 @@
 """Operators that make a flow hot: its subscribers share one subscription to the source."""
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import Overflow
@@ -13,6 +14,7 @@ from ..stage import (
     FlowSubscription,
     InnerSubscriber,
     OutputBuffer,
+    OutputList,
     OverflowPolicy,
     RecentElements,
     SharedRoom,
@@ -165,7 +167,7 @@ class _Shared(Generic[T]):
 
     def _reset(self) -> None:
         self._inner: InnerSubscriber[T] | None = None
-        self._outputs: tuple[OutputBuffer[T], ...] = ()
+        self._outputs: OutputList[T] = OutputList()
         self._history: RecentElements[T] = RecentElements(self.replay, self._ttl, self._now)
         self._is_passing_on = False
         self._is_completed = False
@@ -201,7 +203,7 @@ class _Shared(Generic[T]):
         if self._is_completed:
             output.end(None)
         else:
-            self._outputs = (*self._outputs, output)
+            self._outputs.add(output)
         return output
 
     def _repeated(self) -> list[T]:
@@ -209,9 +211,10 @@ class _Shared(Generic[T]):
         return elements[-1:] if self.policy == "latest" else elements
 
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
-        self._outputs = tuple(each for each in self._outputs if each is not output)
+        self._outputs.remove(output)
         if self._outputs:
-            self._on_room(None)  # it may have been the slowest
+            if self.policy == "wait" and self._inner is not None:
+                self._on_room(None)  # it may have been the slowest
         elif self._grace is not None and self._inner is not None:
             if self._grace:
                 self._timer = self.loop_handle.call_later(self._grace, self._stop)
@@ -269,7 +272,8 @@ class _Shared(Generic[T]):
             while inner.elements and (room := self._room()) > 0 and inner is self._inner:
                 chunk = inner.take(room)
                 self._history.add(chunk)
-                for output in self._outputs:
+                outputs = self._outputs.all
+                for output in islice(outputs, len(outputs)):
                     output.offer_all(chunk)
         finally:
             self._is_passing_on = False
@@ -289,13 +293,14 @@ class _Shared(Generic[T]):
             output.end(error)
 
     def _room(self) -> int:
-        return self._shared_room.now(self._outputs) if self._outputs else 0
+        outputs = self._outputs.all
+        return self._shared_room.now(outputs) if outputs else 0
 
     def _refill(self, inner: InnerSubscriber[T], changed: OutputBuffer[T] | None = None) -> None:
         """Request as many elements as there is room for, unless a quarter is still to come."""
         if inner.outstanding * 4 <= self.capacity and self._outputs:
             enough = inner.outstanding + (self.capacity + 3) // 4
-            wanted = self._shared_room.wanted(self._outputs, enough, changed)
+            wanted = self._shared_room.wanted(self._outputs.all, enough, changed)
             if wanted >= enough:
                 inner.request(min(wanted, self.capacity) - inner.outstanding)
 

@@ -22,6 +22,7 @@ from ..stage import (
     FlowSubscription,
     InnerSubscriber,
     OutputBuffer,
+    OutputList,
     OverflowPolicy,
     require_capacity,
     require_policy,
@@ -99,7 +100,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         self._thread = 0
         self._is_loop_running: Callable[[], bool] = bool
         self._feed: _UpstreamFeed[T] | None = None
-        self._outputs: tuple[OutputBuffer[T], ...] = ()
+        self._outputs: OutputList[T] = OutputList()
         """The output buffers of the current subscribers."""
         self._sole: OutputBuffer[T] | None = None
         """That of the only subscriber, if an element may be pushed into it directly."""
@@ -204,7 +205,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
     # It has more to report than any other flow.
     def stats(self) -> ProcessorStats:  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
         """A snapshot of the counts."""
-        outputs, queues = self._outputs, self._queues()
+        outputs, queues = [*self._outputs], self._queues()
         requested = min((output.requested for output in outputs), default=0)
         return ProcessorStats(
             name=self._name,
