@@ -7,6 +7,7 @@ question = RSocketQuestion(
     3_200,
     [
         Case("raw asyncio, 32 bytes a frame", "raw", "one"),
+        Case("raw asyncio, read into a buffer", "raw --buffer", "one"),
         Case("raw asyncio, each response awaited", "raw", "one-awaited"),
         Case("raw uvloop", "raw --uvloop", "one"),
         Case("`request_response`, one at a time", "ours", "one", goal=1 / 0.75),

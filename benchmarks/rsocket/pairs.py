@@ -51,7 +51,7 @@ def command(end: str) -> tuple[list[str], dict[str, str]]:
         node, modules = rsocket_js()
         return [node, str(HERE / "js.cjs")], {"NODE_PATH": modules}
     for needed in ["rsocket"] if name == "pypi" else [each.strip("-") for each in options]:
-        if needed not in ("each", "credit") and find_spec(needed) is None:
+        if needed not in ("each", "credit", "buffer") and find_spec(needed) is None:
             raise Missing(f"{needed} is not installed")
     module = name if "." in name else f"benchmarks.rsocket.ends.{name}"
     return [sys.executable, "-m", module, *options], {}

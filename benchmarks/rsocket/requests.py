@@ -8,6 +8,7 @@ question = RSocketQuestion(
     [
         Case("raw asyncio, 32 bytes a frame, in batches", "raw", "many"),
         Case("raw asyncio, each answer written by itself", "raw --each", "many"),
+        Case("raw asyncio, read into a buffer", "raw --buffer", "many"),
         Case("raw asyncio, each response awaited", "raw", "many-awaited"),
         Case("raw uvloop, in batches", "raw --uvloop", "many"),
         Case("`request_response`, 64 in flight", "ours", "many", 0.5, goal=1 / 0.2),

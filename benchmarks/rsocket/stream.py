@@ -8,6 +8,7 @@ question = RSocketQuestion(
     [
         Case("raw asyncio, 32 bytes a frame, in batches", "raw", "stream"),
         Case("raw asyncio, one write a frame", "raw --each", "stream", 0.5),
+        Case("raw asyncio, read into a buffer", "raw --buffer", "stream"),
         Case("raw asyncio, credit 256 and 192", "raw --credit", "stream", 0.5),
         Case("raw uvloop, in batches", "raw --uvloop", "stream"),
         Case(

@@ -6,7 +6,6 @@ no task and no lock, and one timer. `driver_lifecycle` is the table of its state
 """
 
 from collections.abc import Callable, Coroutine
-from functools import partial
 from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,12 +20,11 @@ from .protocol.events import (
     Event,
     RequestReceived,
     ResponseRequests,
-    Responses,
     Resumed,
 )
 from .protocol.frames import ErrorCode, Lease, MetadataPush, Resume, Setup
 from .protocol.stream_states import InteractionModel
-from .stream_registry import StreamRegistry
+from .stream_registry import ON_STREAM, StreamRegistry
 from .transports.interface import Transport
 
 if TYPE_CHECKING:
@@ -77,7 +75,6 @@ class Driver:
         self.held_requests: HeldRequests = HeldRequests()
         self._state = State.UNCONNECTED
         self._has_turn = False  # a turn is scheduled or runs
-        self._has_woken_several = False  # several tasks continued when bytes were last received
         self._transport: Transport | None = None
         self._rebind: Rebind | None = None
         self._is_writable = True
@@ -91,22 +88,8 @@ class Driver:
         self._resume_callbacks: list[Callable[[], object]] = []
         self._close_callbacks: list[Callable[[Driver], object]] = []
         self._released: Future[None] | None = None
-        self._handlers = self.streams.handlers()
-        self._handlers |= {
-            RequestReceived: self._refuse_request,
-            ResponseRequests: self._refuse_requests,
-            Resumed: self._on_resumed,
-            Lease: self._on_lease,
-            Closed: self._on_connection_closed,
-        }
-        if responder is not None:
-            self._handlers |= {
-                RequestReceived: partial(responder.serve, self),
-                ResponseRequests: partial(responder.respond, self),
-                Setup: partial(responder.admit, self),
-                Resume: partial(responder.resume, self),
-                MetadataPush: partial(responder.pushed, self),
-            }
+        self._responder = responder
+        self._confirmed: Callable[[], object] | None = None
 
     # -- for the transport -------------------------------------------------------------------------
     def attach(self, transport: Transport, rebind: Rebind | None = None) -> None:
@@ -121,17 +104,18 @@ class Driver:
 
     def data_received(self, data: bytes) -> None:
         self._has_turn = True  # it begins here
-        events = self.connection.receive(data, self.loop_handle.time())
-        self._has_woken_several = _wakes_several(events)
-        self._dispatch(events)
-        is_quiet = not (self._batch_senders or self._drain_waiters or self.held_requests)
-        if not is_quiet or not self.connection.is_idle:
+        connection = self.connection
+        self._dispatch(connection.receive(data, self.loop_handle.event_loop.time()))
+        is_busy = self._batch_senders or self._drain_waiters or self.held_requests.waiting
+        output = connection.last_output() if self._is_writable and not is_busy else None
+        if output is None or self._transport is None:
             self._run_turn()
-        elif self._has_woken_several:  # their next requests leave together, in this turn
-            self.loop_handle.call_soon(self._run_turn)
-        else:
-            self._has_turn = False
-            self._set_deadline_timer()
+            return
+        self._has_turn = False
+        if output:
+            self._transport.write(output)
+            if connection.has_output:  # demand for streams whose requests have just been sent
+                self.schedule_turn()
 
     def pause_writing(self) -> None:
         self._is_writable = False
@@ -172,7 +156,7 @@ class Driver:
         """Send a request: at once if no other is to be expected, else in a turn."""
         if self._has_turn:
             return
-        if self.connection.has_single_stream and not self._has_woken_several:
+        if self.connection.has_single_stream:
             self._write()
             if not self.connection.has_output:
                 return
@@ -233,11 +217,7 @@ class Driver:
 
     def confirm(self, callback: Callable[[], object]) -> None:
         """Call *callback* when the server is known to have accepted the SETUP."""
-
-        def confirmed(_: Confirmed) -> None:
-            callback()
-
-        self._handlers[Confirmed] = confirmed
+        self._confirmed = callback
         self.connection.confirm()
         self.schedule_turn()
 
@@ -354,18 +334,20 @@ class Driver:
         if not self._has_turn or self._state in OVER:
             return
         connection, now = self.connection, self.loop_handle.time()
-        if self.held_requests:
-            self.held_requests.release()
+        held_requests = self.held_requests
+        if held_requests.waiting:
+            held_requests.release()
         while True:
-            senders, self._batch_senders = self._batch_senders, []
-            for each in senders:
-                each.send()
+            if self._batch_senders:
+                senders, self._batch_senders = self._batch_senders, []
+                for each in senders:
+                    each.send()
             if not (events := connection.flush(now)):
                 break
             self._dispatch(events)
         self._write()
         self._has_turn = False
-        if self.held_requests and self.held_requests.release():
+        if held_requests.waiting and held_requests.release():
             self.schedule_turn()
         if events := connection.flush(now):  # there is room for more demand: use the next turn
             self._has_turn = True
@@ -518,9 +500,13 @@ class Driver:
     # -- events ------------------------------------------------------------------------------------
     def _dispatch(self, events: list[Event]) -> None:
         for event in events:
-            handler = self._handlers.get(type(event))
-            if handler is not None:
-                handler(event)
+            kind = type(event)
+            if (on_stream := ON_STREAM.get(kind)) is not None:
+                on_stream(self.streams, event)
+            elif self._responder is not None and (on_request := _ON_REQUEST.get(kind)) is not None:
+                on_request(self._responder, self, event)
+            elif (handler := _ON_CONNECTION.get(kind)) is not None:
+                handler(self, event)
 
     def _refuse_request(self, event: RequestReceived) -> None:
         if event.model is not InteractionModel.FNF:
@@ -532,6 +518,10 @@ class Driver:
 
     def _refuse_stream(self, stream_id: int) -> None:
         self.connection.fail_stream(stream_id, ErrorCode.REJECTED, b"nothing is served here")
+
+    def _on_confirmed(self, _: Confirmed) -> None:
+        if self._confirmed is not None:
+            self._confirmed()
 
     def _on_resumed(self, _: Resumed) -> None:
         for each in self._resume_callbacks:
@@ -566,15 +556,25 @@ _ACTIONS: Final[dict[Action, Callable[[Driver], None]]] = {
     Action.REPORT: Driver._report_end,
 }
 
+_ON_CONNECTION: Final[dict[type[Any], Callable[[Driver, Any], object]]] = {
+    RequestReceived: Driver._refuse_request,
+    ResponseRequests: Driver._refuse_requests,
+    Confirmed: Driver._on_confirmed,
+    Resumed: Driver._on_resumed,
+    Lease: Driver._on_lease,
+    Closed: Driver._on_connection_closed,
+}
+_ON_REQUEST: "Final[dict[type[Any], Callable[[RouterResponder, Driver, Any], object]]]" = {
+    RequestReceived: lambda responder, driver, event: responder.serve(driver, event),
+    ResponseRequests: lambda responder, driver, event: responder.respond(driver, event),
+    Setup: lambda responder, driver, event: responder.admit(driver, event),
+    Resume: lambda responder, driver, event: responder.resume(driver, event),
+    MetadataPush: lambda responder, driver, event: responder.pushed(driver, event),
+}
+"""What a responder does. The tables are shared: those of one driver would take kilobytes."""
+
 
 def _close_coroutines(objects: tuple[object, ...]) -> None:
     for each in objects:
         if iscoroutine(each):
             each.close()
-
-
-def _wakes_several(events: list[Event]) -> bool:
-    """Whether several tasks may continue because of *events*."""
-    if len(events) != 1:
-        return len(events) > 1
-    return type(events[0]) is Responses and len(events[0].responses) > 1

@@ -14,36 +14,40 @@ Fail: TypeAlias = Callable[[BaseException], object]
 class HeldRequests:
     """The requests of one connection that wait, in the order in which they were made."""
 
-    __slots__ = ("_waiting",)
+    __slots__ = ("waiting",)
 
     def __init__(self) -> None:
-        self._waiting: OrderedDict[Send, Fail] = OrderedDict()
+        self.waiting: OrderedDict[Send, Fail] | None = None
+        """None until a request has to wait: most connections never have one."""
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self.waiting or ())
 
     def send(self, send: Send, fail: Fail) -> bool:
         """Call *send* now, or hold it; whether it was called.
 
         If the request can never be sent, *fail* is called; an error of the first attempt is raised.
         """
-        if not self._waiting:
+        if not self.waiting:
             try:
                 send()
             except MustWait:
                 pass
             else:
                 return True
-        self._waiting[send] = fail
+        if self.waiting is None:
+            self.waiting = OrderedDict()
+        self.waiting[send] = fail
         return False
 
     def discard(self, send: Send) -> None:
         """The application gave the request up."""
-        self._waiting.pop(send, None)
+        if self.waiting:
+            self.waiting.pop(send, None)
 
     def release(self) -> bool:
         """Send as many as may be sent, the first one first; whether any was sent."""
-        waiting, has_sent = self._waiting, False
+        waiting, has_sent = self.waiting, False
         while waiting:
             send = next(iter(waiting))
             try:
@@ -60,6 +64,6 @@ class HeldRequests:
 
     def fail_all(self, error: BaseException) -> None:
         """The connection has ended."""
-        waiting, self._waiting = self._waiting, OrderedDict()
-        for fail in waiting.values():
+        waiting, self.waiting = self.waiting, None
+        for fail in (waiting or {}).values():
             fail(error)

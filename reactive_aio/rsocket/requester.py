@@ -34,7 +34,7 @@ from .protocol.metadata import (
 )
 from .received import Received
 from .request import DEADLINE_PASSED, checked_items, deadline_item, write_items
-from .response_call import ResponseCall
+from .response_call import ResponseCall, give_up
 from .shutdown import wait_closed
 from .stream_adapters import ChannelSender, InboundStream, error_frame
 
@@ -131,15 +131,21 @@ class Requester(Generic[T]):
         Fails with `TimedOut` after *timeout* seconds, including the wait until it can be sent.
         """
         driver = self._driver
-        driver.require_open()
+        if driver.close_reason is not None:
+            raise driver.close_reason
+        is_plain = codec is None and timeout is None and not (metadata or with_metadata)
+        if is_plain and (sent := self._request_plainly(driver, payload, route)) is not None:
+            stream_id, response = sent
+            try:
+                data = await response
+            except BaseException:
+                give_up(driver, stream_id, response)
+                raise
+            decode = self._codec.decode
+            return data if decode is bytes else decode(data)
         limit = None if timeout is None else to_seconds(timeout, "timeout")
-        if codec is None and limit is None and not metadata and route in self._route_metadata:
-            codec = self._codec  # `_encode` inlined: the call costs a twentieth of a request
-            data = b"" if payload is None else codec.encode(payload)
-            request: PayloadTuple = data, self._route_metadata[route]
-        else:
-            request = self._encode(payload, codec, route, metadata, limit)
-            codec = codec or self._codec
+        request = self._encode(payload, codec, route, metadata, limit)
+        codec = codec or self._codec
         call = ResponseCall(driver, request, with_metadata)
         timer: TimerHandle | None = None
         if limit is not None:
@@ -332,6 +338,27 @@ class Requester(Generic[T]):
         await self.aclose()
 
     # -- internals ---------------------------------------------------------------------------------
+    def _request_plainly(
+        self, driver: Driver, payload: Any, route: str | None
+    ) -> "tuple[int, Future[bytes]] | None":
+        """Send a request that has nothing but its route; its stream and the future of its response.
+
+        None if that takes more: the route is new, it has to wait, or a handler awaits the response.
+        """
+        if route not in self._route_metadata or driver.held_requests.waiting or IN_HANDLER.get():
+            return None
+        request = (
+            b"" if payload is None else self._codec.encode(payload),
+            self._route_metadata[route],
+        )
+        try:
+            stream_id = driver.connection.fast_path.request_response(request)
+        except MustWait:
+            return None
+        response = driver.streams.responses[stream_id] = driver.loop_handle.create_future()
+        driver.send_request()
+        return stream_id, response
+
     def _open_driver(self) -> Driver:
         self._driver.require_open()
         return self._driver

@@ -376,17 +376,35 @@ class RouterResponder:
         """Serve requests for one element."""
         setup = driver.connection.setup
         known = self._handlers_of(setup)
+        responses: list[tuple[int, bytes]] = []
         coroutines: CoroutineResponses | None = None
         for request in event.requests:
-            direct = known.get(request[2], _UNKNOWN)
+            stream_id, data, metadata = request
+            direct = known.get(metadata, _UNKNOWN)
             if direct is _UNKNOWN:
-                direct = self._find_direct_handler(setup, request[2])
+                direct = self._find_direct_handler(setup, metadata)
             if direct is None:
                 self._begin(driver, _requested(*request), RequestExecution.begin)
-            elif (response := self._respond_directly(driver, direct, request)) is not None:
-                if coroutines is None:
-                    coroutines = CoroutineResponses(self, driver)
-                coroutines.add(response)
+                continue
+            try:
+                result = direct.call(data)
+                if type(result) in SINGLE_TYPES:
+                    responses.append((stream_id, direct.encode(result)))
+                    direct.counters.answered += 1
+                    continue
+            except Exception as error:
+                direct.counters.requests += 1
+                direct.counters.count_error(error)
+                self.refuse(driver, stream_id, error)
+                continue
+            if is_coroutine(result):
+                coroutines = coroutines or CoroutineResponses(self, driver)
+                coroutines.add(CoroutineResponse(direct, request, result))
+            else:
+                begin = partial(RequestExecution.handle_result, result=result)
+                self._begin(driver, _requested(*request), begin)
+        if responses:
+            driver.connection.fast_path.respond_all(responses)
         if coroutines is not None:
             coroutines.start()
         driver.schedule_turn()
@@ -432,29 +450,6 @@ class RouterResponder:
                 handlers.clear()
             handlers[metadata] = found
         return found
-
-    def _respond_directly(
-        self, driver: Driver, direct: DirectHandler, request: RequestTuple
-    ) -> CoroutineResponse | None:
-        """Answer now, unless the handler returns a coroutine, which is to be run."""
-        stream_id, data, _ = request
-        try:
-            result = direct.call(data)
-            if type(result) in SINGLE_TYPES:
-                driver.connection.respond(stream_id, direct.encode(result))
-                direct.counters.answered += 1
-                return None
-        except Exception as error:
-            direct.counters.requests += 1
-            direct.counters.count_error(error)
-            self.refuse(driver, stream_id, error)
-            return None
-        if is_coroutine(result):
-            return CoroutineResponse(direct, request, result)
-        self._begin(
-            driver, _requested(*request), partial(RequestExecution.handle_result, result=result)
-        )
-        return None
 
     def send_result(self, driver: Driver, request: RequestTuple, value: Any) -> None:
         """Send what the coroutine of a handler has returned."""

@@ -10,8 +10,19 @@ if TYPE_CHECKING:
     from .protocol.frames import PayloadTuple
 
 
+def give_up(driver: "Driver", stream_id: int, response: "Future[bytes]") -> None:
+    """The caller awaits *response* no more: cancel its request, if it is still open."""
+    if driver.streams.responses.get(stream_id) is response:
+        del driver.streams.responses[stream_id]
+        driver.connection.cancel(stream_id)
+        driver.schedule_turn()
+
+
 class ResponseCall:
-    """A request that is sent now, or held until it can be sent."""
+    """A request that is sent now, or held until it can be sent.
+
+    Most requests need no such object: see `Requester.request_response`.
+    """
 
     __slots__ = ("_driver", "_is_nested", "_request", "_stream_id", "_with_metadata", "response")
 
@@ -42,13 +53,10 @@ class ResponseCall:
 
     def give_up(self) -> None:
         """The caller awaits the response no more: cancel what is left of the request."""
-        driver, stream_id = self._driver, self._stream_id
-        if not stream_id:
-            driver.held_requests.discard(self._send)
-        elif driver.streams.responses.get(stream_id) is self.response:  # it is still open
-            del driver.streams.responses[stream_id]
-            driver.connection.cancel(stream_id)
-            driver.schedule_turn()
+        if self._stream_id:
+            give_up(self._driver, self._stream_id, self.response)
+        else:
+            self._driver.held_requests.discard(self._send)
 
     def end(self) -> Any:
         """The metadata of the response, if it was requested and there is any."""

@@ -124,5 +124,5 @@ def _open_streams(drivers: "Iterable[Driver]") -> dict[int, dict[str, int]]:
             counts["held"] += sender.held
             if (stream := by_id.get(stream_id)) is not None:
                 counts["demand"] += stream.peer_demand + stream.outbound_credit
-                counts["held"] += len(stream.frames)
+                counts["held"] += stream.queued_frames
     return found

@@ -118,6 +118,8 @@ class Handler:
         function, decode, has_default = self._function, self.decoder(codec), self._has_default
         if not self.takes_payload:
             return lambda data: function(**route_arguments)
+        if decode is bytes and not (has_default or route_arguments):
+            return lambda data: function(payload=data)
 
         def call(data: bytes) -> Any:
             if has_default and not data:
@@ -131,6 +133,8 @@ class Handler:
         decode = self._decoders.get(codec)
         if decode is None:
             inner = codec.decode
+            if inner is bytes and self._scalar in (None, bytes) and not self._class_decoders:
+                return bytes  # there is nothing to refuse
             if self._scalar is not None:
                 inner = partial(_decode_scalar, self._scalar, codec)
             elif self._class_decoders:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from .._core.loop import Future
+from .._core.loop import Future, resume_now
 from ..errors import EmptyFlow
 from .protocol.errors import error_of
 from .protocol.events import (
@@ -40,23 +40,8 @@ class StreamRegistry:
         self.response_metadata: dict[int, bytes | None] = {}
         """The metadata of responses, of those requests that have an entry here."""
 
-    def handlers(self) -> dict[type[Any], Callable[[Any], None]]:
-        """The handler of each event of a stream."""
-        return {
-            Responses: self._on_responses,
-            Elements: self._on_elements,
-            Completed: self._on_completed,
-            Failed: self._on_failed,
-            Cancelled: self._on_cancelled,
-            DemandReceived: self._on_demand,
-        }
-
     def _on_responses(self, event: Responses) -> None:
-        pending = self.responses
-        for stream_id, data in event.responses:
-            response = pending.pop(stream_id, None)
-            if response is not None and not response.done():
-                response.set_result(data)
+        resume_now(self.responses, event.responses)
 
     def _on_elements(self, event: Elements) -> None:
         receiver = self.receivers.get(event.stream_id)
@@ -97,3 +82,14 @@ class StreamRegistry:
         sender = self.senders.get(event.stream_id)
         if sender is not None:
             sender.demanded(event.n)
+
+
+ON_STREAM: Final[dict[type[Any], Callable[[StreamRegistry, Any], object]]] = {
+    Responses: StreamRegistry._on_responses,
+    Elements: StreamRegistry._on_elements,
+    Completed: StreamRegistry._on_completed,
+    Failed: StreamRegistry._on_failed,
+    Cancelled: StreamRegistry._on_cancelled,
+    DemandReceived: StreamRegistry._on_demand,
+}
+"""The handler of each event of a stream."""

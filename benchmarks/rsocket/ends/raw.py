@@ -1,8 +1,9 @@
 """The limit: length-prefixed frames of 32 bytes over asyncio, written in batches.
 
 There are no streams, no demand and no states: a stream is pushed as long as the kernel accepts it.
-With ``--credit``, a client sends a frame for every 192 elements received, and the server pushes no
-more than 256 ahead: what demand on the wire costs in hand-written code.
+With ``--buffer``, both ends read into a buffer of their own, while asyncio otherwise allocates
+256 KiB for each read. With ``--credit``, a client sends a frame for every 192 elements received,
+and the server pushes no more than 256 ahead: what demand on the wire costs in hand-written code.
 """
 
 import asyncio
@@ -174,6 +175,29 @@ class WriteEach(Server):
             self.transport.write(HEAD + frame)
 
 
+class IntoBuffer(asyncio.BufferedProtocol):
+    """Reads into a buffer; to be mixed into a protocol."""
+
+    buffer = memoryview(bytearray(64 * 1024))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.data_received(bytes(self.buffer[:nbytes]))
+
+    def data_received(self, data: bytes) -> None:
+        raise NotImplementedError
+
+
+class BufferServer(Server, IntoBuffer):
+    """A server that reads into a buffer."""
+
+
+class BufferClient(Client, IntoBuffer):
+    """A client that reads into a buffer."""
+
+
 class Raw:
     def __init__(self, server: type[Server], client: type[Client] = Client) -> None:
         self._server = server
@@ -208,7 +232,11 @@ class Raw:
 
 
 if __name__ == "__main__":
-    variants = {"--each": Raw(WriteEach), "--credit": Raw(LentServer, LentClient)}
+    variants = {
+        "--each": Raw(WriteEach),
+        "--buffer": Raw(BufferServer, BufferClient),
+        "--credit": Raw(LentServer, LentClient),
+    }
     chosen = next((each for each in sys.argv if each in variants), None)
     if chosen is not None:
         sys.argv.remove(chosen)

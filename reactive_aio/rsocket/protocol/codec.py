@@ -57,6 +57,7 @@ _SETUP: Final = Struct(">HHII")
 _LEASE: Final = Struct(">II")
 _POSITIONS: Final = Struct(">QQ")
 _PREFIXED_HEADER: Final = Struct(">BHIH").pack
+_DEMAND: Final = Struct(">xHIHI").pack
 small_header: Final = Struct(">xHIH").pack
 """The length, stream id, and type and flags of a frame shorter than 64 KiB."""
 
@@ -67,6 +68,7 @@ LEASE = COMPLETE
 ELEMENT_BITS: Final = FrameType.PAYLOAD << 10 | NEXT
 """The type and the flags of an element."""
 LAST_BITS: Final = ELEMENT_BITS | COMPLETE
+_REQUEST_N_BITS: Final = FrameType.REQUEST_N << 10
 
 Reader: TypeAlias = Callable[[int, int, bytes], Frame]
 """Makes a frame of its stream id, its flags and its body."""
@@ -378,6 +380,11 @@ def encode_payload(stream_id: int, bits: int, payload: PayloadTuple, n: int = 0)
         head += len(metadata).to_bytes(3, "big") + metadata
     size = len(head) + len(data) + HEADER
     return _PREFIXED_HEADER(size >> 16, size & 0xFFFF, stream_id, bits) + head + data
+
+
+def encode_demand(stream_id: int, n: int) -> bytes:
+    """Write a REQUEST_N, whose fields are known to fit, after its length."""
+    return _DEMAND(HEADER + 4, stream_id, _REQUEST_N_BITS, n)
 
 
 # -- frames in a stream of bytes, and as messages --------------------------------------------------

@@ -12,9 +12,10 @@ Nothing that a peer sends raises an exception: it becomes an event, an answer, o
 exception reports a mistake of this side. *now* is any monotonic clock in seconds.
 """
 
+from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..._core.demand import require_demand
 from .codec import (
@@ -40,17 +41,16 @@ from .frames import (
     Lease,
     MetadataPush,
     PayloadTuple,
+    RequestFrame,
     RequestN,
     Resume,
     Setup,
 )
 from .limits import Allowance, Limits
+from .outbound_queue import COALESCE_LIMIT
 from .resume import Resumption
 from .stream_machine import StreamMachine
 from .stream_states import InteractionModel, State
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Looking up a member of an enum takes five times as long as looking up a global.
 _START: Final = Phase.START
@@ -72,7 +72,28 @@ _CONNECTION_FRAMES: Final = frozenset(
 )
 """Frames that are valid on stream 0 only. All others count towards positions."""
 _RESUME_ANSWERS: Final = frozenset({FrameType.RESUME_OK, FrameType.ERROR})
+
+
+def _on_request(model: InteractionModel, machine: StreamMachine, frame: RequestFrame) -> None:
+    machine.on_request(model, frame)
+
+
 _NOT_READING: Final = frozenset({Phase.DECIDING, Phase.SUSPENDED, Phase.CLOSING, Phase.CLOSED})
+_ON_STREAM: Final[dict[int, Callable[[StreamMachine, Any], object]]] = {
+    FrameType.PAYLOAD: StreamMachine.on_payload,
+    **{model: partial(_on_request, model) for model in InteractionModel},
+    FrameType.CANCEL: StreamMachine.on_cancel,
+}
+_ON_CONNECTION: Final[dict[int, Callable[[ConnectionState, Any], object]]] = {
+    FrameType.KEEPALIVE: ConnectionState.on_keepalive,
+    FrameType.LEASE: ConnectionState.on_lease,
+    FrameType.METADATA_PUSH: ConnectionState.on_metadata_push,
+    FrameType.EXT: ConnectionState.on_ext,
+    FrameType.SETUP: ConnectionState.on_setup,
+    FrameType.RESUME: ConnectionState.on_resume,
+    FrameType.RESUME_OK: ConnectionState.on_resume_ok,
+}
+"""What takes the frames of each kind. REQUEST_N and ERROR depend on more than that."""
 
 
 class Connection:
@@ -105,7 +126,8 @@ class Connection:
         self.streams: StreamMachine = StreamMachine(limits, client=is_client)
         max_frame = limits.max_frame if is_client else limits.max_setup
         self._reader = FrameReader(max_frame, limits.frame_timeout)
-        self._fast_path = FastPath(self.streams)
+        self.fast_path: FastPath = FastPath(self.streams)
+        """What most commands and most received bytes take; see there."""
         self._zero_requests = 0
         self._state = ConnectionState(
             self.streams,
@@ -117,20 +139,6 @@ class Connection:
             extensions=extensions,
             metadata_pushes=metadata_pushes,
         )
-        self._handlers: dict[int, Callable[[Any], None]] = {
-            FrameType.PAYLOAD: self.streams.on_payload,
-            **{model: partial(self.streams.on_request, model) for model in InteractionModel},
-            FrameType.REQUEST_N: self._on_request_n,
-            FrameType.CANCEL: self.streams.on_cancel,
-            FrameType.ERROR: self._on_error,
-            FrameType.KEEPALIVE: self._state.on_keepalive,
-            FrameType.LEASE: self._state.on_lease,
-            FrameType.METADATA_PUSH: self._state.on_metadata_push,
-            FrameType.EXT: self._state.on_ext,
-            FrameType.SETUP: self._state.on_setup,
-            FrameType.RESUME: self._state.on_resume,
-            FrameType.RESUME_OK: self._state.on_resume_ok,
-        }
 
     def __repr__(self) -> str:
         side = "client" if self.is_client else "server"
@@ -179,17 +187,15 @@ class Connection:
     # -- in ----------------------------------------------------------------------------------------
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Take in bytes, cut anywhere."""
-        state, reader = self._state, self._reader
+        state, reader, streams, taken = self._state, self._reader, self.streams, 0
         state.note_activity(now)
-        self.streams.flood_guard.begin_batch()
-        if data and state.is_receiving:
-            taken = 0
-            if state.has_only_streams and not reader.held and len(data) <= reader.limit:
-                taken = self._fast_path.read(data, 0)
-            if taken < len(data):
-                reader.feed(data)
-                reader.position += taken
-                self._read()
+        streams.flood_guard.last_id_before = streams.open.highest_remote_id
+        if state.has_only_streams and reader.is_empty and len(data) <= reader.limit:
+            taken = self.fast_path.read(data, 0)
+        if taken < len(data) and state.is_receiving:
+            reader.feed(data)
+            reader.position += taken
+            self._read()
         return self._take_events()
 
     def receive_frame(self, frame: bytes, now: float) -> list[Event]:
@@ -239,7 +245,7 @@ class Connection:
     def _next_frame(self) -> bytes | None:
         reader = self._reader
         if self._state.has_only_streams and reader.held <= reader.limit:
-            reader.position = self._fast_path.read(reader.data, reader.position)
+            reader.position = self.fast_path.read(reader.data, reader.position)
         return reader.next()
 
     def _handle(self, frame: bytes) -> None:
@@ -256,13 +262,20 @@ class Connection:
             return
         if stream_id:
             state.count_received(len(frame))
-        decoded = decode_body(stream_id, kind, flags, frame)
+        decoded: Any = decode_body(stream_id, kind, flags, frame)
         if decoded is None:
             self.streams.count_useless()
             return
         if kind != _ERROR and not state.is_confirmed:
             state.confirm()
-        self._handlers[kind](decoded)
+        if kind in _ON_STREAM:
+            _ON_STREAM[kind](self.streams, decoded)
+        elif kind in _ON_CONNECTION:
+            _ON_CONNECTION[kind](state, decoded)
+        elif kind == _ERROR:
+            self._on_error(decoded)
+        else:
+            self._on_request_n(decoded)
 
     def _on_request_n(self, frame: RequestN) -> None:
         if frame.n:
@@ -321,7 +334,7 @@ class Connection:
 
     def request_response(self, payload: PayloadTuple) -> int:
         """Request one element. All requests return the id of their stream."""
-        return self._fast_path.request_response(payload)
+        return self.fast_path.request_response(payload)
 
     def fire_and_forget(self, payload: PayloadTuple) -> int:
         return self.streams.open_local(InteractionModel.FNF, payload, 1)
@@ -361,11 +374,11 @@ class Connection:
 
     def respond(self, stream_id: int, data: bytes) -> bool:
         """Send a response without metadata."""
-        return self._fast_path.respond(stream_id, data)
+        return self.fast_path.respond_all([(stream_id, data)]) == 1
 
     def send_all(self, stream_id: int, elements: list[bytes]) -> bool:
         """Send elements without metadata."""
-        return self._fast_path.send_all(stream_id, elements)
+        return self.fast_path.send_all(stream_id, elements)
 
     def complete(self, stream_id: int) -> bool:
         """Complete what is sent on a stream."""
@@ -397,15 +410,6 @@ class Connection:
         return self.streams.output.queued_bytes
 
     @property
-    def is_idle(self) -> bool:
-        """Whether it is open, without output, events or demand to pass on."""
-        streams = self.streams
-        is_busy = (
-            streams.output.queued_bytes or streams.events or streams.requesting or streams.grants
-        )
-        return not is_busy and self._state.phase is _OPEN and not self._state.is_draining
-
-    @property
     def has_single_stream(self) -> bool:
         """Whether it is open with one stream."""
         return len(self.streams.open.by_id) == 1 and self._state.phase is _OPEN
@@ -429,6 +433,28 @@ class Connection:
         if self.streams.grants and self._state.phase is _OPEN:
             self.streams.grants.grant(self.streams.events)
         return self._take_events()
+
+    def last_output(self) -> bytes | None:
+        """Take all output, perhaps none, if that is all there is to do in a turn, as in most.
+
+        None if there are events, demand to pass on, a deadline of a frame, an end to consider, or
+        too much output.
+        """
+        state, streams = self._state, self.streams
+        output = streams.output
+        if (
+            state.phase is not _OPEN
+            or state.is_draining
+            or streams.events
+            or streams.grants
+            or self._reader.deadline is not None
+            or output.rotation.fragmented_bytes
+            or output.queued_bytes > COALESCE_LIMIT
+        ):
+            return None
+        if not (output.queued_bytes or streams.requesting):
+            return b""
+        return b"".join(streams.take_output(COALESCE_LIMIT))
 
     def data_to_send(self, at_most: int = 64 * 1024) -> bytes:
         """Take output: all of it, or a little more than *at_most* bytes."""

@@ -87,18 +87,18 @@ class KeepAliveTimer:
     not read either: if a deadline is noticed late, the peer gets a second more.
     """
 
-    __slots__ = ("_graced", "_next", "deadline", "interval", "lifetime")
+    __slots__ = ("_next", "deadline", "has_grace", "interval", "lifetime")
 
     def __init__(self, now: float, lifetime: float, interval: float | None) -> None:
         self.lifetime: float = lifetime
         self.interval: float | None = interval
         self._next = now + interval if interval is not None else None
         self.deadline: float = now + lifetime
-        self._graced = False
+        self.has_grace: bool = True
 
     def reset(self, now: float) -> None:
         self.deadline = now + self.lifetime
-        self._graced = False
+        self.has_grace = True
 
     def is_due(self, now: float) -> bool:
         """Whether it is time to send one; then the next is due an interval later."""
@@ -110,8 +110,8 @@ class KeepAliveTimer:
     def is_expired(self, now: float) -> bool:
         if now < self.deadline:
             return False
-        if now - self.deadline > _GRACE and not self._graced:
-            self._graced = True
+        if now - self.deadline > _GRACE and self.has_grace:
+            self.has_grace = False
             self.deadline = now + _GRACE
             return False
         return True
@@ -345,8 +345,10 @@ class ConnectionState:
     def note_activity(self, now: float) -> None:
         """The peer has sent something: it is alive."""
         self._machine.now = now
-        if self._keepalive_timer is not None:
-            self._keepalive_timer.reset(now)
+        timer = self._keepalive_timer
+        if timer is not None:  # `timer.reset(now)`, without its call
+            timer.deadline = now + timer.lifetime
+            timer.has_grace = True
 
     def next_deadline(self) -> float | None:
         soonest, read_deadline = self._deadline, self._reader.deadline

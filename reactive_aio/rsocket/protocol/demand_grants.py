@@ -5,14 +5,12 @@ everything and reads nothing costs little. Payloads that are sent in fragments c
 such elements alone. They may be megabytes, and small elements do not wait for them.
 """
 
-from collections import deque
-
 from ..._core.demand import UNBOUNDED
 from .events import DemandReceived, Event
 from .limits import Limits
 from .outbound_queue import OutboundQueue
 from .stream_states import State
-from .streams import Stream
+from .streams import Stream, StreamQueue, queue_with
 
 
 class DemandGrants:
@@ -21,8 +19,8 @@ class DemandGrants:
     def __init__(self, limits: Limits, output: OutboundQueue) -> None:
         self._limits = limits
         self._output = output
-        self._waiting: deque[Stream] = deque()
-        self._waiting_with_large: deque[Stream] = deque()
+        self._waiting: StreamQueue = ()
+        self._waiting_with_large: StreamQueue = ()
         """Those whose elements are sent in fragments, while much of that is queued."""
 
     def __bool__(self) -> bool:
@@ -32,11 +30,10 @@ class DemandGrants:
         """Pass on the demand for *stream* as soon as there is room."""
         if not stream.is_awaiting_grant and stream.peer_demand:
             stream.is_awaiting_grant = True
-            self._waiting.append(stream)
+            self._waiting = queue_with(self._waiting, stream)
 
     def clear(self) -> None:
-        self._waiting.clear()
-        self._waiting_with_large.clear()
+        self._waiting = self._waiting_with_large = ()
 
     def grant(self, events: list[Event]) -> None:
         """Add a `DemandReceived` to *events* for each stream for which there is room."""
@@ -48,6 +45,7 @@ class DemandGrants:
         for _ in range(len(self._waiting)):
             if small_room <= 0:
                 return
+            assert self._waiting
             stream = self._waiting.popleft()
             if room > 0:
                 used = self._grant(stream, room, events)
@@ -56,7 +54,7 @@ class DemandGrants:
             elif stream.mean_size <= self._limits.mtu:
                 used = self._grant(stream, small_room, events)
             else:
-                self._waiting_with_large.append(stream)
+                self._waiting_with_large = queue_with(self._waiting_with_large, stream)
                 continue
             room -= used
             small_room -= used

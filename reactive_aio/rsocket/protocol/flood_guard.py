@@ -26,23 +26,21 @@ _LATE: Final = 100
 class FloodGuard:
     """Counts what one peer sends; each method raises `ProtocolError` if it is a flood."""
 
-    __slots__ = ("_expected", "_last_id_before", "_late", "_resets", "_streams", "_useless")
+    __slots__ = ("_expected", "_late", "_resets", "_streams", "last_id_before", "useless")
 
     def __init__(self, limit: int, streams: Streams) -> None:
         self._streams = streams
-        self._last_id_before = 0
-        self._useless = UselessFrameLimit(limit)
+        self.last_id_before: int = 0
+        """The highest id of the peer before the bytes that are being read: what those before have
+        requested has begun."""
+        self.useless: UselessFrameLimit = UselessFrameLimit(limit)
         self._resets = UselessFrameLimit(limit * _RESETS)
         self._late = UselessFrameLimit(limit * _LATE)
         self._expected = 0
 
-    def begin_batch(self) -> None:
-        """Received bytes are read now; what those before have requested has begun."""
-        self._last_id_before = self._streams.highest_remote_id
-
     def count_useless(self, now: float) -> None:
         """Count a frame that no correct peer sends."""
-        if self._useless.exceeded_by_one(now):
+        if self.useless.exceeded_by_one(now):
             raise ProtocolError("a flood of frames that lead to nothing")
 
     def count_late_payload(self, frame: PayloadFrame, now: float) -> None:
@@ -63,13 +61,13 @@ class FloodGuard:
 
     def count_end(self, stream: Stream, now: float) -> None:
         """Count the cancellation of *stream*, if the same bytes have brought its request."""
-        is_reset = stream.id > self._last_id_before and not stream.is_local
+        is_reset = stream.id > self.last_id_before and not stream.is_local
         if is_reset and self._resets.exceeded_by_one(now):
             raise ProtocolError("a flood of requests that are cancelled at once")
 
     def useful(self, count: int = 1) -> None:
         """Count useful frames, each of which makes up for a useless one."""
-        self._useless.useful(count)
+        self.useless.useful(count)
 
     def expect(self, count: int) -> None:
         """Excuse *count* elements that may be in flight on a stream that ends now."""

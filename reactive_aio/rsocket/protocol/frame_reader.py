@@ -30,6 +30,11 @@ class FrameReader:
         """The bytes that are not taken yet, or wait for the rest of their frame."""
         return len(self.data) - self.position + len(self._later)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether all bytes were taken."""
+        return self.position == len(self.data) and not self._later
+
     def feed(self, data: bytes) -> None:
         if self._missing > len(data):
             self._later += data  # the frame is still incomplete

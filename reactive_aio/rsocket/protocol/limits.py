@@ -93,20 +93,21 @@ class UselessFrameLimit:
     A few are normal, a flood of them is an attack. Each useful frame takes one out.
     """
 
-    __slots__ = ("_level", "_limit", "_updated_at")
+    __slots__ = ("_limit", "_updated_at", "level")
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._level = 0.0
+        self.level: float = 0.0
+        """How full it is; 0 most of the time, when useful frames need not be counted."""
         self._updated_at = 0.0
 
     def exceeded_by_one(self, now: float) -> bool:
         """Count one useless frame; whether the limit is exceeded."""
-        self._level = max(0.0, self._level - (now - self._updated_at) * self._limit) + 1
+        self.level = max(0.0, self.level - (now - self._updated_at) * self._limit) + 1
         self._updated_at = now
-        return self._level > self._limit
+        return self.level > self._limit
 
     def useful(self, count: int = 1) -> None:
         """Count useful frames."""
-        if self._level:  # rarely
-            self._level = max(0.0, self._level - count)
+        if self.level:  # rarely
+            self.level = max(0.0, self.level - count)

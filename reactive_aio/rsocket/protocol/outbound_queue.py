@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from .codec import LENGTH_SIZE, add_length
+from .codec import LENGTH_SIZE, add_length, encode_demand
 from .limits import Limits
 from .rotation import Rotation
 from .streams import FragmentedPayload, Stream
@@ -40,10 +40,16 @@ class OutboundQueue:
         self.control: list[bytes] = []
         """Frames of the connection itself."""
         self._signals: list[bytes] = []
-        self._replay: deque[bytes] = deque()
+        self._replay: deque[bytes] | tuple[()] = ()
 
     def __bool__(self) -> bool:
         return self.queued_bytes > 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all that is queued are requests and responses of the fast path."""
+        others = self.control or self._signals or self._replay or self.resume_buffer
+        return not others and not (self.rotation.ready or self.rotation.fragmented_bytes)
 
     def put_control(self, frame: bytes) -> None:
         """Queue *frame*, of stream 0, before everything else."""
@@ -52,6 +58,10 @@ class OutboundQueue:
     def put_signal(self, frame: bytes) -> None:
         """Queue *frame*, a signal of a stream, before all elements."""
         self._add(self._signals, add_length(frame))
+
+    def put_demand(self, stream_id: int, n: int) -> None:
+        """Queue a REQUEST_N before all elements."""
+        self._add(self._signals, encode_demand(stream_id, n))
 
     def _add(self, queue: list[bytes], frame: bytes) -> None:
         queue.append(frame)
@@ -67,7 +77,10 @@ class OutboundQueue:
         self._queued(stream, len(frame))
 
     def put_all(self, stream: Stream, frames: list[bytes], size: int) -> None:
-        """Queue *frames* of *stream*, of *size* bytes together, which have their lengths."""
+        """Queue *frames* of *stream*, of *size* bytes together, which have their lengths.
+
+        With a resume buffer, each of *frames* is one frame; else it may be several.
+        """
         if stream.frames:
             stream.frames += frames
         else:
@@ -93,12 +106,16 @@ class OutboundQueue:
         """Drop the output of *stream*."""
         if stream.queued_bytes or stream.frames:
             self.queued_bytes -= self.rotation.clear(stream)
-        self.queued_bytes -= len(self.requests.pop(stream.id, b""))
+        self.drop_request(stream.id)
         self.queued_bytes -= len(self.responses.pop(stream.id, b""))
+
+    def drop_request(self, stream_id: int) -> None:
+        """Drop a request of the fast path."""
+        self.queued_bytes -= len(self.requests.pop(stream_id, b""))
 
     def replay(self, frames: list[bytes]) -> None:
         """Send *frames* again: they were sent, and stored, before."""
-        self._replay += frames
+        self._replay = deque([*self._replay, *frames])
         self.queued_bytes += sum(map(len, frames))
 
     def drop_transport_frames(self) -> None:
@@ -107,13 +124,13 @@ class OutboundQueue:
         self.queued_bytes -= control + sum(map(len, self._replay))
         self.backlog -= control
         self.control.clear()
-        self._replay.clear()
+        self._replay = ()
 
     def drop_all(self) -> None:
         self.rotation.drop_all()
         self.control.clear()
         self._signals.clear()
-        self._replay.clear()
+        self._replay = ()
         self.requests.clear()
         self.responses.clear()
         self.queued_bytes = self.backlog = 0
@@ -132,8 +149,12 @@ class OutboundQueue:
         Streams whose output is empty by that are added to *flushed*; streams that ended with a
         response of the fast path to *responded*.
         """
-        out = self.control
-        self.control = []
+        if self.is_plain:
+            out = [*self.requests.values(), *self.responses.values()]
+            responded += self.responses
+            self.requests, self.responses, self.queued_bytes = {}, {}, 0
+            return out
+        out, self.control = self.control, []
         taken = sum(map(len, out)) if out else 0
         if self._replay:
             while self._replay and taken < at_most:

@@ -12,11 +12,10 @@ The first payload of a request never waits here, since requests are to be sent i
 ids: `may_start` returns whether a request may be made at all.
 """
 
-from collections import deque
 from typing import Final
 
 from .limits import Limits
-from .streams import FragmentedPayload, Lane, Stream
+from .streams import FragmentedPayload, Lane, Stream, StreamQueue, queue_with
 
 _MAX_STARTED: Final = 64
 """The number of payloads that may be sent in fragments at the same time, in each lane."""
@@ -31,9 +30,9 @@ class Rotation:
         self._quantum = limits.mtu
         self._large = limits.max_started // _LARGE
         self._lanes = Lane(limits.max_started, _MAX_STARTED), Lane(limits.max_started, _MAX_STARTED)
-        self.ready: deque[Stream] = deque()
+        self.ready: StreamQueue = ()
         """Streams whose next frame is whole, or the first of a payload that may have to wait."""
-        self._sending: deque[Stream] = deque()
+        self._sending: StreamQueue = ()
         """Streams whose next frame is a fragment."""
         self.fragmented_bytes: int = 0
         """What is queued of payloads in fragments."""
@@ -44,7 +43,7 @@ class Rotation:
         """*stream* has output."""
         if not stream.is_ready:
             stream.is_ready = True
-            self.ready.append(stream)
+            self.ready = queue_with(self.ready, stream)
 
     def may_start(self, size: int) -> bool:
         """Whether a request of *size* bytes may be sent in fragments now."""
@@ -72,7 +71,8 @@ class Rotation:
             for stream in queue:
                 stream.clear()
                 stream.is_ready = False
-            queue.clear()
+            if queue:
+                queue.clear()
         for lane in self._lanes:
             lane.size = lane.count = 0
         self.fragmented_bytes = 0
@@ -109,13 +109,15 @@ class Rotation:
                 taken += stream.take(out, quantum)
                 self._requeue(stream, flushed)
             elif head.lane is not None:
-                self._sending.appendleft(stream)  # the request before all that were made later
+                self._sending = queue_with(self._sending, stream)
+                self._sending.rotate()  # the request goes before all that were made later
                 taken += self._take_fragment(out, flushed)
             else:
                 self._wait(stream, head)
         return taken
 
     def _take_fragment(self, out: list[bytes], flushed: list[Stream]) -> int:
+        assert self._sending
         stream = self._sending.popleft()
         head = stream.head
         if head is None:  # it was cleared meanwhile
@@ -124,7 +126,7 @@ class Rotation:
         size = stream.take_fragment(head, out)
         self.fragmented_bytes -= size
         if stream.head is head:
-            self._sending.append(stream)
+            self._sending = queue_with(self._sending, stream)
         else:
             self._end(head)
             self._requeue(stream, flushed)
@@ -132,7 +134,7 @@ class Rotation:
 
     def _requeue(self, stream: Stream, flushed: list[Stream]) -> None:
         if stream.frames:
-            self.ready.append(stream)
+            self.ready = queue_with(self.ready, stream)
         else:
             stream.is_ready = False
             flushed.append(stream)
@@ -144,10 +146,10 @@ class Rotation:
     def _wait(self, stream: Stream, head: FragmentedPayload) -> None:
         lane = self._lane(head.size)
         if lane.waiting or not lane.has_room(head.size):
-            lane.waiting.append(stream)
+            lane.waiting = queue_with(lane.waiting, stream)
         else:
             lane.start(head)
-            self._sending.append(stream)
+            self._sending = queue_with(self._sending, stream)
 
     def _end(self, payload: FragmentedPayload) -> None:
         """*payload* has been sent, or is dropped: others may start."""
@@ -159,23 +161,26 @@ class Rotation:
         while waiting:
             head = waiting[0].head
             if head is None:  # it was cleared meanwhile
-                self.ready.append(waiting.popleft())
+                self.ready = queue_with(self.ready, waiting.popleft())
             elif lane.has_room(head.size):
                 lane.start(head)
-                self._sending.append(waiting.popleft())
+                self._sending = queue_with(self._sending, waiting.popleft())
             else:
                 break
 
     # -- streams that were cleared -----------------------------------------------------------------
-    def _queues(self) -> tuple[deque[Stream], ...]:
+    def _queues(self) -> tuple[StreamQueue, ...]:
         return (self.ready, self._sending, *(lane.waiting for lane in self._lanes))
 
     def _compact(self) -> None:
         """Remove streams without output, which a peer could make faster than it reads."""
         self._cleared = 0
         for queue in self._queues():
-            for _ in range(len(queue)):
-                stream = queue.popleft()
+            if not queue:
+                continue
+            streams = list(queue)
+            queue.clear()
+            for stream in streams:
                 if stream.frames:
                     queue.append(stream)
                 else:

@@ -163,7 +163,7 @@ class StreamMachine:
     def request(self, stream_id: int, n: int) -> None:
         """Request *n* more elements; sent when output is next taken."""
         require_demand(n)
-        stream = self.open.by_id.get(stream_id)
+        stream = self.open.get(stream_id)
         if stream is None or stream.state not in RECEIVING_STATES or stream.model is _RESPONSE:
             return
         if stream.first_element is not None:
@@ -178,7 +178,7 @@ class StreamMachine:
 
     def send(self, stream_id: int, payload: PayloadTuple, *, complete: bool = False) -> bool:
         """Send an element; False if the peer no longer receives."""
-        stream = self.open.by_id.get(stream_id)
+        stream = self.open.get(stream_id)
         if stream is None or not self.may_send(stream, 1):
             return False
         stream.outbound_credit -= 1
@@ -216,7 +216,7 @@ class StreamMachine:
 
     def complete(self, stream_id: int) -> bool:
         """Complete what is sent on a stream; False if the peer no longer receives."""
-        stream = self.open.by_id.get(stream_id)
+        stream = self.open.get(stream_id)
         if stream is None or TABLE[stream.state, _SEND_COMPLETE].action is _IGNORE:
             return False
         self.put_payload(stream, _COMPLETE_BITS, EMPTY_PAYLOAD)
@@ -225,7 +225,7 @@ class StreamMachine:
 
     def fail(self, stream_id: int, code: int, data: bytes) -> bool:
         """End a stream with an error, after the elements already sent."""
-        stream = self.open.by_id.get(stream_id)
+        stream = self.open.get(stream_id)
         if stream is None or TABLE[stream.state, Input.SEND_ERROR].action is _IGNORE:
             return False
         is_receiving = stream.state in RECEIVING_STATES
@@ -238,7 +238,7 @@ class StreamMachine:
 
     def cancel(self, stream_id: int) -> bool:
         """Cancel what is received. A requester ends the whole stream by that, output included."""
-        stream = self.open.by_id.get(stream_id)
+        stream = self.open.get(stream_id)
         if stream is None or TABLE[stream.state, Input.SEND_CANCEL].action is _IGNORE:
             return False
         stops_sending = stream.is_local and stream.state in SENDING_STATES
@@ -319,7 +319,7 @@ class StreamMachine:
 
     # -- frames of the peer ------------------------------------------------------------------------
     def on_payload(self, frame: PayloadFrame) -> None:
-        stream = self.open.by_id.get(frame.stream_id)
+        stream = self.open.get(frame.stream_id)
         if stream is None or TABLE[stream.state, _NEXT].action is _IGNORE:
             self.flood_guard.count_late_payload(frame, self.now)
             return
@@ -403,12 +403,16 @@ class StreamMachine:
         self._move(stream, input_)
 
     def on_request_n(self, frame: RequestN) -> None:
-        stream = self.open.by_id.get(frame.stream_id)
+        stream = self.open.get(frame.stream_id)
         if stream is None or not self._move(stream, Input.REQUEST_N):
             self.flood_guard.count_late(frame.stream_id, self.now)
             return
-        stream.peer_demand = min(stream.peer_demand + frame.n, UNBOUNDED)
-        if stream.state in SENDING_STATES and stream.outbound_credit <= self._low_credit:
+        self.add_peer_demand(stream, frame.n)
+
+    def add_peer_demand(self, stream: Stream, n: int) -> None:
+        """The peer requests *n* more elements of *stream*."""
+        stream.peer_demand = min(stream.peer_demand + n, UNBOUNDED)
+        if stream.outbound_credit <= self._low_credit and stream.state in SENDING_STATES:
             self.grants.schedule(stream)
 
     def on_cancel(self, frame: Cancel) -> None:
@@ -419,7 +423,7 @@ class StreamMachine:
 
     def _end_by_peer(self, stream_id: int, input_: Input, code: int, data: bytes) -> None:
         """End the stream, or one direction of it."""
-        stream = self.open.by_id.get(stream_id)
+        stream = self.open.get(stream_id)
         if stream is None:
             self.flood_guard.count_late(stream_id, self.now)
             return
@@ -474,7 +478,7 @@ class StreamMachine:
                 n = min(demand, MAX_31 - credit)
                 stream.inbound_credit += n
                 stream.unsent_demand -= 0 if demand == UNBOUNDED else n
-                self.output.put_signal(encode(RequestN(stream.id, n)))
+                self.output.put_demand(stream.id, n)
 
     # -- output ------------------------------------------------------------------------------------
     def put_payload(self, stream: Stream, bits: int, payload: PayloadTuple, n: int = 0) -> int:
@@ -510,7 +514,7 @@ class StreamMachine:
             if stream.state is _FLUSHING:
                 self._close(stream)
                 ended += not stream.is_local
-        if ended:
+        if ended and self.flood_guard.useless.level:
             self.flood_guard.useful(ended)
         return frames
 
@@ -554,7 +558,7 @@ class StreamMachine:
 
     def end_all(self, code: int, data: bytes, *, local: bool) -> None:
         """End every stream with the connection."""
-        for stream in list(self.open.by_id.values()):
+        for stream in self.open.all():
             if stream.state in RECEIVING_STATES:
                 self.events.append(Failed(stream.id, code, data, local))
             if stream.state in SENDING_STATES:

@@ -1,14 +1,27 @@
 """The streams of one connection: the account of each, and the ids of new ones."""
 
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
+from .codec import split_messages
 from .errors import NoStreamLeft
 from .fragmentation import Reassembly, fragment_follows
 from .frames import MAX_31, Payload
 from .stream_states import RESPONDER_STATES, InteractionModel, State
+
+StreamQueue: TypeAlias = "deque[Stream] | tuple[()]"
+"""A queue of streams: a deque from its first stream on. An empty deque takes 760 bytes, and most
+connections never need most of theirs."""
+
+
+def queue_with(queue: StreamQueue, stream: "Stream") -> "deque[Stream]":
+    """*queue* with *stream* at its end."""
+    if not queue:
+        queue = queue if isinstance(queue, deque) else deque()
+    queue.append(stream)
+    return queue
 
 
 @dataclass(slots=True, eq=False)
@@ -19,7 +32,7 @@ class Lane:
     max_count: int
     size: int = 0
     count: int = 0
-    waiting: "deque[Stream]" = field(default_factory=lambda: deque[Stream]())
+    waiting: StreamQueue = ()
 
     def has_room(self, size: int) -> bool:
         """Whether a payload of *size* bytes may start; a single one may always."""
@@ -64,7 +77,7 @@ class Stream:
     is_measured: bool = False
     """Whether an element has been sent, so that the size is more than a guess."""
     frames: list[bytes | FragmentedPayload] | tuple[()] = ()
-    """Its output; a list only while it has some."""
+    """Its output; a list only while it has some. Each of its bytes are one or several frames."""
 
     # In.
     unsent_demand: int = 0
@@ -119,6 +132,12 @@ class Stream:
     def fragmented_bytes(self) -> int:
         """What is queued of payloads in fragments."""
         return sum(each.remaining for each in self.frames if not isinstance(each, bytes))
+
+    @property
+    def queued_frames(self) -> int:
+        """How many frames are queued; a payload in fragments counts as one."""
+        pieces = (split_messages(each) for each in self.frames if isinstance(each, bytes))
+        return sum(map(len, pieces)) + self.fragmented_payloads
 
     def take(self, out: list[bytes], quantum: int) -> int:
         """Move frames to *out* until they have *quantum* bytes, or up to a payload in fragments.
@@ -202,6 +221,29 @@ class OwedResponse(RemoteStream):
         self.id = stream_id
 
 
+class QueuedResponse(RemoteStream):
+    """The same, when its response has been queued by the fast path."""
+
+    model = InteractionModel.RESPONSE
+    state = State.FLUSHING
+
+    def __init__(self, stream_id: int) -> None:
+        self.id = stream_id
+
+
+EXPECTED: Final = ExpectedResponse(0)
+"""Stands for all requests of this side that have nothing of their own but their id."""
+OWED: Final = OwedResponse(0)
+"""The same for requests of the peer that the application has not answered."""
+QUEUED: Final = QueuedResponse(0)
+"""The same for those whose response is queued."""
+_KINDS: Final[dict[Stream, Callable[[int], Stream]]] = {
+    EXPECTED: ExpectedResponse,
+    OWED: OwedResponse,
+    QUEUED: QueuedResponse,
+}
+
+
 STREAM_ID_STEP: Final = 2
 """Each side has every other id."""
 _WRAPPED: Final = MAX_31 // 2
@@ -212,15 +254,19 @@ class Streams:
     """The open streams by their ids."""
 
     __slots__ = ("_first_id", "_has_wrapped", "by_id", "highest_remote_id", "last_id", "next",
-                 "remote_count")  # fmt: skip
+                 "remote_count", "remote_side")  # fmt: skip
 
     def __init__(self, *, client: bool, last: int = MAX_31) -> None:
         self._first_id = 1 if client else 2
+        self.remote_side: int = 0 if client else 1
+        """The lowest bit of the ids of the peer."""
         self.next: int = self._first_id
         """The id to be tried next."""
         self.last_id: int = last
         """The highest id; after it, ids begin again, and those in use are left out."""
         self.by_id: dict[int, Stream] = {}
+        """Streams of the fast path are `EXPECTED`, `OWED` or `QUEUED`: `get` gives them an object
+        of their own."""
         self.remote_count: int = 0
         """The number of streams that the peer opened."""
         self.highest_remote_id: int = 0
@@ -248,7 +294,7 @@ class Streams:
 
     def is_local_id(self, stream_id: int) -> bool:
         """Whether *stream_id* is one of this side's."""
-        return stream_id & 1 == self._first_id & 1
+        return stream_id & 1 != self.remote_side
 
     def next_id(self) -> int:
         """Use up an id."""
@@ -260,6 +306,17 @@ class Streams:
             if stream_id not in self.by_id:
                 return stream_id
         raise NoStreamLeft(f"all {len(self.by_id)} stream ids are in use: open another connection")
+
+    def get(self, stream_id: int) -> Stream | None:
+        """The open stream with this id, which may be changed."""
+        stream = self.by_id.get(stream_id)
+        if stream is not None and not stream.id:
+            stream = self.by_id[stream_id] = _KINDS[stream](stream_id)
+        return stream
+
+    def all(self) -> list[Stream]:
+        """All open streams, which may be changed."""
+        return [stream for each in list(self.by_id) if (stream := self.get(each)) is not None]
 
     def add(self, stream: Stream) -> None:
         self.by_id[stream.id] = stream

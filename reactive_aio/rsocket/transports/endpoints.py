@@ -13,7 +13,7 @@ from ..._core.loop import AbstractEventLoop, BaseTransport, Listener, SocketProt
 from ...errors import MissingExtra
 from ..driver import Driver
 from ..uri import Address
-from .sockets import limit_unsent
+from .sockets import SharedBuffer, fills_buffer_at_once, limit_unsent
 
 TLS_TIMEOUT: Final = 5.0
 """The number of seconds for the TLS handshake of a client; the default of asyncio is a minute."""
@@ -23,20 +23,15 @@ class DriverProtocol(SocketProtocol):
     """The asyncio protocol of a socket: it passes the calls of the loop to a driver."""
 
     driver: Driver
+    _transport: Any = None
 
     def __init__(self, driver: Driver) -> None:
-        self._transport: Any = None
         self.rebind(driver)
 
     def rebind(self, driver: Driver) -> None:
         """Serve *driver* from now on: its session continues on this socket."""
         self.driver = driver
-        # The loop calls the methods of the driver directly.
-        vars(self).update(
-            data_received=driver.data_received,
-            pause_writing=driver.pause_writing,
-            resume_writing=driver.resume_writing,
-        )
+        vars(self)["data_received"] = driver.data_received  # which the loop calls directly
         if self._transport is not None:  # uvloop caches the methods of a protocol
             self._transport.set_protocol(self)
 
@@ -45,8 +40,22 @@ class DriverProtocol(SocketProtocol):
         limit_unsent(transport)
         self.driver.attach(cast("Any", transport), self.rebind)
 
+    def pause_writing(self) -> None:
+        self.driver.pause_writing()
+
+    def resume_writing(self) -> None:
+        self.driver.resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self.driver.connection_lost(exc)
+
+
+class BufferedDriverProtocol(DriverProtocol, SharedBuffer):
+    """The same, for loops that read into a buffer."""
+
+
+def _driver_protocol(loop: AbstractEventLoop) -> type[DriverProtocol]:
+    return BufferedDriverProtocol if fills_buffer_at_once(loop) else DriverProtocol
 
 
 class HandshakeProtocol(SocketProtocol):
@@ -76,7 +85,7 @@ async def dial(
         return
 
     def make_protocol() -> DriverProtocol:
-        return DriverProtocol(driver)
+        return _driver_protocol(loop)(driver)
 
     if address.transport == "unix":
         await loop.create_unix_connection(make_protocol, address.path)
@@ -101,11 +110,12 @@ async def listen(
         raise TypeError("origins must be a list of origins, not one str")
     if origins and not address.is_websocket:
         raise ValueError(f"{address}: origins are those of web pages; write ws:// or wss://")
-    server_transport: Any = _websocket().ServerTransport if address.is_websocket else None
+    server_transport: Any = _websocket().server_transport(loop) if address.is_websocket else None
+    protocol_type = _driver_protocol(loop)
 
     def make_protocol() -> SocketProtocol:
         if server_transport is None:
-            return DriverProtocol(new_driver())
+            return protocol_type(new_driver())
         protocol: SocketProtocol = server_transport(new_driver(), address.path, origins)
         return protocol
 

@@ -28,7 +28,7 @@ from ..protocol.frames import ErrorCode
 from ..protocol.limits import UselessFrameLimit
 from ..uri import Address
 from .origins import is_origin_allowed
-from .sockets import limit_unsent
+from .sockets import SharedBuffer, fills_buffer_at_once, limit_unsent
 
 _RSOCKET: Final = Subprotocol("rsocket")
 _PLAIN_HINT: Final = "write wss:// if TLS is spoken there, or tcp:// for RSocket without WebSocket"
@@ -300,11 +300,16 @@ class ClientTransport(WebSocketTransport[ClientProtocol]):
         return f"no WebSocket there: {reason}; {self._hint}"
 
 
+class BufferedClientTransport(ClientTransport, SharedBuffer):
+    """The same, for loops that read into a buffer."""
+
+
 async def dial(
     loop: AbstractEventLoop, address: Address, driver: Driver, ssl: SSLContext | None
 ) -> None:
     """Connect *driver* to *address*."""
-    client = ClientTransport(driver, address)
+    kind = BufferedClientTransport if fills_buffer_at_once(loop) else ClientTransport
+    client = kind(driver, address)
     tls = (ssl or True) if address.is_secure else None
     transport, _ = await loop.create_connection(lambda: client, address.host, address.port, ssl=tls)
     try:
@@ -358,6 +363,15 @@ class ServerTransport(WebSocketTransport[ServerProtocol]):
             message = f"pages of {origin} may not connect; serve(origins=…) says whose may\n"
             return self._protocol.reject(HTTPStatus.FORBIDDEN, message)
         return self._protocol.accept(request)
+
+
+class BufferedServerTransport(ServerTransport, SharedBuffer):
+    """The same, for loops that read into a buffer."""
+
+
+def server_transport(loop: AbstractEventLoop) -> type[ServerTransport]:
+    """The protocol of the clients that connect to *loop*."""
+    return BufferedServerTransport if fills_buffer_at_once(loop) else ServerTransport
 
 
 def _select_subprotocol(_: ServerProtocol, offered: Sequence[Subprotocol]) -> Subprotocol | None:
