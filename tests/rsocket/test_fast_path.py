@@ -11,6 +11,7 @@ from reactive_aio.rsocket.protocol.fast_path import FastPath
 from reactive_aio.rsocket.protocol.frames import (
     Cancel,
     Frame,
+    KeepAlive,
     Payload,
     PayloadFrame,
     RequestChannel,
@@ -19,9 +20,11 @@ from reactive_aio.rsocket.protocol.frames import (
     RequestStream,
 )
 from reactive_aio.rsocket.protocol.limits import Limits
+from reactive_aio.rsocket.protocol.streams import OWED, QUEUED
 
 from .wire import BOOLS, apart, client, server, wire
 
+X = Payload(b"x")
 DATA = st.sampled_from([b"", b"x", b"twenty-six bytes of payload", bytes(70)])
 PAYLOADS = st.builds(Payload, DATA, st.none() | DATA)
 IDS = st.integers(0, 9)
@@ -94,6 +97,69 @@ def test_the_fast_path_reads_the_same_as_the_general_path(
         for ends in (fast, slow)
     ]
     assert live[0] == live[1]
+
+
+RUNS = st.lists(
+    st.tuples(st.sampled_from([1, 3]), st.sampled_from([0, 1, 26, 300]), st.integers(1, 9)),
+    max_size=6,
+)
+"""Runs of elements: the stream, the size of its elements, and how many there are."""
+
+
+@given(runs=RUNS, demand=st.integers(1, 30), cuts=st.lists(st.integers(1, 900), max_size=4))
+def test_runs_of_elements_of_one_size_are_read_as_each_by_itself(
+    runs: list[tuple[int, int, int]], demand: int, cuts: list[int]
+) -> None:
+    fast, slow = client(), long_way(client())
+    for each in (fast, slow):
+        for _ in range(2):
+            each.request_stream(Payload(b"?"), demand)
+        each.data_to_send()
+        each.receive(wire(KeepAlive(False)), 0.0)  # from here on the server is known to be one
+    frames = [
+        PayloadFrame(stream_id, Payload(bytes([number]) * size), True)
+        for stream_id, size, count in runs
+        for number in range(count)
+    ]
+    data = b"".join(map(wire, frames))
+    for cut in [*cuts, len(data)]:
+        piece, data = data[:cut], data[cut:]
+        assert told(fast.receive(piece, 0.0)) == told(slow.receive(piece, 0.0))
+        assert fast.data_to_send() == slow.data_to_send()
+
+
+@given(sizes=st.lists(st.sampled_from([0, 26, 300]), min_size=1, max_size=8), is_even=BOOLS)
+def test_elements_of_one_turn_are_written_as_each_by_itself(
+    sizes: list[int], is_even: bool
+) -> None:
+    elements = [bytes([number]) * (26 if is_even else size) for number, size in enumerate(sizes)]
+    together, apart_from_each_other = server(), server()
+    for each in (together, apart_from_each_other):
+        each.receive(wire(RequestStream(1, len(sizes), Payload(b"?"))), 0.0)
+        each.flush(0.0)
+    assert together.send_all(1, elements)
+    stream = together.streams.open.by_id[1]
+    assert stream.queued_frames == len(elements)
+    for element in elements:
+        assert apart_from_each_other.send(1, Payload(element))
+    assert together.queued_bytes == apart_from_each_other.queued_bytes
+    assert together.data_to_send() == apart_from_each_other.data_to_send()
+
+
+def test_a_stream_of_the_fast_path_gets_an_object_when_it_is_changed() -> None:
+    connection = server()
+    connection.receive(wire(RequestResponse(1, X), RequestResponse(3, X)), 0.0)
+    streams = connection.streams.open
+    assert streams.by_id[1] is streams.by_id[3] is OWED
+    connection.receive(wire(Cancel(1)), 0.0)
+    assert streams.by_id == {3: OWED}
+    assert connection.respond(3, b"y")
+    assert streams.by_id == {3: QUEUED}
+    own = streams.get(3)
+    assert own is not None
+    assert (own.id, own.state) == (3, QUEUED.state)
+    connection.data_to_send()
+    assert not streams.by_id
 
 
 def test_runs_of_elements_take_the_fast_path() -> None:
