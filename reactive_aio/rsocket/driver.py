@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine
 from inspect import iscoroutine
 from typing import TYPE_CHECKING, Any, Final
 
+from anyio import move_on_after
+
 from .._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
 from .driver_lifecycle import OVER, TABLE, Action, Input, State
 from .held_requests import HeldRequests
@@ -64,6 +66,7 @@ class Driver:
     _is_busy: bool = False  # nothing is read, since the handlers have enough to do
     _is_intake_full: bool = False
     _waiting_handlers: int = 0
+    _flushed: "Future[None] | None" = None  # done when the output that ends it has been sent
 
     def __init__(
         self, make: Callable[[float], Connection], responder: "RouterResponder | None" = None
@@ -106,7 +109,8 @@ class Driver:
         self._has_turn = True  # it begins here
         connection = self.connection
         self._dispatch(connection.receive(data, self.loop_handle.event_loop.time()))
-        is_busy = self._batch_senders or self._drain_waiters or self.held_requests.waiting
+        is_waited_for = self._drain_waiters or self.held_requests.waiting or self._flushed
+        is_busy = self._batch_senders or is_waited_for
         output = connection.last_output() if self._is_writable and not is_busy else None
         if output is None or self._transport is None:
             self._run_turn()
@@ -262,10 +266,12 @@ class Driver:
 
     async def aclose(self, reason: str = "") -> None:
         """Close the connection and its streams, and wait until nothing of it is left."""
-        await self._flush_final_output()
+        is_flushed = await self._flush_final_output()
         if self.close_reason is None:
             self.connection.close(reason)
             self.schedule_turn()
+        if not is_flushed:  # the peer has had its time, and does not read
+            self.abort()
         is_ending = self._transport is not None or self.connection.is_closed
         if is_ending and self._state not in OVER:
             if self._released is None:
@@ -306,16 +312,20 @@ class Driver:
             self.data_received(data)
         return True
 
-    async def _flush_final_output(self) -> None:
-        """Wait, for a limited time, until output that no answer would confirm has been sent."""
-        time = self.loop_handle.time
-        limit = time() + CLOSE_TIMEOUT
-        timer = self.loop_handle.call_later(CLOSE_TIMEOUT, self._wake_drain_waiters)
-        while self._transport is not None and self.connection.has_final_output:
-            if self.close_reason is not None or time() >= limit:
-                break
-            await self._output_changed()
-        timer.cancel()
+    async def _flush_final_output(self) -> bool:
+        """Wait, for a limited time, until output that no answer would confirm has been sent.
+
+        Returns False if that time was too short.
+        """
+        is_over = self._transport is None or self.close_reason is not None
+        if is_over or not self.connection.has_final_output:
+            return True
+        if self._flushed is None:
+            self._flushed = self.loop_handle.create_future()
+            self.schedule_turn()
+        with move_on_after(CLOSE_TIMEOUT) as scope:
+            await wait_settled(self._flushed)
+        return not scope.cancelled_caught
 
     async def _output_changed(self) -> None:
         waiter = self.loop_handle.create_future()
@@ -326,8 +336,7 @@ class Driver:
     def _wake_drain_waiters(self) -> None:
         waiters, self._drain_waiters = self._drain_waiters, []
         for each in waiters:
-            if not each.done():
-                each.set_result(None)
+            _settle(each)
 
     # -- a turn ------------------------------------------------------------------------------------
     def _run_turn(self) -> None:
@@ -358,6 +367,8 @@ class Driver:
             self.schedule_turn()
         self._update_reading()
         self._set_deadline_timer()
+        if self._flushed is not None and not connection.has_final_output:
+            _settle(self._flushed)
         if connection.is_closed:
             self._advance(Input.LOSE if self._transport is None else Input.SENT)
         elif self._drain_waiters and connection.queued_bytes < connection.limits.watermark:
@@ -412,6 +423,8 @@ class Driver:
             self._has_turn = True
             self._dispatch(self.connection.tick(now))
             self._run_turn()
+            if self.connection.is_peer_silent:  # it will not read what the transport holds either
+                self.abort()
         else:
             self._set_deadline_timer()
 
@@ -485,8 +498,9 @@ class Driver:
         if self._time_limit is not None:
             self._time_limit.cancel()
         self._wake_drain_waiters()
-        if self._released is not None and not self._released.done():
-            self._released.set_result(None)
+        for each in (self._flushed, self._released):
+            if each is not None:
+                _settle(each)
 
     def _report_end(self) -> None:
         if self._time_limit is not None:
@@ -572,6 +586,11 @@ _ON_REQUEST: "Final[dict[type[Any], Callable[[RouterResponder, Driver, Any], obj
     MetadataPush: lambda responder, driver, event: responder.pushed(driver, event),
 }
 """What a responder does. The tables are shared: those of one driver would take kilobytes."""
+
+
+def _settle(waiter: Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 def _close_coroutines(objects: tuple[object, ...]) -> None:

@@ -54,7 +54,7 @@ async def test_those_that_stay_receive_everything(policy: OverflowPolicy) -> Non
     assert probes[8].is_completed
 
 
-async def test_a_slow_subscriber_that_has_left_holds_nobody_back() -> None:
+async def test_a_slow_subscriber_that_has_left_holds_no_other_back() -> None:
     hub = MulticastProcessor[int](1)
     slow, *fast = [SubscriberProbe[int]() for _ in range(4)]
     for each in (slow, *fast):

@@ -184,6 +184,11 @@ class Connection:
         """Whether nothing is left to send or to expect: the transport can be closed."""
         return self._state.phase is _CLOSED
 
+    @property
+    def is_peer_silent(self) -> bool:
+        """Whether it has ended since the peer gave no sign of life."""
+        return self._state.is_peer_silent
+
     # -- in ----------------------------------------------------------------------------------------
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Take in bytes, cut anywhere."""

@@ -142,6 +142,8 @@ class ConnectionState:
         """Whether a frame of the peer has proved that it knows of the connection."""
         self.is_draining: bool = False
         """Whether the connection closes when its streams have ended."""
+        self.is_peer_silent: bool = False
+        """Whether it has ended since the peer gave no sign of life."""
         self._machine = machine
         self._reader = reader
         self._output = machine.output
@@ -378,6 +380,7 @@ class ConnectionState:
             if self._is_paused:
                 timer.reset(now)
             else:
+                self.is_peer_silent = True
                 self.fail(ErrorCode.CONNECTION_ERROR, "no sign of life from the peer")
         elif timer is not None and timer.is_due(now):
             self._send_keepalive(self.is_client)
