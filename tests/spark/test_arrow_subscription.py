@@ -5,7 +5,7 @@ import gc
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -52,7 +52,8 @@ def heavy(spark: "SparkSession") -> "DataFrame":
 
 # -- windows ------------------------------------------------------------------------------------
 def row_of(element: Any) -> Any:
-    return cast("Delivery[Any]", element).value if isinstance(element, Delivery) else element
+    value: Any = getattr(element, "value", None)
+    return value if isinstance(element, Delivery) else element
 
 
 @CHECKPOINT
