@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 WRITE_SIZE: Final = 64 * 1024
 CLOSE_TIMEOUT: Final = 5.0
+SILENT_PEER_TIMEOUT: Final = 0.1
+"""The same for a peer that has given no sign of life, and will not read what is left either."""
 PEER_CLOSES_WITHIN: Final = 2.0
 """How long the peer may take to close a connection whose end was announced to it."""
 
@@ -210,6 +212,7 @@ class Driver:
         """Accept the client."""
         if self._state not in OVER and self.connection.is_awaiting_accept:
             self.connection.accept(self.loop_handle.time())
+            self._set_deadline_timer()
             self.schedule_turn()
 
     def reject(self, reason: str = "", code: int | None = None) -> None:
@@ -320,7 +323,7 @@ class Driver:
         is_over = self._transport is None or self.close_reason is not None
         if is_over or not self.connection.has_final_output:
             return True
-        if self._flushed is None:
+        if self._flushed is None or self._flushed.done():
             self._flushed = self.loop_handle.create_future()
             self.schedule_turn()
         with move_on_after(CLOSE_TIMEOUT) as scope:
@@ -423,8 +426,6 @@ class Driver:
             self._has_turn = True
             self._dispatch(self.connection.tick(now))
             self._run_turn()
-            if self.connection.is_peer_silent:  # it will not read what the transport holds either
-                self.abort()
         else:
             self._set_deadline_timer()
 
@@ -440,13 +441,16 @@ class Driver:
 
     def _wait_for_transport(self) -> None:
         self._is_writable = self._is_reading_paused = self._has_turn = False
+        if self._flushed is not None:
+            _settle(self._flushed)
         self._set_deadline_timer()
         if self.on_suspended is not None:
             self.on_suspended(self)
 
     def _limit_end(self) -> None:
         if self._time_limit is None:
-            self._time_limit = self.loop_handle.call_later(CLOSE_TIMEOUT, self.abort)
+            seconds = SILENT_PEER_TIMEOUT if self.connection.is_peer_silent else CLOSE_TIMEOUT
+            self._time_limit = self.loop_handle.call_later(seconds, self.abort)
 
     def _close_transport(self) -> None:
         if self._transport is not None:
@@ -538,6 +542,7 @@ class Driver:
             self._confirmed()
 
     def _on_resumed(self, _: Resumed) -> None:
+        self._set_deadline_timer()
         for each in self._resume_callbacks:
             each()
 

@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 
 from reactive_aio import RetryPolicy
-from reactive_aio.rsocket import ConnectionLost, Router
+from reactive_aio.rsocket import ConnectionLost, Resumption, Router, Server
+from reactive_aio.rsocket.protocol.frames import Setup
+from reactive_aio.rsocket.transports.memory import MemoryTransport
 
 from .cut_transport import Bench
 from .loop_turns import turns
+from .wire import wire
 
 LIFETIME = 3.0
 router = Router()
@@ -37,7 +40,7 @@ async def test_a_client_reconnects_as_soon_as_its_server_is_silent() -> None:
     with pytest.raises(ConnectionLost, match="no sign of life"):
         await client.request_response(1, route="echo")
     await client.ready()
-    assert loop.time() - began <= LIFETIME + 0.2
+    assert loop.time() - began < LIFETIME + 0.5
     assert await client.request_response(2, route="echo") == 2
     await client.aclose()
     await bench.server.aclose()
@@ -58,4 +61,32 @@ async def test_closing_waits_once_for_a_peer_that_does_not_read() -> None:
     for end in bench.ends[-1]:
         end.abort()
     await turns()
+    await bench.server.aclose()
+
+
+@pytest.mark.virtual_time
+async def test_a_lifetime_shorter_than_the_time_for_setup_is_kept() -> None:
+    server = Server(router)
+    driver = server.new_driver()
+    driver.attach(MemoryTransport(driver))
+    await turns()  # the deadline for SETUP, in 5 seconds, has its timer
+    driver.data_received(wire(Setup(keepalive=1000, lifetime=2000)))
+    await asyncio.sleep(1.9)
+    assert server.connections == 1
+    await asyncio.sleep(0.3)
+    assert server.connections == 0
+
+
+@pytest.mark.virtual_time
+async def test_keepalives_are_sent_after_a_session_was_resumed() -> None:
+    bench = Bench(router, resume=Resumption(timeout=60))
+    bench.options["keepalive"], bench.options["lifetime"] = 1.0, 2.0
+    client = await bench.client()
+    await asyncio.sleep(1.5)
+    bench.lose()
+    await asyncio.sleep(20)
+    assert bench.server.connections == 1
+    assert await client.request_response(1, route="echo") == 1
+    assert len(bench.ends) == 2, "the connection was not lost again"
+    await client.aclose()
     await bench.server.aclose()

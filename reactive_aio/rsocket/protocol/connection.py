@@ -72,13 +72,13 @@ _CONNECTION_FRAMES: Final = frozenset(
 )
 """Frames that are valid on stream 0 only. All others count towards positions."""
 _RESUME_ANSWERS: Final = frozenset({FrameType.RESUME_OK, FrameType.ERROR})
+_NOT_READING: Final = frozenset({Phase.DECIDING, Phase.SUSPENDED, Phase.CLOSING, Phase.CLOSED})
 
 
 def _on_request(model: InteractionModel, machine: StreamMachine, frame: RequestFrame) -> None:
     machine.on_request(model, frame)
 
 
-_NOT_READING: Final = frozenset({Phase.DECIDING, Phase.SUSPENDED, Phase.CLOSING, Phase.CLOSED})
 _ON_STREAM: Final[dict[int, Callable[[StreamMachine, Any], object]]] = {
     FrameType.PAYLOAD: StreamMachine.on_payload,
     **{model: partial(_on_request, model) for model in InteractionModel},
