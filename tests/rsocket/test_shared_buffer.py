@@ -54,7 +54,7 @@ async def test_only_loops_that_fill_the_buffer_at_once_get_it() -> None:
     loop: Any = asyncio.get_running_loop()
     assert fills_buffer_at_once(loop) is (type(loop).__module__ != "uvloop")
     assert not fills_buffer_at_once(SimpleNamespace())  # type: ignore[arg-type]
-    driver: Any = SimpleNamespace(data_received=lambda data: None)
+    driver: Any = SimpleNamespace(data_received=print)
     assert isinstance(BufferedDriverProtocol(driver), asyncio.BufferedProtocol)
 
 
