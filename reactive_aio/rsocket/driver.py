@@ -24,7 +24,7 @@ from .protocol.events import (
     ResponseRequests,
     Resumed,
 )
-from .protocol.frames import ErrorCode, Lease, MetadataPush, Resume, Setup
+from .protocol.frames import ErrorCode, Lease, Resume
 from .protocol.stream_states import InteractionModel
 from .stream_registry import ON_STREAM, StreamRegistry
 from .transports.interface import Transport
@@ -521,8 +521,8 @@ class Driver:
             kind = type(event)
             if (on_stream := ON_STREAM.get(kind)) is not None:
                 on_stream(self.streams, event)
-            elif self._responder is not None and (on_request := _ON_REQUEST.get(kind)) is not None:
-                on_request(self._responder, self, event)
+            elif self._responder is not None and self._responder.handle(self, event):
+                pass
             elif (handler := _ON_CONNECTION.get(kind)) is not None:
                 handler(self, event)
 
@@ -583,14 +583,7 @@ _ON_CONNECTION: Final[dict[type[Any], Callable[[Driver, Any], object]]] = {
     Lease: Driver._on_lease,
     Closed: Driver._on_connection_closed,
 }
-_ON_REQUEST: "Final[dict[type[Any], Callable[[RouterResponder, Driver, Any], object]]]" = {
-    RequestReceived: lambda responder, driver, event: responder.serve(driver, event),
-    ResponseRequests: lambda responder, driver, event: responder.respond(driver, event),
-    Setup: lambda responder, driver, event: responder.admit(driver, event),
-    Resume: lambda responder, driver, event: responder.resume(driver, event),
-    MetadataPush: lambda responder, driver, event: responder.pushed(driver, event),
-}
-"""What a responder does. The tables are shared: those of one driver would take kilobytes."""
+"""The tables are shared: those of one driver would take kilobytes."""
 
 
 def _settle(waiter: Future[None]) -> None:

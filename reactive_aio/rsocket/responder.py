@@ -206,6 +206,14 @@ class RouterResponder:
         """The number of fire-and-forget requests and metadata pushes that no handler processed."""
         return self.fire_and_forget.dropped
 
+    def handle(self, driver: Driver, event: object) -> bool:
+        """Act on an event of *driver*, if it is one for a responder."""
+        handler = _ON_EVENT.get(type(event))
+        if handler is None:
+            return False
+        handler(self, driver, event)
+        return True
+
     # -- admission ---------------------------------------------------------------------------------
     def admit(self, driver: Driver, setup: Setup) -> None:
         """Accept or reject a client, now or later."""
@@ -517,6 +525,15 @@ class RouterResponder:
                 return data, self._codecs[mime]
         message = f"none of the acceptable types can be written here: {', '.join(metadata.accept)}"
         raise RequestInvalid(ErrorCode.INVALID, message.encode())
+
+
+_ON_EVENT: Final[dict[type[Any], Callable[[RouterResponder, Driver, Any], object]]] = {
+    RequestReceived: RouterResponder.serve,
+    ResponseRequests: RouterResponder.respond,
+    Setup: RouterResponder.admit,
+    Resume: RouterResponder.resume,
+    MetadataPush: RouterResponder.pushed,
+}
 
 
 def _takes_two(function: Authenticate) -> bool:
