@@ -53,6 +53,7 @@ def seeds(part: int) -> Iterable[int]:
     return range(part, COUNTS[effort()], PARTS)
 
 
+@pytest.mark.timeout(600)  # a thousand pipelines, in `thorough`
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("part", range(PARTS))
 async def test_a_random_pipeline_loses_nothing_and_leaves_nothing(
