@@ -61,7 +61,6 @@ from ._core.queues.bounded_queue import (
     require_policy,
 )
 from ._core.queues.output_buffer import OutputBuffer
-from ._core.queues.output_list import OutputList
 from ._core.queues.recent import RecentCosts, RecentElements
 from ._core.queues.reorder_buffer import ReorderBuffer
 from ._core.queues.shared_room import SharedRoom
@@ -110,7 +109,6 @@ __all__ = (
     "MergingCoordinator",
     "OnDiscard",
     "OutputBuffer",
-    "OutputList",
     "OverflowPolicy",
     "RecentCosts",
     "RecentElements",

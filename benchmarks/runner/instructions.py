@@ -51,7 +51,7 @@ def _executed(case: Case, count: int) -> int:
     with _repeatable(), asyncio.Runner(debug=False) as runner:
         loop = runner.get_loop()
         work: Coroutine[Any, Any, float] = run()
-        with counting_instructions() as counter:
+        with _counting() as counter:
             loop.run_until_complete(work)
         return counter.count
 
@@ -70,7 +70,7 @@ def _repeatable() -> Generator[None]:
 
 
 @contextmanager
-def counting_instructions() -> Generator[Counter]:
+def _counting() -> Generator[Counter]:
     """Count the instructions of this thread."""
     counter = Counter()
     end = _monitor(counter) if sys.version_info >= (3, 12) else _trace(counter)

@@ -1,7 +1,6 @@
 """Operators that make a flow hot: its subscribers share one subscription to the source."""
 
 from collections.abc import Iterable
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import Overflow
@@ -14,7 +13,6 @@ from ..stage import (
     FlowSubscription,
     InnerSubscriber,
     OutputBuffer,
-    OutputList,
     OverflowPolicy,
     RecentElements,
     SharedRoom,
@@ -167,7 +165,7 @@ class _Shared(Generic[T]):
 
     def _reset(self) -> None:
         self._inner: InnerSubscriber[T] | None = None
-        self._outputs: OutputList[T] = OutputList()
+        self._outputs: tuple[OutputBuffer[T], ...] = ()
         self._history: RecentElements[T] = RecentElements(self.replay, self._ttl, self._now)
         self._is_passing_on = False
         self._is_completed = False
@@ -203,7 +201,7 @@ class _Shared(Generic[T]):
         if self._is_completed:
             output.end(None)
         else:
-            self._outputs.add(output)
+            self._outputs = (*self._outputs, output)
         return output
 
     def _repeated(self) -> list[T]:
@@ -211,10 +209,9 @@ class _Shared(Generic[T]):
         return elements[-1:] if self.policy == "latest" else elements
 
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
-        self._outputs.remove(output)
+        self._outputs = tuple(each for each in self._outputs if each is not output)
         if self._outputs:
-            if self.policy == "wait" and self._inner is not None:
-                self._on_room(None)  # it may have been the slowest
+            self._on_room(None)  # it may have been the slowest
         elif self._grace is not None and self._inner is not None:
             if self._grace:
                 self._timer = self.loop_handle.call_later(self._grace, self._stop)
@@ -272,8 +269,7 @@ class _Shared(Generic[T]):
             while inner.elements and (room := self._room()) > 0 and inner is self._inner:
                 chunk = inner.take(room)
                 self._history.add(chunk)
-                outputs = self._outputs.all
-                for output in islice(outputs, len(outputs)):
+                for output in self._outputs:
                     output.offer_all(chunk)
         finally:
             self._is_passing_on = False
@@ -293,14 +289,13 @@ class _Shared(Generic[T]):
             output.end(error)
 
     def _room(self) -> int:
-        outputs = self._outputs.all
-        return self._shared_room.now(outputs) if outputs else 0
+        return self._shared_room.now(self._outputs) if self._outputs else 0
 
     def _refill(self, inner: InnerSubscriber[T], changed: OutputBuffer[T] | None = None) -> None:
         """Request as many elements as there is room for, unless a quarter is still to come."""
         if inner.outstanding * 4 <= self.capacity and self._outputs:
             enough = inner.outstanding + (self.capacity + 3) // 4
-            wanted = self._shared_room.wanted(self._outputs.all, enough, changed)
+            wanted = self._shared_room.wanted(self._outputs, enough, changed)
             if wanted >= enough:
                 inner.request(min(wanted, self.capacity) - inner.outstanding)
 

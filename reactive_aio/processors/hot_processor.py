@@ -22,7 +22,6 @@ from ..stage import (
     FlowSubscription,
     InnerSubscriber,
     OutputBuffer,
-    OutputList,
     OverflowPolicy,
     require_capacity,
     require_policy,
@@ -100,7 +99,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         self._thread = 0
         self._is_loop_running: Callable[[], bool] = bool
         self._feed: _UpstreamFeed[T] | None = None
-        self._outputs: OutputList[T] = OutputList()
+        self._outputs: tuple[OutputBuffer[T], ...] = ()
         """The output buffers of the current subscribers."""
         self._sole: OutputBuffer[T] | None = None
         """That of the only subscriber, if an element may be pushed into it directly."""
@@ -205,7 +204,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
     # It has more to report than any other flow.
     def stats(self) -> ProcessorStats:  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]
         """A snapshot of the counts."""
-        outputs, queues = [*self._outputs], self._queues()
+        outputs, queues = self._outputs, self._queues()
         requested = min((output.requested for output in outputs), default=0)
         return ProcessorStats(
             name=self._name,

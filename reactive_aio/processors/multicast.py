@@ -1,6 +1,5 @@
 """MulticastProcessor: a hot flow for any number of subscribers."""
 
-from itertools import islice
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from .._core.queues.bounded_queue import Emission
@@ -90,7 +89,7 @@ class MulticastProcessor(HotProcessor[T]):
     def _attach(self, downstream: Downstream[T]) -> FlowSubscription:
         output = self._output_buffer(downstream, self._new_queue())
         if not self._is_done:
-            self._outputs.add(output)
+            self._outputs = (*self._outputs, output)
             self._find_sole()
             self._wake_waiters()
         return output
@@ -100,12 +99,12 @@ class MulticastProcessor(HotProcessor[T]):
         return BoundedQueue(self._capacity, self._overflow, self._drops)
 
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
-        self._outputs.remove(output)
+        self._outputs = tuple(each for each in self._outputs if each is not output)
         self._find_sole()
         self._highest = max(self._highest, output.queue.highest)
         if self._outputs:
             self._emitter.on_room()  # it may have been the slowest
-            if self._feed is not None and self._overflow == "wait":
+            if self._feed is not None:
                 self._feed.on_room(None)
         elif self._feed is not None and self._auto_cancel and not self._is_done:
             self._error = Interrupted(
@@ -120,7 +119,7 @@ class MulticastProcessor(HotProcessor[T]):
     def _deliver(self, element: T) -> Emission:
         if self._delivery is not None:
             self._complete_delivery()
-        outputs = self._outputs.all
+        outputs = self._outputs
         if self._overflow == "wait" and self._shared_room.is_any_full(outputs):
             return Emission.REFUSED
         if len(outputs) == 1:
@@ -145,13 +144,13 @@ class MulticastProcessor(HotProcessor[T]):
 
     def _deliver_to_each(self, elements: list[T]) -> int:
         """Return how many elements a subscriber has accepted: the one that accepted the most."""
-        delivery = self._delivery = _Delivery(elements, self._outputs.all)
+        delivery = self._delivery = _Delivery(elements, self._outputs)
         self._complete_delivery()
         return delivery.accepted
 
     def _find_sole(self) -> None:
         is_sole = len(self._outputs) == 1 and self._delivery is None
-        self._sole = self._outputs.all[0] if is_sole else None
+        self._sole = self._outputs[0] if is_sole else None
 
     def _complete_delivery(self) -> None:
         """Deliver to the subscribers that are left, so that all of them see one order.
@@ -164,15 +163,15 @@ class MulticastProcessor(HotProcessor[T]):
             self._find_sole()
 
     def _room(self) -> int:
-        return self._shared_room.now(self._outputs.all)
+        return self._shared_room.now(self._outputs)
 
     def _wanted(self, enough: int, changed: OutputBuffer[T] | None) -> int:
-        outputs = self._outputs.all
+        outputs = self._outputs
         return self._shared_room.wanted(outputs, enough, changed) if outputs else 0
 
     def _is_full(self) -> bool:
         is_bounded = self._overflow in ("wait", "fail")
-        return is_bounded and self._shared_room.is_any_full(self._outputs.all)
+        return is_bounded and self._shared_room.is_any_full(self._outputs)
 
     # -- the end ----------------------------------------------------------------------------------
     def _finish(self, error: BaseException | None) -> None:
@@ -192,10 +191,9 @@ class _Delivery(Generic[T]):
 
     __slots__ = ("_elements", "_outputs", "accepted")
 
-    def __init__(self, elements: list[T], outputs: list[OutputBuffer[T]]) -> None:
+    def __init__(self, elements: list[T], outputs: tuple[OutputBuffer[T], ...]) -> None:
         self._elements = elements
-        # Not those that subscribe during the delivery.
-        self._outputs: Iterator[OutputBuffer[T]] = islice(outputs, len(outputs))
+        self._outputs: Iterator[OutputBuffer[T]] = iter(outputs)
         self.accepted: int = 0
 
     def run(self) -> None:

@@ -71,13 +71,13 @@ class UnicastProcessor(HotProcessor[T]):
         self._has_served = True
         output = self._output_buffer(downstream, self._queue)
         self._output = output
-        self._outputs.add(output)
+        self._outputs = (output,)
         self._sole = output
         self._wake_waiters()
         return output
 
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
-        self._outputs.remove(output)
+        self._outputs = ()
         self._sole = None
         self._shut_down()
         self._output = None
@@ -88,8 +88,8 @@ class UnicastProcessor(HotProcessor[T]):
 
     # -- delivering -------------------------------------------------------------------------------
     def _deliver(self, element: T) -> Emission:
-        if outputs := self._outputs.all:
-            outcome = outputs[0].offer(element).outcome
+        if self._outputs:
+            outcome = self._outputs[0].offer(element).outcome
         else:
             outcome = self._queue.offer(element).outcome
             if outcome is Emission.OVERFLOWED:
@@ -112,11 +112,11 @@ class UnicastProcessor(HotProcessor[T]):
 
     def _queue_room(self) -> int:
         """How many more elements can wait."""
-        return self._outputs.all[0].room if self._outputs else self._queue.room
+        return self._outputs[0].room if self._outputs else self._queue.room
 
     def _is_full(self) -> bool:
         if self._overflow not in ("wait", "fail"):
             return False
-        if self._outputs and self._outputs.all[0].credit:
+        if self._outputs and self._outputs[0].credit:
             return False
         return self._queue_room() <= 0

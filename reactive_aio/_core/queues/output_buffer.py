@@ -51,8 +51,6 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     """No more elements are accepted; those held may still be delivered."""
     is_closed: bool = field(default=False, init=False)
     """The end was sent to the island, or the island has cancelled."""
-    is_listed: bool = field(default=False, init=False)
-    """It is one of the current ones of an `OutputList`."""
     _demand: Demand = field(default_factory=Demand, init=False)
     _granted: int = field(default=0, init=False)
     """The credit when it was last renewed: the difference has not been subtracted from `_demand`,

@@ -1,7 +1,6 @@
 """SharedRoom: how much room the subscribers of a hot source have together."""
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ..demand import UNBOUNDED
@@ -13,8 +12,6 @@ Outputs = Sequence[OutputBuffer[Any]]
 
 class SharedRoom:
     """The room of the slowest subscriber, of the fastest, or of any, as an overflow policy says.
-
-    Those that are ended do not count (`OutputList.all`).
 
     To ask n subscribers whenever one of them requests would cost n² for each element. So the one
     that was last in the way is asked first, and then those after it, in a circle: after a delivery,
@@ -44,19 +41,14 @@ class SharedRoom:
             return self._capacity  # it need not wait: the element held is to be new
         if self._policy == "wait":
             return self._least(outputs, enough)
-        if changed is not None:
-            return changed.room
-        return max((output.room for output in outputs if not output.is_ended), default=0)
+        return max(output.room for output in outputs) if changed is None else changed.room
 
     def _least(self, outputs: Outputs, enough: int) -> int:
         count, least = len(outputs), UNBOUNDED
         for index in self._circle(count):
-            output = outputs[index]
-            if output.is_ended:
-                continue
-            room = output.room
+            room = outputs[index].room
             if room < enough:
-                self._in_the_way = index
+                self._in_the_way = index % count
                 return room
             least = min(least, room)
         return least
@@ -66,12 +58,12 @@ class SharedRoom:
         count = len(outputs)
         for index in self._circle(count):
             output = outputs[index]
-            if not output.credit and not output.is_ended and output.room <= 0:
-                self._in_the_way = index
+            if not output.credit and output.room <= 0:
+                self._in_the_way = index % count
                 return True
         return False
 
-    def _circle(self, count: int) -> Iterator[int]:
-        """All indexes, from that of the one that was last in the way."""
+    def _circle(self, count: int) -> range:
+        """All indexes, some of them negative, from that of the one that was last in the way."""
         first = self._in_the_way if self._in_the_way < count else 0
-        return chain(range(first, count), range(first))
+        return range(first - count, first)
