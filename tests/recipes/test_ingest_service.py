@@ -109,15 +109,24 @@ class Place:
             assert time.monotonic() < deadline
             self.run(asyncio.sleep(0.01))
 
+    def is_done(self) -> bool:
+        return self.decided() > 0 and not self.pending()
+
     def is_over(self, process: "subprocess.Popen[str]") -> bool:
         """Whether *process* has ended, or everything is done."""
-        return process.poll() is not None or (self.decided() > 0 and not self.pending())
+        return process.poll() is not None or self.is_done()
 
     def until_decided(self, count: int, process: "subprocess.Popen[str]") -> None:
         self.until(lambda: self.decided() >= count, process)
 
     def until_all_is_done(self, process: "subprocess.Popen[str]") -> None:
-        self.until(lambda: self.decided() and not self.pending(), process)
+        """Wait as long as ids are decided: what was in work at two crashes is done one by one."""
+        while not self.is_done():
+            before = self.decided()
+            self.until(partial(self._is_done_or_further, before), process)
+
+    def _is_done_or_further(self, before: int) -> bool:
+        return self.decided() > before or self.is_done()
 
 
 @pytest.fixture
