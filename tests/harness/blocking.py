@@ -25,7 +25,8 @@ MAY_BLOCK = {
     # These look for a file of passwords, and for a version, once for each connection.
     "/redis/utils.py": {"get_lib_version"},
     "/asyncpg/connect_utils.py": {"_parse_connect_dsn_and_args"},
-    # A law gives other threads a moment to break a rule.
+    # Laws give other threads a moment to break a rule.
+    "/reactive_aio/tck/laws/signals.py": {"_request_slowly"},
     "/reactive_aio/tck/scenario/upstream.py": {"_checked_call"},
     # These have waited until the terminal is ready; a file does not block for long.
     "/reactive_aio/rsocket/command.py": {"read_lines", "write"},
