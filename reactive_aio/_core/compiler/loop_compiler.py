@@ -152,6 +152,7 @@ def close_source(
 _numbers = count(1)
 _POSITION = re.compile(r"  # (\d+)$", re.MULTILINE)
 _ELEMENT = re.compile(r"\bx\b")
+_SIGNAL = re.compile(r" *(r = |await )on_next\(")
 _ALIVE = "if S.is_stopped: return"
 
 
@@ -179,6 +180,7 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
         "refuse_awaitable": refuse_awaitable,
         "END": END,
         "STAGE_OF_LINE": [0, *positions],
+        "SIGNALS": {n for n, line in enumerate(lines, 1) if _SIGNAL.match(line)},
     }
     space |= {pause.name: pause for pause in Pause}
     for number, stage in enumerate(shape.stages, 1):
@@ -274,6 +276,8 @@ class _Writer:
         body = [line for raw in lines for line in self._expand(raw)]
         run = ["try:", *_indent(1, [*self._beginnings(), *body]), *self._except_done()]
         run += self._endings()
+        if self.delivery in ("call", "await"):
+            run = self._separating_subscriber(run)
         if self.is_named and not self.iterated:
             run = self._keeping_count(run)  # before what is left is discarded
         if self.discards:
@@ -284,6 +288,19 @@ class _Writer:
             handler += ["except BaseException as error:", "    raise S.failure_of(error)"]
             return ["try:", *_indent(1, run), *handler]
         return run
+
+    def _separating_subscriber(self, lines: list[str]) -> list[str]:
+        """Tell an error of the subscriber from one of a stage (2.13), by the line that raised it: a
+        `try` around each signal takes longer than all the other guards of an element."""
+        condition = "error.__traceback__.tb_lineno in SIGNALS"
+        condition += " and not S.is_cancelled(error)" if self.delivery == "await" else ""
+        return [
+            "try:",
+            *_indent(1, lines),
+            "except BaseException as error:",
+            f"    if {condition}: raise SubscriberRaised(error) from error",
+            "    raise",
+        ]
 
     def _closing(self, lines: list[str]) -> list[str]:
         """Close the source of an iterator, which no island does."""

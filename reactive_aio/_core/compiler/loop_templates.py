@@ -301,12 +301,7 @@ LOOP_TEMPLATES: Final[dict[str, tuple[str, str, str, str]]] = {
 # A stage or a source that swallows its cancellation must not cause another signal (1.8).
 _ALIVE = "if S.is_stopped: return"
 
-_CALL = """
-try:
-    r = on_next(x)
-except BaseException as error:
-    raise SubscriberRaised(error) from error
-"""
+_CALL = "r = on_next(x)"
 
 _APPEND = f"""
 {_ALIVE}
@@ -319,11 +314,7 @@ if not B.is_notified:
 _AWAIT = f"""
 {_ALIVE}
 S.is_signalling = True
-try:
-    await on_next(x)
-except BaseException as error:
-    if S.is_cancelled(error): raise
-    raise SubscriberRaised(error) from error
+await on_next(x)
 S.is_signalling = False
 """
 
@@ -351,7 +342,7 @@ _MODES: Final[dict[str, dict[str, str]]] = {
         "END_BATCH": f"{_MEASURE}\n{_YIELD}",
         "MEASURE_BATCH": _MEASURE,
         "YIELD_IF_SLICE_OVER": _YIELD,
-        "deliver call": f"{_CALL}if r is not None and S.must_await(r): yield AWAIT_SIGNAL",
+        "deliver call": f"{_CALL}\nif r is not None and S.must_await(r): yield AWAIT_SIGNAL",
         "deliver append": "on_next(x)",
         "prologue extend": "kept = S.subscriber.container",
     },
@@ -367,7 +358,7 @@ _MODES: Final[dict[str, dict[str, str]]] = {
         "END_BATCH": f"{_MEASURE}\n{_AWAIT_TURN}",
         "MEASURE_BATCH": _MEASURE,
         "YIELD_IF_SLICE_OVER": _AWAIT_TURN,
-        "deliver call": f"{_ALIVE}{_CALL}if r is not None: await S.await_signal(r)",
+        "deliver call": f"{_ALIVE}\n{_CALL}\nif r is not None: await S.await_signal(r)",
         "deliver append": _APPEND,
         "prologue append": "B = S.subscriber",
         "deliver await": _AWAIT,
