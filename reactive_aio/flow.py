@@ -51,7 +51,7 @@ T_co = TypeVar("T_co", covariant=True)
 K_co = TypeVar("K_co", covariant=True)
 
 
-class Flow(Fluent[T_co], is_vocabulary=True):
+class Flow(Fluent[T_co], _foreign_names.ForeignNames, is_vocabulary=True):
     """A publisher with operators: ``just(1, 2).map(str)`` is a ``Flow[str]``."""
 
     __slots__ = ()
@@ -234,10 +234,8 @@ class Flow(Fluent[T_co], is_vocabulary=True):
                 "run() or for_each(…), or `async for x in flow`"
             )
 
-        def __getattr__(self, name: str) -> Any:
-            ours = _foreign_names.name_here(name, Flow)
-            hint = f"; here it is called {ours}()" if ours else _foreign_names.why_not(name)
-            raise AttributeError(f"a Flow has no attribute {name!r}{hint}", name=name, obj=self)
+
+_foreign_names.explain_foreign_names(Flow)
 
 
 class GroupedFlow(Flow[T_co], Generic[K_co, T_co], is_grouped=True):

@@ -1,8 +1,18 @@
 """What other libraries call the operators of a flow, for the error about an unknown attribute."""
 
-from typing import Final
+from abc import ABCMeta
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
-__all__ = ("FOREIGN_NAMES", "NO_EQUIVALENT", "in_snake_case", "name_here", "why_not")
+__all__ = (
+    "FOREIGN_NAMES",
+    "NO_EQUIVALENT",
+    "ForeignNames",
+    "explain_foreign_names",
+    "in_camel_case",
+    "in_snake_case",
+    "name_here",
+)
 
 _ELSEWHERE: Final = {
     # transform
@@ -164,12 +174,75 @@ def name_here(name: str, vocabulary: type) -> str | None:
     return FOREIGN_NAMES.get(snake)
 
 
-def why_not(name: str) -> str:
-    """Why the operator *name* of another library is left out; empty if it is unknown."""
-    reason = NO_EQUIVALENT.get(in_snake_case(name))
-    return f": {reason}" if reason else ""
-
-
 def in_snake_case(name: str) -> str:
     """*name*, which may be in camel case, as Python writes it."""
     return "".join("_" + each.lower() if each.isupper() else each for each in name)
+
+
+def in_camel_case(name: str) -> str:
+    """*name*, which is in snake case, as other languages write it."""
+    first, *others = name.split("_")
+    return first + "".join(each.title() for each in others)
+
+
+class _ForeignName:
+    """An attribute that raises the AttributeError which says what it is called here."""
+
+    __slots__ = ("_message", "_name")
+
+    def __init__(self, name: str, hint: str) -> None:
+        self._name = name
+        self._message = f"a Flow has no attribute {name!r}{hint}"
+
+    def __get__(self, flow: object, owner: object) -> NoReturn:
+        raise AttributeError(self._message, name=self._name, obj=owner if flow is None else flow)
+
+
+if TYPE_CHECKING:  # which reports unknown attributes, and any metaclass that it cannot resolve
+
+    class ForeignNames:
+        """See below."""
+
+        __slots__ = ()
+
+else:
+
+    class _Unlisted(type(Protocol)):  # for a class that implements a protocol and is a flow
+        """The type of classes that do not list their foreign names: see ``help(Flow)``."""
+
+        def __new__(mcs, *args: Any, **options: Any) -> type:
+            return ABCMeta.__new__(mcs, *args, **options)
+
+        # Those of protocols look at each attribute.
+        __instancecheck__ = type.__instancecheck__
+        __subclasscheck__ = type.__subclasscheck__
+
+        def __dir__(cls) -> Iterable[str]:
+            return _without_foreign_names(super().__dir__())
+
+    class ForeignNames(metaclass=_Unlisted):
+        """Has an attribute for each foreign name, once `explain_foreign_names` was called.
+
+        With a ``__getattr__`` instead, each access to any attribute takes several times as long.
+        """
+
+        __slots__ = ()
+
+        def __dir__(self) -> Iterable[str]:
+            return _without_foreign_names(super().__dir__())
+
+
+def _without_foreign_names(names: Iterable[str]) -> list[str]:
+    own = vars(ForeignNames)
+    return [name for name in names if not isinstance(own.get(name), _ForeignName)]
+
+
+def explain_foreign_names(vocabulary: type[ForeignNames]) -> None:
+    """Give *vocabulary* the names that its operators have elsewhere, in snake and camel case."""
+    hints = {name: f"; here it is called {ours}()" for name, ours in FOREIGN_NAMES.items()}
+    hints |= {name: f": {reason}" for name, reason in NO_EQUIVALENT.items()}
+    hints |= {in_camel_case(name): hint for name, hint in hints.items()}
+    ours = [name for name in dir(vocabulary) if "_" in name and not name.startswith("_")]
+    hints |= {in_camel_case(name): f"; here it is called {name}()" for name in ours}
+    for name, hint in hints.items():
+        setattr(ForeignNames, name, _ForeignName(name, hint))

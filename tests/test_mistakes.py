@@ -247,7 +247,7 @@ def test_an_unknown_attribute_says_what_it_is_called_here(name: str, ours: str) 
 
 
 def test_other_unknown_attributes_have_the_usual_message() -> None:
-    with pytest.raises(AttributeError, match=r"^a Flow has no attribute 'nonsense'$"):
+    with pytest.raises(AttributeError, match=r"^'Flow' object has no attribute 'nonsense'$"):
         FLOW.nonsense  # noqa: B018
 
 
