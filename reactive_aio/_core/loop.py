@@ -31,7 +31,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import Context, copy_context
+from enum import Enum
 from functools import partial
+from math import inf
 from socket import socket
 from threading import get_ident
 from types import FrameType, coroutine
@@ -42,6 +44,7 @@ from ..errors import NoRunningLoop, WrongLoop
 from .losses import count_dropped_error
 
 __all__ = (
+    "NOT_ENTERED",
     "QUEUE_SHUT_DOWN",
     "AbstractEventLoop",
     "BaseTransport",
@@ -52,6 +55,7 @@ __all__ = (
     "Listener",
     "Lock",
     "LoopHandle",
+    "NotEntered",
     "SelectorEventLoop",
     "Semaphore",
     "SocketProtocol",
@@ -75,6 +79,7 @@ __all__ = (
 
 T = TypeVar("T")
 A = TypeVar("A")
+R = TypeVar("R")
 Work = Callable[[], object]
 CancelledError = asyncio.CancelledError
 _shut_down: type[Exception] | None = getattr(asyncio, "QueueShutDown", None)
@@ -109,6 +114,13 @@ class _Thread(threading.local):
         self.nesting = _Nesting()
 
 
+class NotEntered(Enum):
+    """The answer of `LoopHandle.enter` if it did not run anything."""
+
+    NOT_ENTERED = "the subscription is running already, or calls are nested too deeply"
+
+
+NOT_ENTERED: Final = NotEntered.NOT_ENTERED
 _DEEPEST: Final = 24  # a hundred boundaries in a row must not exhaust the stack
 _thread = _Thread()
 
@@ -149,24 +161,31 @@ class LoopHandle:
         if self.is_entered:
             work(*args)
         else:
-            self.run_or_defer(_call, partial(work, *args), False)
+            self.enter(_call, partial(work, *args), inf)
 
     # A call with `*args` takes as long as all the rest: what runs for each hand-over has none.
-    def run_or_defer(
-        self, work: Callable[[A], object], argument: A, may_defer: bool = True
-    ) -> None:
+    def run_or_defer(self, work: Callable[[A], object], argument: A) -> None:
         """Like `run`; at a depth of 24 calls, *work* is deferred to the outermost one (3.3)."""
         if self.is_entered:
             work(argument)
-            return
+        elif self.enter(work, argument) is NOT_ENTERED:
+            self._nesting.deferred.append((self, partial(work, argument)))
+
+    def enter(
+        self, work: Callable[[A], R], argument: A, deepest: float = _DEEPEST
+    ) -> R | NotEntered:
+        """Run *work* now, in the subscription's context, and return its result.
+
+        `NOT_ENTERED` if it was not run, since the subscription is running already, or calls are
+        nested too deeply (3.3).
+        """
         nesting = self._nesting
-        if nesting.depth >= _DEEPEST and may_defer:
-            nesting.deferred.append((self, partial(work, argument)))
-            return
+        if self.is_entered or nesting.depth >= deepest:
+            return NOT_ENTERED
         self.is_entered = True
         nesting.depth += 1
         try:
-            self.context.run(work, argument)
+            return self.context.run(work, argument)
         finally:
             nesting.depth -= 1
             self.is_entered = False

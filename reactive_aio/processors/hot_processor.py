@@ -136,7 +136,8 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         if output.credit:
             self._accepted += 1
             output.credit -= 1
-            output.downstream.push_one(element)
+            if output.downstream.push_one(element):
+                output.reported = output.credit
         elif output.is_ended or not output.queue.follow(element):
             return self._emitter.try_emit(element)
         else:
@@ -160,7 +161,8 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         if output.credit:
             self._accepted += 1
             output.credit -= 1
-            output.downstream.push_one(element)
+            if output.downstream.push_one(element):
+                output.reported = output.credit
         elif output.is_ended or not output.queue.follow(element):
             return await self._emit_or_wait(element)
         else:

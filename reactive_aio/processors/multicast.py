@@ -202,7 +202,8 @@ class _Delivery(Generic[T]):
         for output in self._outputs:
             if is_single and output.credit:
                 output.credit -= 1
-                output.downstream.push_one(elements[0])
+                if output.downstream.push_one(elements[0]):
+                    output.reported = output.credit
                 self.accepted = 1
             elif (accepted := output.offer_all(elements)) > self.accepted:
                 self.accepted = accepted

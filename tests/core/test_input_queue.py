@@ -32,9 +32,22 @@ class Upstream(FlowSubscription):
         self.cancelled += 1
 
 
+class Woken:
+    """An island that notes when it is woken, and takes no element directly."""
+
+    def __init__(self, wakes: list[str]) -> None:
+        self._wakes = wakes
+
+    def wake(self) -> None:
+        self._wakes.append("wake")
+
+    def resume(self, _: tuple[object, ...], /) -> None:
+        pass
+
+
 def intake(*, window: int = UNBOUNDED) -> tuple["InputQueue[int]", Upstream, list[str]]:
     wakes: list[str] = []
-    made: InputQueue[int] = InputQueue(lambda: wakes.append("wake"), window)
+    made: InputQueue[int] = InputQueue(Woken(wakes), window)
     made.upstream = upstream = Upstream()
     return made, upstream, wakes
 
@@ -222,7 +235,7 @@ def test_more_than_was_requested_fails_and_cancels_upstream_once() -> None:
 
 
 def test_an_upstream_that_pushes_while_it_is_opened_is_cancelled() -> None:
-    made: InputQueue[int] = InputQueue(lambda: None, UNBOUNDED)
+    made: InputQueue[int] = InputQueue(Woken([]), UNBOUNDED)
     made.push([1])
     made.upstream = upstream = Upstream()
     made.close()
@@ -235,7 +248,7 @@ def test_an_upstream_that_raises_in_request_fails_the_flow_and_is_cancelled() ->
     def wrong(n: int) -> None:
         raise ValueError(n)
 
-    made: InputQueue[int] = InputQueue(lambda: None, UNBOUNDED)
+    made: InputQueue[int] = InputQueue(Woken([]), UNBOUNDED)
     made.upstream = upstream = Upstream(on_request=wrong)
     with pytest.raises(ValueError, match="1") as raised:
         made.request_needed(1)
@@ -294,7 +307,7 @@ def test_signals_after_the_end_change_nothing() -> None:
 
 def test_an_upstream_that_pushes_inside_request_gets_one_request() -> None:
     """3.3."""
-    made: InputQueue[int] = InputQueue(lambda: None, UNBOUNDED)
+    made: InputQueue[int] = InputQueue(Woken([]), UNBOUNDED)
 
     def send(n: int) -> None:
         made.push(list(range(n)))

@@ -32,8 +32,9 @@ class Downstream(Protocol[T]):
         """Push *elements*, at most as many as are requested and not yet pushed (rule 1.1)."""
         ...
 
-    def push_one(self, element: T, /) -> None:
-        """Push one element. It may wait until others follow, `process` is called or one more is
+    def push_one(self, element: T, /) -> bool | None:
+        """Push one element; return true if it has been processed, so that ``processed()`` is not
+        called for it. It may wait until others follow, `process` is called or one more is
         requested."""
         ...
 

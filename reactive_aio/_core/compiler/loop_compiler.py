@@ -436,12 +436,10 @@ class _Writer:
     def _request_needed(self) -> list[str]:
         numbered = reversed([*enumerate(self.stages, 1)])
         demand = [line for i, stage in numbered for line in stage.lines("demand", i)]
-        if demand:
-            translated = ["need = limit - emitted", "if need > 0:", *_indent(1, demand)]
-            needed = [*translated, "S.needed = need"]
-        else:
-            needed = ["S.needed = limit - emitted"]
-        return ["S.requested_limit = limit = S.limit", *needed]
+        if not demand:
+            return ["S.requested_limit = S.limit"]
+        translated = ["need = limit - emitted", "if need > 0:", *_indent(1, demand)]
+        return ["S.requested_limit = limit = S.limit", *translated, "S.needed = need"]
 
     def _stage(self, index: int, within: int, *, counted: bool, check: bool) -> list[str]:
         """The lines for an element that has reached stage *index* (0-based)."""

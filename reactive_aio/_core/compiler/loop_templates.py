@@ -10,7 +10,8 @@ A line in capitals is replaced by lines of the chain or of the mode (`MODE_LINES
 ``AWAIT_DEMAND``         pause until there is demand, or end if the source is known to be exhausted
 ``CHECK_DEMAND``         the same, only if there is no demand
 ``BREAK_IF_SPENT``       end if the source is known to be exhausted
-``AWAIT_ELEMENTS``       request from upstream what the island needs, and pause until it arrives
+``AWAIT_ELEMENTS``       request from upstream what the island needs, and pause until it arrives:
+                         in the queue, unless the loop is resumed with it
 ``END_BATCH``            choose the size of the next batch; yield to the loop if the slice is over
 ``MEASURE_BATCH``        only choose the size (where elements are pushed)
 ``YIELD_IF_SLICE_OVER``  only yield, once there is more work
@@ -93,17 +94,17 @@ waiting, left = queue.waiting, batch
 while True:
     if not waiting and not queue.is_ended:
         AWAIT_ELEMENTS
-        continue
-    chunk = src(batch)
-    if chunk is None:
-        break
+    else:
+        chunk = src(batch)
+        if chunk is None:
+            break
     size = len(chunk)
     TRACK chunk = rest = iter(chunk)
     YIELD_IF_SLICE_OVER
 """
 
 _PUSH: Final = f"""{_NEXT_CHUNK}\
-    if S.limit - emitted >= size IF_PROVEN:
+    if emitted + size <= S.limit IF_PROVEN:
         dropped = 0
         MEASURE chunk
         for x in chunk:
@@ -122,7 +123,7 @@ _PUSH: Final = f"""{_NEXT_CHUNK}\
 
 # The same without stages into a container.
 _PUSH_EXTEND: Final = f"""{_NEXT_CHUNK}\
-    if S.limit - emitted >= size:
+    if emitted + size <= S.limit:
         kept.extend(chunk)
         emitted += size
     else:
@@ -176,7 +177,7 @@ for x in inner:
 # One that fits into the batch and into the demand needs no counting.
 _FITTING_ITERABLE: Final = """
 size = len(inner)
-if size < left and S.limit - emitted >= size IF_PROVEN:
+if size < left and emitted + size <= S.limit IF_PROVEN:
     left -= size
     dropped = 0
     MEASURE inner
@@ -270,7 +271,7 @@ def _exact(skeleton: str) -> str:
     """
     without_limit = "S.limit - emitted > 1 << 61"
     return skeleton.replace("room > 8", without_limit).replace(
-        "S.limit - emitted >= size", without_limit
+        "emitted + size <= S.limit", without_limit
     )
 
 
@@ -338,7 +339,10 @@ _MODES: Final[dict[str, dict[str, str]]] = {
         "CHECK_DEMAND_MID_ELEMENT": (
             "while emitted >= S.limit:\n    S.emitted = emitted\n    yield MID_ELEMENT"
         ),
-        "AWAIT_ELEMENTS": "REQUEST_NEEDED\nS.emitted = emitted\nyield NO_ELEMENTS",
+        "AWAIT_ELEMENTS": (
+            "REQUEST_NEEDED\nS.emitted = emitted\nchunk = yield NO_ELEMENTS\n"
+            "if chunk is None: continue"
+        ),
         "END_BATCH": f"{_MEASURE}\n{_YIELD}",
         "MEASURE_BATCH": _MEASURE,
         "YIELD_IF_SLICE_OVER": _YIELD,
@@ -354,7 +358,7 @@ _MODES: Final[dict[str, dict[str, str]]] = {
         "CHECK_DEMAND_MID_ELEMENT": (
             "if emitted >= S.limit:\n    await S.wait_for_demand(emitted, True)"
         ),
-        "AWAIT_ELEMENTS": "REQUEST_NEEDED\nawait S.wait_for_elements(emitted)",
+        "AWAIT_ELEMENTS": "REQUEST_NEEDED\nawait S.wait_for_elements(emitted)\ncontinue",
         "END_BATCH": f"{_MEASURE}\n{_AWAIT_TURN}",
         "MEASURE_BATCH": _MEASURE,
         "YIELD_IF_SLICE_OVER": _AWAIT_TURN,

@@ -55,8 +55,8 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     _granted: int = field(default=0, init=False)
     """The credit when it was last renewed: the difference has not been subtracted from `_demand`,
     nor counted in the queue."""
-    _reported: int = field(default=0, init=False)
-    """The credit when the island last reported: elements that passed since then are unprocessed."""
+    reported: int = field(default=0, init=False)
+    """The credit when the last element was processed: those that passed since then are not."""
     _has_left: bool = field(default=False, init=False)
     _error: BaseException | None = field(default=None, init=False)
     _age_marks: AgeMarks | None = field(default=None, init=False)
@@ -66,7 +66,8 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         """Push *element*, or let the queue decide."""
         if self.credit:
             self.credit -= 1
-            self.downstream.push_one(element)
+            if self.downstream.push_one(element):
+                self.reported = self.credit
             return _PASSED
         return self._consult_queue(element)
 
@@ -211,12 +212,12 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         """Subtract what has passed from the demand, and count it in the queue."""
         credit = self.credit
         self._demand.take(self._granted - credit)
-        self.queue.lend(self._granted - credit, self._reported - credit)
-        self._granted = self._reported = credit
+        self.queue.lend(self._granted - credit, self.reported - credit)
+        self._granted = self.reported = credit
 
     def _renew_credit(self) -> None:
         credit = 0 if self.is_ended else self.queue.passing(self._demand.outstanding)
-        self.credit = self._granted = self._reported = credit
+        self.credit = self._granted = self.reported = credit
 
     # -- the subscription that the island holds ---------------------------------------------------
     def request(self, n: int, /) -> None:
@@ -232,10 +233,10 @@ class OutputBuffer(FlowSubscription, Generic[T]):
             self._settle()
             self.on_room(self)
             return
-        unprocessed = self._reported - credit
+        unprocessed = self.reported - credit
         if unprocessed > queue.highest:
             queue.highest = unprocessed
-        self._reported = credit  # and there is room, as there was for the source
+        self.reported = credit  # and there is room, as there was for the source
 
     def _settle(self) -> None:
         self.queue.settle()

@@ -1,9 +1,9 @@
 """InputQueue: elements that an upstream pushed to an island, and the island's requests to it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from ...errors import RuleViolation
 from ..cleanup import CleanupErrors
@@ -40,6 +40,32 @@ class LazyChunk(Generic[T]):
         return LazyChunk(self._elements, at_most)
 
 
+class Island(Protocol):
+    """What an input queue needs of its island."""
+
+    def wake(self) -> None:
+        """There are elements, or the end."""
+        ...
+
+    def resume(self, elements: tuple[object, ...], /) -> bool | None:
+        """Process *elements* now, if the island waits for some.
+
+        Return whether it has processed them, and waits again; None if it did not take them.
+        """
+        ...
+
+
+class _Closed:
+    """In place of an island that has closed."""
+
+    def wake(self) -> None: ...
+
+    def resume(self, _: tuple[object, ...], /) -> None: ...
+
+
+_CLOSED: Final = _Closed()
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class InputQueue(Generic[T]):
     """The `Downstream` of one island.
@@ -49,13 +75,14 @@ class InputQueue(Generic[T]):
     accounting per element. *window* limits what is in flight.
     """
 
-    _wake: Callable[[], None]
+    _island: Island
     _window: int
     waiting: list[list[T] | LazyChunk[T]] = field(default_factory=list["list[T] | LazyChunk[T]"])
     """The elements that were pushed and not taken yet; no list is empty. (Several lists become one,
     so it is short, and an empty deque takes 760 bytes.)"""
     _error: BaseException | None = None
     outstanding: int = 0
+    """What was requested and has not arrived; `UNBOUNDED` stays as it is (3.17)."""
     _is_upstream_faulty: bool = False  # it broke a rule, so that `close` must cancel it
     is_ended: bool = False
     upstream: FlowSubscription | None = None
@@ -73,9 +100,7 @@ class InputQueue(Generic[T]):
         if not count or self.is_ended:
             discard(self.on_discard, elements)
             return
-        if count <= self.outstanding:
-            self.outstanding -= count
-        elif not self._accepts(count):
+        if not self._accepts(count):
             discard(self.on_discard, elements)
             return
         waiting = self.waiting
@@ -83,38 +108,49 @@ class InputQueue(Generic[T]):
             last += elements  # and those before them have woken the island
         else:
             waiting.append([*elements])
-            self._wake()
+            self._island.wake()
 
-    def push_one(self, element: T, /) -> None:
+    def push_one(self, element: T, /) -> bool:
         """Take one element; the island is not woken for a subscriber that is going to pull."""
-        if self.outstanding > 0 and not self.is_ended:
-            self.outstanding -= 1
-        elif not self._accepts(1):
-            discard(self.on_discard, (element,))
-            return
+        outstanding = self.outstanding
+        if outstanding is not UNBOUNDED or self.is_ended:
+            if outstanding > 0 and not self.is_ended:
+                self.outstanding = outstanding - 1
+            elif not self._accepts(1):
+                discard(self.on_discard, (element,))
+                return False
         waiting = self.waiting
         if waiting and isinstance(last := waiting[-1], list):
             last.append(element)
+            return False
+        if self.puller is None:
+            if not waiting and (done := self._island.resume((element,))) is not None:
+                return done
+            waiting.append([element])
+            self._island.wake()
         else:
             waiting.append([element])
-            if self.puller is None or not self.puller.is_notified:
-                self._wake()
+            if not self.puller.is_notified:
+                self._island.wake()
+        return False
 
     def process(self) -> None:
         """Process the elements that wait, if there is demand for them."""
         if self.waiting:
-            self._wake()
+            self._island.wake()
 
     def push_from(self, elements: Iterator[T], count: int, /) -> None:
         """Take the next *count* of *elements*, each created when it is delivered."""
         if count and self._accepts(count):
             self.waiting.append(LazyChunk(elements, count))
-            self._wake()
+            self._island.wake()
 
     def _accepts(self, count: int) -> bool:
         """Whether *count* more elements are accepted."""
         if self.is_ended:
             return False
+        if self.outstanding is UNBOUNDED:
+            return True
         self.outstanding -= count
         if self.outstanding < 0:
             excess, self.outstanding = -self.outstanding, 0
@@ -131,13 +167,13 @@ class InputQueue(Generic[T]):
     def complete(self) -> None:
         if not self.is_ended:
             self.is_ended = True
-            self._wake()
+            self._island.wake()
 
     def fail(self, error: BaseException, /) -> None:
         if not self.is_ended:
             self.is_ended = True
             self._error = error
-            self._wake()
+            self._island.wake()
 
     # -- called by the run ------------------------------------------------------------------------
     def stop_source(self) -> None:
@@ -188,7 +224,9 @@ class InputQueue(Generic[T]):
         missing = wanted - self.outstanding
         # Refilling an unbounded demand would cost a request every few elements.
         if missing > 0 and self.outstanding < UNBOUNDED // 2:
-            self.outstanding += missing
+            # The same object, which is compared by its identity where each element matters.
+            outstanding = self.outstanding + missing
+            self.outstanding = UNBOUNDED if outstanding == UNBOUNDED else outstanding
             upstream.request(missing)
         else:
             upstream.processed()
@@ -204,7 +242,7 @@ class InputQueue(Generic[T]):
             self.control.remove(self)
         is_live = not self.is_ended or self._is_upstream_faulty
         self.is_ended = True
-        self._wake = _ignore
+        self._island = _CLOSED
         self.puller = None
         waiting = self.waiting.copy()
         self.waiting.clear()  # the loop refers to it
@@ -215,7 +253,3 @@ class InputQueue(Generic[T]):
             if isinstance(chunk, list):  # any other one has not created its elements
                 discard(self.on_discard, chunk)
         return upstream
-
-
-def _ignore() -> None:
-    """The island has closed."""

@@ -72,7 +72,7 @@ class Island(TimeSlice, FlowSubscription):
     limit: float = 0  # requested in total; -inf once no more signals may be sent
     emitted: int = 0  # delivered in total, as of the last pause of the drain
     requested_limit: float = 0  # `limit` at the last request to upstream
-    needed: float = 0  # what the stages need from upstream, as of the last pause
+    needed: float | None = None  # from upstream, as of the last pause, if that is not the demand
     is_stopped: bool = False
     pause: Pause = NO_DEMAND
     error: BaseException | None = None
@@ -116,7 +116,13 @@ class Island(TimeSlice, FlowSubscription):
             return
         self.limit += n
         if self.phase is _IDLE:
-            self._wake(_REQUEST)
+            loop_handle = self.loop_handle
+            if get_ident() != loop_handle.thread:
+                loop_handle.call_soon_threadsafe(self._enter, _REQUEST)
+            elif loop_handle.event_loop.is_closed():
+                self._fail(Interrupted("the event loop of this subscription is closed"))
+            else:
+                self.resume()
 
     def cancel(self) -> None:
         self.is_stopped = True
@@ -165,15 +171,23 @@ class Island(TimeSlice, FlowSubscription):
         loop_handle = self.loop_handle
         if get_ident() != loop_handle.thread:
             loop_handle.call_soon_threadsafe(self._enter, happened)
-        elif happened == _REQUEST and loop_handle.event_loop.is_closed():
-            self._fail(Interrupted("the event loop of this subscription is closed"))
         else:
             loop_handle.run_or_defer(self._enter, happened)
 
     def wake(self) -> None:
         """The input queue has elements or the end."""
         if self.phase is _IDLE:
+            self.resume()
+
+    def resume(self, elements: tuple[object, ...] | None = None, /) -> bool | None:
+        """Resume the idle loop, in the subscription's context: there is demand, or news.
+
+        With *elements*, return whether it has processed them, and is idle again; None if it does
+        not wait for any, and has not taken them.
+        """
+        if elements is None:
             self.loop_handle.run_or_defer(self._enter, _WAKE)
+        return None
 
     def pull(self) -> None:
         if self.input_queue is not None:
@@ -214,6 +228,11 @@ class Island(TimeSlice, FlowSubscription):
     def awaited_line(self) -> str | None:
         """Where the function is suspended that its loop awaits, if it awaits one."""
         return None
+
+    @property
+    def needed_from_upstream(self) -> float:
+        """How many elements the stages need, as of the last pause."""
+        return self.requested_limit - self.emitted if self.needed is None else self.needed
 
     # -- executing the table ----------------------------------------------------------------------
     def _step(self, happened: int) -> Action:
@@ -316,7 +335,7 @@ class Island(TimeSlice, FlowSubscription):
 
     def make_queue(self) -> InputQueue[Any]:
         """From now on, the source is a queue that elements are pushed to."""
-        queue: InputQueue[Any] = InputQueue(self.wake, self.chain.window(self.mode))
+        queue: InputQueue[Any] = InputQueue(self, self.chain.window(self.mode))
         self.input_queue, queue.cleanup, self.source = queue, self.cleanup, queue.take
         if self.discards is not None:
             queue.on_discard = self.discards.of_source

@@ -5,16 +5,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..compiler.loop_compiler import (
     AWAIT_SIGNAL,
+    NO_DEMAND,
     NO_ELEMENTS,
     SLICE_OVER,
     Pause,
     SubscriberRaised,
     UpstreamFailed,
 )
+from ..demand import UNBOUNDED
 from ..failures import STOPS_PROGRAM, as_failure
+from ..loop import NOT_ENTERED, NotEntered
 from .input_queue import InputQueue
 from .island import Island
-from .lifecycle import Action, Input
+from .lifecycle import TABLE, Action, Input, Phase
 
 if TYPE_CHECKING:
     from ..compiler.chain import Flattening
@@ -23,6 +26,9 @@ _NEVER: Final = float("-inf")
 # See `island`.
 _WAKE, _PAUSED, _FINISHED = int(Input.WAKE), int(Input.PAUSED), int(Input.FINISHED)
 _RECHECK = Action.RECHECK
+_IDLE: Final = Phase.IDLE
+_AFTER_WAKE, _ = TABLE[Phase.IDLE, Input.WAKE]
+_AFTER_PAUSE, _ = TABLE[Phase.DRAINING, Input.PAUSED]
 
 
 class SyncIsland(Island):
@@ -32,17 +38,18 @@ class SyncIsland(Island):
     it.
     """
 
-    __slots__ = ("drain", "is_suspended")
+    __slots__ = ("advance", "is_suspended")
 
     def __post_init__(self, delivery: str) -> None:
         super().__post_init__(delivery)
-        self.drain: Any = None
+        # The method `send` of the drain: to look it up would take a third of its call.
+        self.advance: Any = None
         # Until the next turn of the loop, or until a signal's awaitable is done.
         self.is_suspended = False
 
     @property
     def loop_frame(self) -> FrameType | None:
-        return None if self.drain is None else self.drain.gi_frame
+        return None if self.advance is None else self.advance.__self__.gi_frame
 
     def push_rest(self, flattening: "Flattening", element: object, result: object) -> Any:
         """Have the rest pushed, beginning with *result*, which was made of *element*."""
@@ -53,49 +60,105 @@ class SyncIsland(Island):
     def _start(self) -> Any:
         subscriber: Any = self.subscriber
         on_next = subscriber.append if self.flush_batch is not None else subscriber.on_next
-        self.drain = drain = self.compiled_loop.run(
-            self, self.source, on_next, self.chain.arguments
-        )
-        return drain
+        drain = self.compiled_loop.run(self, self.source, on_next, self.chain.arguments)
+        self.advance = advance = drain.send
+        return advance
+
+    def resume(self, elements: tuple[object, ...] | None = None, /) -> bool | None:
+        # It does what `_run` does, up to the first pause. After the usual one, nothing is left to
+        # be done in the subscriber's context.
+        advance = self.advance
+        if (
+            advance is None
+            or self.flush_batch is not None
+            or (elements is not None and (self.pause is not NO_ELEMENTS or self.phase is not _IDLE))
+        ):
+            return super().resume(elements)
+        loop_handle = self.loop_handle
+        self.phase = _AFTER_WAKE
+        self.is_slice_over = False
+        self.slice_end = 0.0
+        try:
+            pause: Pause | NotEntered = loop_handle.enter(advance, elements)
+        except BaseException as error:
+            loop_handle.run(self._drain_raised, error)
+            return False
+        if pause is NO_ELEMENTS and elements is not None and not self.is_stopped:
+            queue: Any = self.input_queue
+            if (
+                not queue.waiting
+                and not queue.is_ended
+                and self.limit is self.requested_limit
+                and (
+                    queue.outstanding is UNBOUNDED or queue.outstanding >= self.needed_from_upstream
+                )
+            ):
+                self.phase = _AFTER_PAUSE
+                return True
+        elif pause is NO_DEMAND and not self.is_stopped and self.limit <= self.emitted:
+            self.phase = _AFTER_PAUSE
+            self.pause = NO_DEMAND
+            return False
+        elif pause is NOT_ENTERED:
+            self.phase = _IDLE
+            return super().resume(elements)
+        loop_handle.run(self._act_on, pause)
+        return False
 
     def _run(self) -> None:
         """Run the drain until it has to wait for demand, elements, the loop or a signal."""
-        drain = self.drain or self._start()
+        drain = (self.advance or self._start()).__self__
         # A slice that starts after the next batch, so that the clock is not read now.
         self.is_slice_over, self.slice_end = False, 0.0
         while True:
             try:
                 pause: Pause | None = next(drain, None)
-            except SubscriberRaised as raised:
-                self._subscriber_raised("on_next", raised.error)
-                return
-            except UpstreamFailed as failed:
-                self.error, pause = failed.error, None
             except BaseException as error:
-                self._loop_raised(error)
-                pause = None
-            if self.flush_batch is not None:
-                self.flush_batch()
-            if pause is None or self.is_stopped:
-                self._enter(_FINISHED)
+                self._drain_raised(error)
                 return
-            if pause is SLICE_OVER or pause is AWAIT_SIGNAL:
-                self._suspend(pause)
+            if not self._must_go_on(pause):
                 return
-            queue = self.input_queue
-            if pause is NO_ELEMENTS and queue is not None:
-                try:
-                    queue.request_needed(self.needed)
-                except BaseException as error:
-                    self._upstream_raised(queue, error)
-            self.pause = pause
-            self.phase, action = self.phase.steps[_PAUSED]
-            if action is not _RECHECK:
-                self._terminate()
-                return
-            if not self._is_ready():
-                return
-            self.phase, _ = self.phase.steps[_WAKE]
+
+    def _act_on(self, pause: Pause) -> None:
+        if self._must_go_on(pause):
+            self._run()
+
+    def _must_go_on(self, pause: Pause | None) -> bool:
+        """Act on a pause, or the end, of the drain; return whether to resume it at once."""
+        if self.flush_batch is not None:
+            self.flush_batch()
+        if pause is None or self.is_stopped:
+            self._enter(_FINISHED)
+            return False
+        if pause is SLICE_OVER or pause is AWAIT_SIGNAL:
+            self._suspend(pause)
+            return False
+        queue = self.input_queue
+        if pause is NO_ELEMENTS and queue is not None:
+            try:
+                queue.request_needed(self.needed_from_upstream)
+            except BaseException as error:
+                self._upstream_raised(queue, error)
+        self.pause = pause
+        self.phase, action = self.phase.steps[_PAUSED]
+        if action is not _RECHECK:
+            self._terminate()
+            return False
+        if not self._is_ready():
+            return False
+        self.phase, _ = self.phase.steps[_WAKE]
+        return True
+
+    def _drain_raised(self, error: BaseException) -> None:
+        """Act on the end of the drain by *error*: by StopIteration, if it was resumed directly."""
+        if isinstance(error, SubscriberRaised):
+            self._subscriber_raised("on_next", error.error)
+            return
+        if isinstance(error, UpstreamFailed):
+            self.error = error.error
+        elif not isinstance(error, StopIteration):
+            self._loop_raised(error)
+        self._must_go_on(None)
 
     def _loop_raised(self, error: BaseException) -> None:
         self.error = as_failure(error)
@@ -143,7 +206,7 @@ class SyncIsland(Island):
         super()._terminate()
 
     def _release(self) -> None:
-        drain, self.drain = self.drain, None
-        if drain is not None:
-            drain.close()
+        advance, self.advance = self.advance, None
+        if advance is not None:
+            advance.__self__.close()
         super()._release()

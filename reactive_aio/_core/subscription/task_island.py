@@ -152,7 +152,7 @@ class TaskIsland(Island):
         self.pause = NO_ELEMENTS
         queue = cast("InputQueue[Any]", self.input_queue)
         try:
-            queue.request_needed(self.needed)
+            queue.request_needed(self.needed_from_upstream)
         except BaseException as error:
             self._upstream_raised(queue, error)
         if not queue.has_news:
