@@ -80,8 +80,26 @@ GUARDS: Final = (
     Guard(
         "3.8 the check after a synchronous drain has paused",
         SYNC_ISLAND,
-        "            if not self._is_ready():\n                return\n",
-        "            return\n",
+        "        if not self._is_ready():\n            return False\n",
+        "        return False\n",
+    ),
+    Guard(
+        "3.8 the check after a resumed drain has paused",
+        SYNC_ISLAND,
+        "not self.is_stopped and self.limit <= self.emitted:",
+        "not self.is_stopped:",
+    ),
+    Guard(
+        "3.8 what is requested while an element is processed",
+        SYNC_ISLAND,
+        "and self.limit is self.requested_limit",
+        "and True",
+    ),
+    Guard(
+        "3.8 what a stage drops is requested again",
+        SYNC_ISLAND,
+        "queue.outstanding >= self.needed_from_upstream",
+        "True",
     ),
     Guard(
         "3.8 demand that arrives during the request to upstream",
@@ -145,8 +163,8 @@ GUARDS: Final = (
         "3.3 a request wakes an idle flow only",
         ISLAND,
         "        self.limit += n\n        if self.phase is _IDLE:\n"
-        "            self._wake(_REQUEST)",
-        "        self.limit += n\n        self._run()",
+        "            loop_handle = self.loop_handle\n",
+        "        self.limit += n\n        if True:\n            loop_handle = self.loop_handle\n",
     ),
     Guard(
         "3.3 deep chains do not exhaust the stack",
@@ -275,15 +293,15 @@ GUARDS: Final = (
     Guard(
         "3.16 a request after the loop has closed",
         ISLAND,
-        "elif happened == _REQUEST and loop_handle.event_loop.is_closed():",
+        "elif loop_handle.event_loop.is_closed():",
         "elif False:",
     ),
     # -- a subscriber that raises
     Guard(
         "2.13 on_next raises",
         SYNC_ISLAND,
-        '                self._subscriber_raised("on_next", raised.error)\n                return',
-        "                self.error, pause = raised.error, None",
+        '            self._subscriber_raised("on_next", error.error)\n            return',
+        "            self.error = error.error",
     ),
     Guard(
         "2.13 on_next raises in a task",
@@ -313,9 +331,9 @@ GUARDS: Final = (
     Guard(
         "threads: an island wakes on the loop's thread",
         ISLAND,
-        "        if get_ident() != loop_handle.thread:\n"
-        "            loop_handle.call_soon_threadsafe(self._enter, happened)\n        elif",
-        "        if",
+        "            if get_ident() != loop_handle.thread:\n"
+        "                loop_handle.call_soon_threadsafe(self._enter, _REQUEST)\n            elif",
+        "            if",
     ),
     Guard(
         "threads: signals of foreign publishers arrive on the loop's thread",
@@ -326,9 +344,9 @@ GUARDS: Final = (
     Guard(
         "fairness: a synchronous drain yields to the loop",
         SYNC_ISLAND,
-        "            if pause is SLICE_OVER or pause is AWAIT_SIGNAL:\n",
-        "            if pause is SLICE_OVER:\n                continue\n"
-        "            if pause is AWAIT_SIGNAL:\n",
+        "        if pause is SLICE_OVER or pause is AWAIT_SIGNAL:\n",
+        "        if pause is SLICE_OVER:\n            return True\n"
+        "        if pause is AWAIT_SIGNAL:\n",
     ),
     Guard(
         "fairness: a task yields to the loop", TASK_ISLAND, "        await yield_to_loop()\n", ""
@@ -360,8 +378,8 @@ GUARDS: Final = (
     Guard(
         "context: callbacks run in the subscriber's context",
         CORE + "loop.py",
-        "            self.context.run(work, argument)",
-        "            work(argument)",
+        "            return self.context.run(work, argument)",
+        "            return work(argument)",
     ),
     Guard(
         "tasks: an interruption is reported",
