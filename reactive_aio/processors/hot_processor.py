@@ -123,13 +123,13 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
     # -- producing --------------------------------------------------------------------------------
     def try_emit(self, element: T) -> Emission:
         """Emit *element* now, on the loop's thread; true if it was accepted."""
-        output = self._sole
+        output, is_loop_running = self._sole, self._is_loop_running
         if (
             output is None
             or element is None
             or self._mail
             or get_ident() != self._thread
-            or not self._is_loop_running()
+            or not is_loop_running()
         ):
             return self._emitter.try_emit(element)
         # One subscriber: if it has requested the element, or others wait, nothing is to be decided.
@@ -147,7 +147,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
     async def emit(self, element: T) -> Emission:
         """Emit *element*; under ``"wait"`` and ``"fail"``, wait while a queue is full."""
         # As in `try_emit`, whose call would cost a quarter of an emission.
-        output, emitter = self._sole, self._emitter
+        output, emitter, is_loop_running = self._sole, self._emitter, self._is_loop_running
         if (
             output is None
             or element is None
@@ -155,7 +155,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
             or self._waiting
             or emitter.emission_count >= EMISSIONS_PER_CLOCK_READ
             or get_ident() != self._thread
-            or not self._is_loop_running()
+            or not is_loop_running()
         ):
             return await self._emit_or_wait(element)
         if output.credit:

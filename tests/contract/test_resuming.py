@@ -1,9 +1,8 @@
-"""An idle loop is resumed directly, by a request or with one element: with every guard of the rest."""
+"""An idle loop is resumed directly, by a request or with an element: with the guards of the rest."""
 
 import asyncio
-from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +12,9 @@ from reactive_aio.stage import Downstream, FlowSubscription, from_push
 from reactive_aio.testing import SubscriberProbe
 from tests.contract.subscribers import UNBOUNDED, Acting
 from tests.processors.test_fan_out import counted_calls
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 variable: ContextVar[str] = ContextVar("variable", default="outside")
 

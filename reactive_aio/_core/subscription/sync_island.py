@@ -38,18 +38,19 @@ class SyncIsland(Island):
     it.
     """
 
-    __slots__ = ("advance", "is_suspended")
+    __slots__ = ("drain", "handed_over", "is_suspended")
 
     def __post_init__(self, delivery: str) -> None:
         super().__post_init__(delivery)
-        # The method `send` of the drain: to look it up would take a third of its call.
-        self.advance: Any = None
+        self.drain: Any = None
+        # Elements with which the loop is resumed.
+        self.handed_over: tuple[object, ...] | None = None
         # Until the next turn of the loop, or until a signal's awaitable is done.
         self.is_suspended = False
 
     @property
     def loop_frame(self) -> FrameType | None:
-        return None if self.advance is None else self.advance.__self__.gi_frame
+        return None if self.drain is None else self.drain.gi_frame
 
     def push_rest(self, flattening: "Flattening", element: object, result: object) -> Any:
         """Have the rest pushed, beginning with *result*, which was made of *element*."""
@@ -60,16 +61,17 @@ class SyncIsland(Island):
     def _start(self) -> Any:
         subscriber: Any = self.subscriber
         on_next = subscriber.append if self.flush_batch is not None else subscriber.on_next
-        drain = self.compiled_loop.run(self, self.source, on_next, self.chain.arguments)
-        self.advance = advance = drain.send
-        return advance
+        self.drain = drain = self.compiled_loop.run(
+            self, self.source, on_next, self.chain.arguments
+        )
+        return drain
 
     def resume(self, elements: tuple[object, ...] | None = None, /) -> bool | None:
         # It does what `_run` does, up to the first pause. After the usual one, nothing is left to
         # be done in the subscriber's context.
-        advance = self.advance
+        drain = self.drain
         if (
-            advance is None
+            drain is None
             or self.flush_batch is not None
             or (elements is not None and (self.pause is not NO_ELEMENTS or self.phase is not _IDLE))
         ):
@@ -78,8 +80,9 @@ class SyncIsland(Island):
         self.phase = _AFTER_WAKE
         self.is_slice_over = False
         self.slice_end = 0.0
+        self.handed_over = elements
         try:
-            pause: Pause | NotEntered = loop_handle.enter(advance, elements)
+            pause: Pause | NotEntered = loop_handle.enter(next, drain)
         except BaseException as error:
             loop_handle.run(self._drain_raised, error)
             return False
@@ -100,14 +103,14 @@ class SyncIsland(Island):
             self.pause = NO_DEMAND
             return False
         elif pause is NOT_ENTERED:
-            self.phase = _IDLE
+            self.phase, self.handed_over = _IDLE, None
             return super().resume(elements)
         loop_handle.run(self._act_on, pause)
         return False
 
     def _run(self) -> None:
         """Run the drain until it has to wait for demand, elements, the loop or a signal."""
-        drain = (self.advance or self._start()).__self__
+        drain = self.drain or self._start()
         # A slice that starts after the next batch, so that the clock is not read now.
         self.is_slice_over, self.slice_end = False, 0.0
         while True:
@@ -206,7 +209,7 @@ class SyncIsland(Island):
         super()._terminate()
 
     def _release(self) -> None:
-        advance, self.advance = self.advance, None
-        if advance is not None:
-            advance.__self__.close()
+        drain, self.drain = self.drain, None
+        if drain is not None:
+            drain.close()
         super()._release()
