@@ -46,7 +46,9 @@ while True:
         for x in islice(src, batch):
             DELIVER_COUNTED
             if emitted >= S.limit:
-                break
+                CHECK_DEMAND
+                if S.limit - emitted > 8:
+                    break
         else:
             if x is END:
                 break
@@ -340,8 +342,8 @@ _MODES: Final[dict[str, dict[str, str]]] = {
             "while emitted >= S.limit:\n    S.emitted = emitted\n    yield MID_ELEMENT"
         ),
         "AWAIT_ELEMENTS": (
-            "REQUEST_NEEDED\nS.emitted = emitted\nyield NO_ELEMENTS\n"
-            "chunk, S.handed_over = S.handed_over, None\nif chunk is None: continue"
+            "REQUEST_NEEDED\nS.emitted = emitted\nchunk = yield NO_ELEMENTS\n"
+            "if chunk is None: continue"
         ),
         "END_BATCH": f"{_MEASURE}\n{_YIELD}",
         "MEASURE_BATCH": _MEASURE,

@@ -86,7 +86,8 @@ class Island(TimeSlice, FlowSubscription):
     record: NamedFlow | None = None
 
     def __post_init__(self, delivery: str) -> None:
-        chain, on_discard, subscriber = self.chain, None, cast("object", self.subscriber)
+        chain, on_discard = self.chain, None
+        subscriber: object = self.subscriber
         if isinstance(subscriber, BulkSubscriber):
             self.flush_batch, self.cleanup = subscriber.flush, subscriber.cleanup
             on_discard = subscriber.on_discard
@@ -412,7 +413,7 @@ class Island(TimeSlice, FlowSubscription):
         is_silent = self.is_stopped and not self.is_fault
         error, subscriber = self.error, self.subscriber
         self.error = None
-        if not is_silent:
+        if not is_silent and (error is not None or self.record is not None):
             self._record_end(error, "" if error is None else self.chain.annotate(error))
         try:
             self._release()
