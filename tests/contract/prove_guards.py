@@ -55,8 +55,9 @@ GUARDS: Final = (
     Guard(
         "1.1 an island delivers no more than its limit",
         TEMPLATES,
-        "            DELIVER_COUNTED\n            if emitted >= S.limit:\n                break\n",
-        "            DELIVER_COUNTED\n",
+        "            DELIVER_COUNTED\n            if emitted >= S.limit:\n"
+        "                CHECK_DEMAND\n",
+        "            DELIVER_COUNTED\n            if emitted >= S.limit:\n",
     ),
     Guard(
         "1.1 an input queue accepts no more than it requested",

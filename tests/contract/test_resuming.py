@@ -1,4 +1,4 @@
-"""An idle loop is resumed directly, by a request or with an element: with the guards of the rest."""
+"""An idle loop is resumed directly, by a request or with an element, with all of its guards."""
 
 import asyncio
 from contextvars import ContextVar

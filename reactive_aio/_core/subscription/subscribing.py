@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from inspect import iscoroutine
-from typing import Any, Final
+from typing import Any, Final, cast
 from weakref import ref
 
 from ...errors import NoRunningLoop, NotAnElement
@@ -41,7 +41,7 @@ def subscribe(chain: Chain, subscriber: Any) -> None:
     delivery = "await" if is_async else "call"
     if isinstance(subscriber, BulkSubscriber):
         delivery = _bulk_delivery(chain, subscriber)
-    island: Island = kind(chain, subscriber, delivery, loop_handle)
+    island: Island = kind(chain, cast("Any", subscriber), delivery, loop_handle)
     loop_handle.run_or_defer(Island.begin, island)
 
 

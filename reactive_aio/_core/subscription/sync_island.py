@@ -82,14 +82,10 @@ class SyncIsland(Island):
         self.is_slice_over = False
         self.slice_end = 0.0
         try:
-            pause: Pause | NotEntered
             if elements is None:
-                pause = loop_handle.enter(next, drain)
+                pause: Pause | NotEntered = loop_handle.enter(next, drain)
             else:
-                send = self.send
-                if send is None:
-                    send = self.send = drain.send
-                pause = loop_handle.enter(send, elements)
+                pause = loop_handle.enter(self.send or self._bind_send(), elements)
         except BaseException as error:
             loop_handle.run(self._drain_raised, error)
             return False
@@ -106,14 +102,17 @@ class SyncIsland(Island):
                 self.phase = _AFTER_PAUSE
                 return True
         elif pause is NO_DEMAND and not self.is_stopped and self.limit <= self.emitted:
-            self.phase = _AFTER_PAUSE
-            self.pause = NO_DEMAND
+            self.phase, self.pause = _AFTER_PAUSE, NO_DEMAND
             return False
         elif pause is NOT_ENTERED:
             self.phase = _IDLE
             return Island.resume(self, elements)
         loop_handle.run(self._act_on, pause)
         return False
+
+    def _bind_send(self) -> Any:
+        self.send = self.drain.send
+        return self.send
 
     def _run(self) -> None:
         """Run the drain until it has to wait for demand, elements, the loop or a signal."""
