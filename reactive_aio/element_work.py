@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import random
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
-from ._core.compiler.loop_compiler import no_element
+from ._core.compiler.loop_runtime import no_element
 from ._core.loop import Lock, LoopHandle, sleep, timeout as time_limit
 from .errors import TimedOut
 from .limits import Limit, require_limit

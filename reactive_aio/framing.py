@@ -143,8 +143,9 @@ class Lines:
         is_stateless = codecs.lookup(encoding).name in _STATELESS and errors in _COMMON_ERRORS
         self._decode = self._decode_together if is_stateless else self._decode_each
 
-    def feed(self, chunk: Any) -> Iterator[str]:
-        return chain.from_iterable(map(self._decode, self._splitter.batches(chunk)))
+    def batches(self, chunk: Any) -> Iterator[Iterable[str]]:
+        """The lines that end in *chunk*, some at a time."""
+        return map(self._decode, self._splitter.batches(chunk))
 
     def end(self) -> Iterator[str]:
         return chain.from_iterable(map(self._decode, self._splitter.last_batch()))

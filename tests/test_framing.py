@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from io import BytesIO, TextIOWrapper
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given, strategies as st
@@ -11,17 +11,18 @@ from hypothesis import given, strategies as st
 from reactive_aio.errors import FrameTooLong
 from reactive_aio.framing import Lines, Splitter, UniversalSplitter, require_encoding
 
+T = TypeVar("T")
 PIECES = st.lists(st.sampled_from([b"", b"a", b"bc", b"\n", b"\r", b"\r\n", b"\n\r"]), max_size=12)
 
 
-def joined(batches: Iterable[list[bytes]]) -> Iterator[bytes]:
+def joined(batches: Iterable[Iterable[T]]) -> Iterator[T]:
     return chain.from_iterable(batches)
 
 
 @given(PIECES)
 def test_lines_end_where_those_of_a_text_file_end(chunks: list[bytes]) -> None:
     lines = Lines(UniversalSplitter("lines", 100), "utf-8", "strict")
-    found = [line for chunk in chunks for line in lines.feed(chunk)]
+    found = [line for chunk in chunks for line in joined(lines.batches(chunk))]
     found += lines.end()
     text = TextIOWrapper(BytesIO(b"".join(chunks)), "utf-8")
     assert found == [line.removesuffix("\n") for line in text]
@@ -70,9 +71,9 @@ def test_the_lines_of_a_chunk_before_the_one_that_is_too_long_are_found() -> Non
 @pytest.mark.parametrize("splitter", [UniversalSplitter("x", 99), Splitter("x", b"\n", 99)])
 def test_an_error_of_decoding_names_the_line_and_the_byte(splitter: Any) -> None:
     lines = Lines(splitter, "utf-8", "strict")
-    assert [*lines.feed(b"a\nb\n\xe4")] == ["a", "b"]
+    assert [*joined(lines.batches(b"a\nb\n\xe4"))] == ["a", "b"]
     with pytest.raises(UnicodeDecodeError) as raised:
-        next(lines.feed(b"b\n"))
+        next(joined(lines.batches(b"b\n")))
     assert "0xe4 in position 0" in str(raised.value)
     assert "(x: in line 3)" in str(raised.value)
 

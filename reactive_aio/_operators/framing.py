@@ -14,14 +14,16 @@ __all__ = ("delimited", "json_lines", "lines")
 B = TypeVar("B", bytes, bytearray, memoryview)
 
 
-def _stage(name: str, make: Callable[..., Any], *params: str) -> InlineStage:
+def _stage(
+    name: str, make: Callable[..., Any], *params: str, each: str = "emit lists $splitter.batches(x)"
+) -> InlineStage:
     arguments = ", ".join(f"${each}" for each in params)
     return InlineStage(
         name,
         params=params,
         uses=(make,),
         setup=f"$splitter = {make.__name__}({arguments})",
-        each="emit each $splitter.feed(x)",
+        each=each,
         after="emit each $splitter.end()",
     )
 
@@ -31,7 +33,8 @@ def lines_of(limit: int, encoding: str, errors: str) -> Lines:
 
 
 _LINES = _stage("lines", lines_of, "limit", "encoding", "errors")
-_JSON_LINES = _stage("json_lines", JsonLines, "limit")
+# A document is parsed when it is delivered.
+_JSON_LINES = _stage("json_lines", JsonLines, "limit", each="emit each $splitter.feed(x)")
 _DELIMITED = _stage("delimited", Splitter, "operator", "separator", "limit")
 
 

@@ -15,7 +15,7 @@ from .._core.cleanup import CleanupErrors
 from .._core.compiler.bound import Bound, held
 from .._core.compiler.chain import Chain
 from .._core.compiler.discards import OnDiscard, discard
-from .._core.compiler.loop_compiler import SLICE_OVER
+from .._core.compiler.loop_runtime import SLICE_OVER
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from .._core.loop import CancelledError, Future, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber

@@ -43,7 +43,7 @@ _LINES = InlineStage(
     params=("limit", "encoding", "errors"),
     uses=(lines_of,),
     setup='$lines = lines_of("from_lines", $limit, $encoding, $errors)',
-    each="emit each $lines.feed(x)",
+    each="emit lists $lines.batches(x)",
     after="emit each $lines.end()",
 )
 

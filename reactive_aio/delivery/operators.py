@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from .._core.compiler.loop_compiler import no_element
+from .._core.compiler.loop_runtime import no_element
 from .._core.compiler.places import Place
 from .._operators.time import Cutter
 from ..coerce import Source, to_flow

@@ -71,6 +71,18 @@ GUARDS: Final = (
         "len(self.elements) < self.outstanding and",
         "True and",
     ),
+    Guard(
+        "1.1 a list that is delivered without counting fits into the demand",
+        COMPILER,
+        "if size <= batch and emitted + size <= S.limit{proven}:",
+        "if size <= batch{proven}:",
+    ),
+    Guard(
+        "fairness: a list that is delivered without looking at the clock fits into the batch",
+        COMPILER,
+        "if size <= batch and emitted",
+        "if size < 1 << 62 and emitted",
+    ),
     Guard("3.8 requests add up", ISLAND, "self.limit += n", "self.limit = n"),
     Guard(
         "3.8 the check after the drain has paused",
@@ -367,8 +379,8 @@ GUARDS: Final = (
     Guard(
         "fairness: a stage that expands one element yields to the loop",
         COMPILER,
-        'turn = self._yield_mid_element() if found["word"] == "emit each" else []',
-        "turn = []",
+        "turn = self._yield_mid_element() if is_many else []",
+        "turn = list[str]()",
     ),
     Guard(
         "fairness: the clock decides, not a count",

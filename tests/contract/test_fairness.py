@@ -60,8 +60,19 @@ def never(x: int) -> bool:
 _EACH = InlineStage("each", params=("of",), each="emit each $of(x)")
 
 
+_LISTS = InlineStage("lists", params=("of",), each="emit lists $of(x)")
+
+
 def endless(x: int) -> Any:
     return itertools.count()
+
+
+def endless_lists(x: int) -> Any:
+    return ([x] * n for n in itertools.cycle(range(2000)))
+
+
+def long_lists(x: int) -> list[list[int]]:
+    return [[x], [x] * 2000]
 
 
 MANNERS: dict[str, Callable[[Flow[int]], Flow[int]]] = {
@@ -71,6 +82,8 @@ MANNERS: dict[str, Callable[[Flow[int]], Flow[int]]] = {
     "heavy": lambda chain: chain.map(slow),
     "heavy behind a boundary": lambda chain: chain.boundary(64).map(slow),
     "one element of endless parts": lambda chain: chain.via(_EACH, endless),
+    "one element of endless lists": lambda chain: chain.via(_LISTS, endless_lists),
+    "long lists, heavy": lambda chain: chain.via(_LISTS, long_lists).map(slow),
 }
 
 

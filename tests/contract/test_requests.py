@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import Flow, from_iterable
-from reactive_aio.stage import from_pull
+from reactive_aio.stage import InlineStage, from_pull
 from reactive_aio.testing import SubscriberProbe
 from tests.contract.subscribers import (
     BOTH,
@@ -199,6 +199,20 @@ async def test_many_requests_before_the_first_element_add_up() -> None:
         subscriber.request(1)
     await subscriber.end()
     assert subscriber.elements == list(range(10))
+
+
+_LISTS = InlineStage("lists", each="emit lists [[x] * 5]")
+
+
+async def test_lists_of_elements_are_delivered_within_demand() -> None:
+    """1.1: those that fit are not counted one by one."""
+    subscriber = SubscriberProbe[int](3).subscribed_to(from_iterable(range(10)).via(_LISTS))
+    assert subscriber.elements == [0, 0, 0]
+    subscriber.request(9)
+    assert subscriber.elements == [0] * 5 + [1] * 5 + [2] * 2
+    subscriber.request(100)
+    await subscriber.end()
+    assert subscriber.elements == [x for x in range(10) for _ in range(5)]
 
 
 async def test_two_hundred_boundaries_in_a_row_do_not_exhaust_the_stack() -> None:

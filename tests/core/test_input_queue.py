@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from reactive_aio._core.compiler.loop_compiler import UpstreamFailed
+from reactive_aio._core.compiler.loop_runtime import UpstreamFailed
 from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio._core.subscription.input_queue import InputQueue
 from reactive_aio.errors import RuleViolation

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from reactive_aio import Flow, from_iterable
-from reactive_aio._core.compiler.loop_compiler import SLICE_OVER
+from reactive_aio._core.compiler.loop_runtime import SLICE_OVER
 from reactive_aio._sinks.async_iteration import _generate, _IslandIterator
 from reactive_aio.coerce import to_flow
 from reactive_aio.stage import Downstream, FlowSubscription, InlineStage, from_push, pull
@@ -159,6 +159,18 @@ def repeating(n: int) -> Stage:
     return Stage(f"repeat({n})", lambda f: f.via(_repeat, n), meaning)
 
 
+_in_lists = InlineStage("in_lists", params=("n",), each="emit lists ([x] * $n, (x,), [x])")
+
+
+def listing(n: int) -> Stage:
+    """One in, many out, most of them counted together."""
+
+    def meaning(xs: Elements) -> Elements:
+        return (x for each in xs for x in [each] * (n + 2))
+
+    return Stage(f"in_lists({n})", lambda f: f.via(_in_lists, n), meaning)
+
+
 def no_more(xs: Elements) -> Elements:
     yield from xs
     yield from (7, 8)
@@ -203,6 +215,7 @@ stages: st.SearchStrategy[Stage] = st.one_of(
     st.builds(windows, some, some),
     st.builds(starting, small),
     st.builds(repeating, small),
+    st.builds(listing, small),
     st.sampled_from(
         [
             Stage("once_more", lambda f: f.via(_once_more), no_more),

@@ -312,7 +312,7 @@ async def test_interrupt_ends_a_call_that_blocks() -> None:
     await until(lambda: steps.threads)
     probe.cancel()
     await no_thread()
-    assert len(given) == 3
+    assert len(given) >= 3  # once more if the thread gets no core for as long as an interval
     assert len(set(map(id, given))) == 1
     assert not probe.signals  # the error that the interruption causes is dropped
 

@@ -9,6 +9,7 @@ these directives:
 ``done``            complete the flow now
 ``emit EXPR``       deliver EXPR
 ``emit each EXPR``  deliver every element of the iterable EXPR, within demand
+``emit lists EXPR`` the same for each of the iterables in EXPR, which are lists where possible
 ``sync EXPR of F``  refuse EXPR, the result of the user's function F, if it is an awaitable: only
                     until an element has passed all such lines of the chain, which then cost nothing
 ``track LINE``      LINE, only in a loop that gives discarded elements back
@@ -27,7 +28,7 @@ from typing import Any
 from .places import Place
 
 DIRECTIVES = re.compile(
-    r"^(?P<pad> *)(?P<word>drop|last|done|emit each|emit|sync|track)\b ?(?P<rest>.*)$"
+    r"^(?P<pad> *)(?P<word>drop|last|done|emit each|emit lists|emit|sync|track)\b ?(?P<rest>.*)$"
 )
 _NAME = re.compile(r"\$(\w+)")
 _TEXTS = ("setup", "before", "each", "after", "demand", "on_end", "held")
@@ -78,8 +79,8 @@ class InlineStage:
         found = map(DIRECTIVES.match, self.each.splitlines())
         words = {directive["word"] for directive in found if directive is not None}
         object.__setattr__(self, "drops", "drop" in words)
-        object.__setattr__(self, "emits_many", "emit" in words or "emit each" in words)
-        object.__setattr__(self, "expands", "emit each" in words)
+        object.__setattr__(self, "emits_many", any(word.startswith("emit") for word in words))
+        object.__setattr__(self, "expands", not words.isdisjoint(("emit each", "emit lists")))
         object.__setattr__(self, "proves", "sync" in words)
         object.__setattr__(self, "stops", "last" in words or "done" in words)
         text = "\n".join((self.before, self.each, self.after))

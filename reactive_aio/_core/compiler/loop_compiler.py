@@ -21,35 +21,28 @@ them. It contains names, never text of a user; values are passed as arguments.
 
 import linecache
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import Enum
 from functools import lru_cache
 from itertools import count, islice
-from operator import length_hint
-from types import GeneratorType
 from typing import Any, Literal, NamedTuple
 from weakref import finalize
 
-from ...errors import NotAnElement
 from ..arguments import refuse_awaitable
 from .discards import END
 from .end_hooks import EndHooks, Hook
 from .inline import DIRECTIVES, InlineStage
+from .loop_runtime import (
+    Done,
+    Pause,
+    SubscriberRaised,
+    UpstreamFailed,
+    close_source,
+    length_hint_of,
+    measure,
+    no_element,
+)
 from .loop_templates import LOOP_TEMPLATES, MODE_LINES, PROVING_ITERATION
-
-
-class Pause(Enum):
-    """Why a loop pauses. Not an int: in one mode, identity separates a pause from an element."""
-
-    NO_DEMAND = "no demand"
-    NO_ELEMENTS = "no elements"
-    SLICE_OVER = "the time slice is over"
-    AWAIT_SIGNAL = "the subscriber returned an awaitable"
-    MID_ELEMENT = "no demand, and a stage still emits for its current element"
-
-
-NO_DEMAND, NO_ELEMENTS, SLICE_OVER, AWAIT_SIGNAL, MID_ELEMENT = Pause
 
 Feed = Literal["pull", "push", "flatten", "aiter"]
 Mode = Literal["sync", "task", "async_generator", "fair_generator", "generator"]
@@ -68,54 +61,6 @@ class LoopShape(NamedTuple):
     """Whether it gives back the elements that it discards (`Discards`)."""
 
 
-class Done(Exception):
-    """Unwinds a loop after ``last`` or ``done``."""
-
-
-class UpstreamFailed(Exception):
-    """Carries the error of an upstream through the loop unchanged, even a StopIteration."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
-class SubscriberRaised(Exception):
-    """Carries the error of a subscriber past the error handling of the stages (2.13)."""
-
-    def __init__(self, error: BaseException) -> None:
-        self.error = error
-
-
-def no_element(stage: str) -> NotAnElement:
-    """The error for a stage or a source that produced None."""
-    advice = {
-        "map": " Use filter_map to leave elements out.",
-        "map_async": " To await a function without a result: for_each(function, concurrency=n).",
-        "filter_map": "",
-    }.get(stage, "")
-    return NotAnElement(f"{stage} produced None, which is not an element.{advice}")
-
-
-# Iterators that report how many elements are left, so that on_complete can follow the last
-# requested element directly (1.5) without reading ahead.
-_SIZED: tuple[Iterable[Any], ...] = ((), [], {}, "", b"", range(0), range(1 << 70))
-_EXACT = frozenset(type(iter(sized)) for sized in _SIZED)
-
-
-def length_hint_of(iterator: Any) -> Callable[[], int] | None:
-    """The function that returns how many elements *iterator* has left, if that is known."""
-    return iterator.__length_hint__ if type(iterator) in _EXACT else None
-
-
-def measure(part: Iterator[Any] | None, size: int, dropped: int) -> int:
-    """How many elements of a batch of *size* were delivered, when *part* of it is left.
-
-    0 without a batch, and of one that creates its elements as it is iterated.
-    """
-    left = -1 if part is None else length_hint(part, -1)
-    return 0 if left < 0 else max(0, size - left - dropped)
-
-
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class CompiledLoop:
     """A generated loop and its text."""
@@ -128,25 +73,6 @@ class CompiledLoop:
     """Whether a stage may emit, or observe the end, without an element from upstream."""
     end_hooks: Callable[..., list[tuple[int, Hook]]] | None
     """Creates the end hooks from the stages' arguments; None if no stage has one."""
-
-
-def close_source(
-    source: object,
-    report: Callable[[str, BaseException], None],
-    failure_of: Callable[[BaseException], BaseException] | None,
-    error: BaseException | None = None,
-) -> None:
-    """Run the cleanup of a generator now: *error*, which ended the flow, may be kept for long.
-
-    What the cleanup raises is *report*ed, so that it does not replace *error*.
-    """
-    if isinstance(source, GeneratorType):
-        try:
-            source.close()
-        except BaseException as raised:
-            if error is None or isinstance(error, GeneratorExit):
-                raise raised if failure_of is None else failure_of(raised)  # noqa: B904
-            report("the cleanup of a source raised", raised)
 
 
 _numbers = count(1)
@@ -230,7 +156,7 @@ class _Writer:
 
     def text(self) -> str:
         args = ", ".join(self._all("arguments"))
-        expands = any("emit each" in s.before + s.each + s.after for s in self.stages)
+        expands = any(s.expands or "emit each" in s.before + s.after for s in self.stages)
         head = ["S", "src", "report" if self.iterated else "on_next", "arguments"]
         head += ["D"] * (self.discards and self.iterated)
         keyword = "async def" if self.shape.mode in ("task", "async_generator") else "def"
@@ -477,16 +403,56 @@ class _Writer:
                 lines = [found["rest"]] * self.discards
             case "sync":
                 lines = self._proof(found["rest"], number) if self.proves else []
+            case "emit lists":
+                lines = self._lists(found["rest"], number, check=check)
             case _:
-                each = found["rest"] if found["word"] == "emit each" else f"({found['rest']},)"
-                leave, self.leave = self.leave, "continue"  # with the next of these elements
-                rest = self._stage(number, number, counted=True, check=check)
-                self.leave = leave
+                is_many = found["word"] == "emit each"
+                each = found["rest"] if is_many else f"({found['rest']},)"
                 # One element may expand into an endless iterable.
-                turn = self._yield_mid_element() if found["word"] == "emit each" else []
+                turn = self._yield_mid_element() if is_many else []
                 lines = self._positioned([f"for x in {each}:"], number)
-                lines += _indent(1, [*turn, *rest])
+                lines += _indent(1, [*turn, *self._following(number, counted=True, check=check)])
         return [found["pad"] + line for line in lines]
+
+    def _lists(self, lists: str, number: int, *, check: bool) -> list[str]:
+        """The lines that deliver each element of each of *lists*: a list that fits into the demand
+        and the batch needs no counting."""
+        turn, several = self._yield_mid_element(), f"several_{number}"
+        rest = [*turn, *self._following(number, counted=True, check=check)]
+        counted = [*self._positioned([f"for x in {several}:"], number), *_indent(1, rest)]
+        each = self._positioned([f"for {several} in {lists}:"], number)
+        if not self._may_count_together(number):
+            return [*each, *_indent(1, counted)]
+        proven = " and proven" if self.last_proof else ""
+        together = [
+            f"size = len({several}) if {several}.__class__ is list else 1 << 62",
+            "if spent + size > batch:",
+            *turn[2:],
+            f"if size <= batch and emitted + size <= S.limit{proven}:",
+            "    spent += size",
+            f"    for x in {several}:",
+            *_indent(2, self._following(number, counted=False, check=False)),
+            "    emitted += size",
+            "else:",
+            *_indent(1, counted),
+        ]
+        return [*each, *_indent(1, together)]
+
+    def _may_count_together(self, number: int) -> bool:
+        """Whether each element that stage *number* emits is delivered, and nothing looks at the
+        count before all of them are."""
+        if self.iterated or self.discards or self.is_named:
+            return False
+        following = self.stages[number:]
+        return not any(stage.drops or stage.emits_many or stage.stops for stage in following)
+
+    def _following(self, number: int, *, counted: bool, check: bool) -> list[str]:
+        """The lines of the stages after *number*, for one of the elements that it emits."""
+        leave, self.leave = self.leave, "continue"  # with the next of these elements
+        proves, self.proves = self.proves, self.proves and counted
+        lines = self._stage(number, number, counted=counted, check=check)
+        self.leave, self.proves = leave, proves
+        return lines
 
     def _let_go(self) -> list[str]:
         """The loop has no undelivered element in its hands any more."""

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Final, Literal
 
 from ..compiler.chain import AsyncSource, Chain, ChainSource
-from ..compiler.loop_compiler import NO_ELEMENTS
+from ..compiler.loop_runtime import NO_ELEMENTS
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
 from ..losses import dropped_by

@@ -8,7 +8,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from ...errors import RuleViolation
 from ..cleanup import CleanupErrors
 from ..compiler.discards import OnDiscard, discard
-from ..compiler.loop_compiler import UpstreamFailed
+from ..compiler.loop_runtime import UpstreamFailed
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
 from ..run_control import RunControl

@@ -20,10 +20,10 @@ from ..cleanup import CleanupErrors, add_cleanup_error
 from ..compiler.chain import Chain, PullSource, PushSource, control_of_source, is_spent
 from ..compiler.discards import Discards
 from ..compiler.end_hooks import EndHooks
-from ..compiler.loop_compiler import (
+from ..compiler.loop_compiler import CompiledLoop
+from ..compiler.loop_runtime import (
     NO_DEMAND,
     NO_ELEMENTS,
-    CompiledLoop,
     Pause,
     measure,
 )

@@ -3,7 +3,7 @@
 from types import FrameType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
-from ..compiler.loop_compiler import (
+from ..compiler.loop_runtime import (
     AWAIT_SIGNAL,
     NO_DEMAND,
     NO_ELEMENTS,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import Interrupted
 from ..compiler.chain import AsyncSource
-from ..compiler.loop_compiler import (
+from ..compiler.loop_runtime import (
     NO_DEMAND,
     NO_ELEMENTS,
     Done,

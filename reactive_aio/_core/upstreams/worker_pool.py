@@ -11,7 +11,7 @@ from ..arguments import explain_await
 from ..compiler.chain import Downstream
 from ..compiler.error_notes import note_element
 from ..compiler.inline import describe
-from ..compiler.loop_compiler import no_element
+from ..compiler.loop_runtime import no_element
 from ..failures import STOPS_PROGRAM, as_failure, is_cancelled
 from ..flow_subscription import FlowSubscription
 from ..loop import CancelledError, Future, Task, cancel_task, report, wait_settled

@@ -1,0 +1,89 @@
+"""What generated loops use: how they pause and unwind, count, and close a source."""
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from operator import length_hint
+from types import GeneratorType
+from typing import Any
+
+from ...errors import NotAnElement
+
+
+class Pause(Enum):
+    """Why a loop pauses. Not an int: in one mode, identity separates a pause from an element."""
+
+    NO_DEMAND = "no demand"
+    NO_ELEMENTS = "no elements"
+    SLICE_OVER = "the time slice is over"
+    AWAIT_SIGNAL = "the subscriber returned an awaitable"
+    MID_ELEMENT = "no demand, and a stage still emits for its current element"
+
+
+NO_DEMAND, NO_ELEMENTS, SLICE_OVER, AWAIT_SIGNAL, MID_ELEMENT = Pause
+
+
+class Done(Exception):
+    """Unwinds a loop after ``last`` or ``done``."""
+
+
+class UpstreamFailed(Exception):
+    """Carries the error of an upstream through the loop unchanged, even a StopIteration."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+class SubscriberRaised(Exception):
+    """Carries the error of a subscriber past the error handling of the stages (2.13)."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def no_element(stage: str) -> NotAnElement:
+    """The error for a stage or a source that produced None."""
+    advice = {
+        "map": " Use filter_map to leave elements out.",
+        "map_async": " To await a function without a result: for_each(function, concurrency=n).",
+        "filter_map": "",
+    }.get(stage, "")
+    return NotAnElement(f"{stage} produced None, which is not an element.{advice}")
+
+
+# Iterators that report how many elements are left, so that on_complete can follow the last
+# requested element directly (1.5) without reading ahead.
+_SIZED: tuple[Iterable[Any], ...] = ((), [], {}, "", b"", range(0), range(1 << 70))
+_EXACT = frozenset(type(iter(sized)) for sized in _SIZED)
+
+
+def length_hint_of(iterator: Any) -> Callable[[], int] | None:
+    """The function that returns how many elements *iterator* has left, if that is known."""
+    return iterator.__length_hint__ if type(iterator) in _EXACT else None
+
+
+def measure(part: Iterator[Any] | None, size: int, dropped: int) -> int:
+    """How many elements of a batch of *size* were delivered, when *part* of it is left.
+
+    0 without a batch, and of one that creates its elements as it is iterated.
+    """
+    left = -1 if part is None else length_hint(part, -1)
+    return 0 if left < 0 else max(0, size - left - dropped)
+
+
+def close_source(
+    source: object,
+    report: Callable[[str, BaseException], None],
+    failure_of: Callable[[BaseException], BaseException] | None,
+    error: BaseException | None = None,
+) -> None:
+    """Run the cleanup of a generator now: *error*, which ended the flow, may be kept for long.
+
+    What the cleanup raises is *report*ed, so that it does not replace *error*.
+    """
+    if isinstance(source, GeneratorType):
+        try:
+            source.close()
+        except BaseException as raised:
+            if error is None or isinstance(error, GeneratorExit):
+                raise raised if failure_of is None else failure_of(raised)  # noqa: B904
+            report("the cleanup of a source raised", raised)
