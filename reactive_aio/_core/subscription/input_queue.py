@@ -124,7 +124,12 @@ class InputQueue(Generic[T]):
             last.append(element)
             return False
         if self.puller is None:
-            if not waiting and (done := self._island.resume((element,))) is not None:
+            # With nothing left to come, a request to upstream follows, in the usual way.
+            if (
+                self.outstanding
+                and not waiting
+                and (done := self._island.resume((element,))) is not None
+            ):
                 return done
             waiting.append([element])
             self._island.wake()

@@ -178,10 +178,10 @@ class Island(TimeSlice, FlowSubscription):
     def wake(self) -> None:
         """The input queue has elements or the end."""
         if self.phase is _IDLE:
-            self.resume()
+            self.loop_handle.run_or_defer(self._enter, _WAKE)
 
     def resume(self, elements: tuple[object, ...] | None = None, /) -> bool | None:
-        """Resume the idle loop, in the subscription's context: there is demand, or news.
+        """Resume the idle loop, in the subscription's context: there is demand.
 
         With *elements*, return whether it has processed them, and is idle again; None if it does
         not wait for any, and has not taken them.

@@ -74,7 +74,8 @@ class SyncIsland(Island):
         if (
             drain is None
             or self.flush_batch is not None
-            or (elements is not None and (self.pause is not NO_ELEMENTS or self.phase is not _IDLE))
+            or self.pause is not (NO_DEMAND if elements is None else NO_ELEMENTS)
+            or self.phase is not _IDLE
         ):
             return Island.resume(self, elements)
         loop_handle = self.loop_handle
