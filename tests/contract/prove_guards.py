@@ -222,7 +222,21 @@ GUARDS: Final = (
         "not within and self.is_source_spent()",
         "self.is_source_spent()",
     ),
-    Guard("1.4 None is not an element", COMPILER, "[] if self.shape.checked", "[] if True"),
+    Guard(
+        "1.4 None is not an element", COMPILER, 'return ["if x is None:", f', 'return [] and ["", f'
+    ),
+    Guard(
+        "1.4 nor is it in a batch",
+        COMPILER,
+        'return [f"for x in {batch}:",',
+        'return [] and [f"for x in {batch}:",',
+    ),
+    Guard(
+        "1.4 nor in what is created as it is iterated",
+        COMPILER,
+        "* (not self.shape.checked)",
+        "* 0",
+    ),
     # -- cancellation
     Guard(
         "1.8 the flag after each delivery",

@@ -216,6 +216,35 @@ async def test_a_pushed_none_fails_the_flow() -> None:
     assert isinstance(error, NotAnElement)
 
 
+@pytest.mark.parametrize("is_lazy", [False, True])
+async def test_what_precedes_a_pushed_none_is_delivered(is_lazy: bool) -> None:
+    """2.13: also where a container takes whole lists, or what is created as it is iterated."""
+
+    def open(downstream: Any) -> Any:
+        class Pushing(FlowSubscription):
+            def request(self, n: int, /) -> None:
+                elements = [1, 2, None, 3]
+                if is_lazy:
+                    downstream.push_from(iter(elements), 4)
+                else:
+                    downstream.push(elements)
+
+            def cancel(self) -> None: ...
+
+        return Pushing()
+
+    found = list[int]()
+
+    async def read() -> None:
+        async with pushed(open).stream(prefetch=8) as elements:
+            async for element in elements:
+                found.append(element)
+
+    with pytest.raises(NotAnElement):
+        await read()
+    assert found == [1, 2]
+
+
 async def test_an_element_that_cannot_be_created_fails_the_flow_after_the_earlier_ones() -> None:
     """1.4: of a source that has its elements made when their turn comes."""
 

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 import reactive_aio as r
 from reactive_aio import Flow, Publisher
-from reactive_aio.errors import AlreadySubscribed
+from reactive_aio.errors import AlreadySubscribed, NotAnElement
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
@@ -448,3 +448,39 @@ async def example_concat_map() -> None:
         return r.interval(0.1).take(2).map(lambda n: f"{name}{n}")
 
     print(await r.just("a", "b").concat_map(ticks).to_list())
+
+
+@pytest.mark.parametrize("length", [2, 300])
+async def test_what_precedes_none_in_a_batch_is_delivered(length: int) -> None:
+    """2.13, where lists are taken as a whole."""
+    found = list[int]()
+    inner: list[Any] = [*range(length), None, 7]
+
+    async def read() -> None:
+        async for element in r.just(0).flat_map(lambda _: inner):
+            found.append(element)
+
+    with pytest.raises(NotAnElement, match="the source produced None"):
+        await read()
+    assert found == [*range(length)]
+
+
+@given(st.lists(st.integers(0, 700), max_size=6), st.integers(1, 300))
+async def test_iterables_longer_than_the_demand_are_delivered_in_parts(
+    lengths: list[int], prefetch: int
+) -> None:
+    """1.1: never more than was requested."""
+    flow = r.from_iterable(lengths).flat_map(range)
+    async with flow.stream(prefetch=prefetch) as elements:
+        found = [element async for element in elements]
+    assert found == [element for length in lengths for element in range(length)]
+
+
+async def test_a_list_that_is_emptied_while_it_is_emitted_ends_there() -> None:
+    inner = [*range(1000)]
+    found = list[int]()
+    async with r.just(0).flat_map(lambda _: inner).stream(prefetch=4) as elements:
+        async for element in elements:
+            found.append(element)
+            inner.clear()
+    assert found == [0, 1, 2, 3]

@@ -382,9 +382,13 @@ class Chain:
 
     @property
     def is_bare(self) -> bool:
-        """Whether its elements need no processing, so that they can be taken in batches."""
+        """Whether its elements need no processing, so that they can be taken in batches.
+
+        Where elements are pushed, a batch exists before it is taken, and None can be looked for.
+        """
         has_work = not all(kind.is_only_label for kind in self._kinds)
-        return self.source.checked and not has_work and not self.awaits
+        is_known = self.source.checked or isinstance(self.source, PushSource)
+        return is_known and not has_work and not self.awaits
 
     def compiled_loop(self, mode: str, delivery: str, discards: bool = False) -> CompiledLoop:
         """The generated loop for one mode and one kind of delivery."""

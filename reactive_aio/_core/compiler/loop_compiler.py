@@ -38,6 +38,7 @@ from .loop_runtime import (
     SubscriberRaised,
     UpstreamFailed,
     close_source,
+    extend_to_none,
     length_hint_of,
     measure,
     no_element,
@@ -80,6 +81,7 @@ _POSITION = re.compile(r"  # (\d+)$", re.MULTILINE)
 _ELEMENT = re.compile(r"\bx\b")
 _SIGNAL = re.compile(r" *(r = |await )on_next\(")
 _ALIVE = "if S.is_stopped: return"
+_REFUSE = "raise no_element('the source')"
 
 
 @lru_cache(maxsize=1024)
@@ -103,6 +105,7 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
         "measure": measure,
         "no_element": no_element,
         "close_source": close_source,
+        "extend_to_none": extend_to_none,
         "refuse_awaitable": refuse_awaitable,
         "END": END,
         "STAGE_OF_LINE": [0, *positions],
@@ -348,9 +351,12 @@ class _Writer:
             counted = word in ("DELIVER_COUNTED", "DELIVER_CHECKED")
             check = word == "DELIVER_CHECKED"
             self.proves = word == "DELIVER_PROVING" or (counted and not self.iterated)
-            guard = ["if x is None:", "    raise no_element('the source')"]
-            lines = [] if self.shape.checked else guard
-            lines += self._stage(0, 0, counted=counted, check=check)
+            lines = self._refusing_none() + self._stage(0, 0, counted=counted, check=check)
+        elif word.startswith("REFUSE_NONE"):
+            lines = self._refusing_none(word.removeprefix("REFUSE_NONE").removeprefix("_IN "))
+        elif word.startswith("ITERATE_TWICE "):
+            chunk = word.removeprefix("ITERATE_TWICE ")
+            lines = [f"{chunk} = [*{chunk}]"] * (not self.shape.checked)
         elif word == "REQUEST_NEEDED":
             lines = self._request_needed()
         elif word in self.mode_lines:
@@ -358,6 +364,15 @@ class _Writer:
         else:
             lines = [word]
         return [pad + line for line in lines]
+
+    def _refusing_none(self, batch: str = "") -> list[str]:
+        """The lines that refuse None, as ``x`` or in a *batch* for a container."""
+        if self.shape.checked:
+            return []
+        if not batch:
+            return ["if x is None:", f"    {_REFUSE}"]
+        keep = [f"emitted += extend_to_none(kept, {batch})", _REFUSE]
+        return [f"for x in {batch}:", "    if x is None:", *_indent(2, keep)]
 
     def _request_needed(self) -> list[str]:
         numbered = reversed([*enumerate(self.stages, 1)])

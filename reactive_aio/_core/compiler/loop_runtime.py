@@ -1,7 +1,9 @@
 """What generated loops use: how they pause and unwind, count, and close a source."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
+from itertools import takewhile
 from operator import length_hint
 from types import GeneratorType
 from typing import Any
@@ -48,6 +50,13 @@ def no_element(stage: str) -> NotAnElement:
         "filter_map": "",
     }.get(stage, "")
     return NotAnElement(f"{stage} produced None, which is not an element.{advice}")
+
+
+def extend_to_none(kept: list[Any] | deque[Any], batch: Iterable[Any]) -> int:
+    """Keep the elements of *batch* that precede None; return how many these are."""
+    elements = [*takewhile(lambda x: x is not None, batch)]
+    kept.extend(elements)
+    return len(elements)
 
 
 # Iterators that report how many elements are left, so that on_complete can follow the last

@@ -17,6 +17,9 @@ A line in capitals is replaced by lines of the chain or of the mode (`MODE_LINES
 ``YIELD_IF_SLICE_OVER``  only yield, once there is more work
 ``TRACK …``              a line of a loop that gives discarded elements back: there, ``x`` is None
                          unless the loop has an undelivered element in its hands
+``REFUSE_NONE``          refuse None (2.13), unless the source guarantees that there is none
+``REFUSE_NONE_IN …``     the same for each element of a batch: those before it are kept
+``ITERATE_TWICE …``      before that: make a list of what can be iterated only once
 ``MEASURE …``            in a named flow: what follows delivers a batch, from an iterable
 ``MEASURED``             the batch was delivered, and counted
 """
@@ -126,11 +129,14 @@ _PUSH: Final = f"""{_NEXT_CHUNK}\
 # The same without stages into a container.
 _PUSH_EXTEND: Final = f"""{_NEXT_CHUNK}\
     if emitted + size <= S.limit:
+        ITERATE_TWICE chunk
+        REFUSE_NONE_IN chunk
         kept.extend(chunk)
         emitted += size
     else:
         for x in chunk:
             CHECK_DEMAND
+            REFUSE_NONE
             kept.append(x)
             emitted += 1
     left -= size
@@ -205,6 +211,36 @@ _FLATTEN: Final = (
     + indent(_EACH_OF_ITERABLE, "        ")
     + _AFTER_ITERABLE
     + _PUSH
+)
+
+# The same without stages into a container.
+_KEPT_ITERABLE: Final = """
+size = len(inner)
+if size < left and emitted + size <= S.limit:
+    REFUSE_NONE_IN inner
+    kept.extend(inner)
+    emitted += size
+    left -= size
+else:
+    elements = iter(inner)
+    while size > 0:
+        if left <= 0:
+            END_BATCH
+            left = batch
+        CHECK_DEMAND_MID_ELEMENT
+        piece = [*islice(elements, min(size, left, S.limit - emitted))]
+        if not piece:
+            break
+        REFUSE_NONE_IN piece
+        kept.extend(piece)
+        taken = len(piece)
+        emitted += taken
+        left -= taken
+        size -= taken
+"""
+
+_FLATTEN_EXTEND: Final = (
+    _NEXT_ITERABLE + indent(_KEPT_ITERABLE, "    ") + _AFTER_ITERABLE + _PUSH_EXTEND
 )
 
 _FLATTEN_MANY: Final = (
@@ -292,6 +328,7 @@ LOOP_TEMPLATES: Final[dict[str, tuple[str, str, str, str]]] = {
     "pull": (_PULL, _exact(_PULL), _PULL_MANY, _counted(_PULL)),
     "pull extend": (_EXTEND, _EXTEND, _EXTEND, _EXTEND),
     "push extend": (_PUSH_EXTEND, _PUSH_EXTEND, _PUSH_EXTEND, _PUSH_EXTEND),
+    "flatten extend": (_FLATTEN_EXTEND, _FLATTEN_EXTEND, _FLATTEN_EXTEND, _FLATTEN_EXTEND),
     "push": (_PUSH, _exact(_PUSH), _PUSH_MANY, _counted(_PUSH)),
     "flatten": (_FLATTEN, _exact(_FLATTEN), _FLATTEN_MANY, _counted(_FLATTEN)),
     "aiter": (_AITER_BULK, _AITER, _AITER_MANY, _AITER),
