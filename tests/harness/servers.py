@@ -155,8 +155,8 @@ def postgres_running() -> Generator[PostgresServer]:
     It need not survive a power failure, and so never syncs.
     """
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    initdb, server, psql = (
-        find(name, "postgresql", *folders) for name in ("initdb", "postgres", "psql")
+    initdb, server, psql, pg_isready = (
+        find(name, "postgresql", *folders) for name in ("initdb", "postgres", "psql", "pg_isready")
     )
     with folder("postgres") as place:
         user, data = unprivileged(place), place / "data"
@@ -184,7 +184,12 @@ def postgres_running() -> Generator[PostgresServer]:
             connection = [psql, "--host", str(place), "--username", "postgres", "--quiet"]
             subprocess.run([*connection, "--command", statement], check=True)
 
-        with running(command, place, lambda: answers(place / ".s.PGSQL.5432"), **user):
+        def is_ready() -> bool:
+            # It accepts connections earlier, and refuses them while it starts up.
+            asked = subprocess.run([pg_isready, "--quiet", "--host", str(place)], check=False)
+            return asked.returncode == 0
+
+        with running(command, place, is_ready, **user):
             yield PostgresServer(place, run_sql)
 
 
