@@ -12,6 +12,8 @@ _PROGRAM: Final = re.compile(
     r"^```python\n(?P<code>(?:(?!```).*\n)*)```\n\n```output\n(?P<output>(?:(?!```).*\n)*)```$",
     re.MULTILINE,
 )
+_FILE: Final = "step.py"
+"""The name under which the tutorial asks its readers to save a program."""
 _TIMEOUT: Final = 60.0
 
 
@@ -24,8 +26,13 @@ class Program:
     output: str
 
     def problem(self, python: Path, folder: Path) -> str:
-        """Why *python* does not print what it should; empty if it does."""
-        command = [str(python), "-I", "-X", "dev", "-W", "error", "-c", self.code]
+        """Why *python* does not print what it should; empty if it does.
+
+        The program is a file in *folder*, as it is for a reader: errors show lines of it.
+        """
+        file = folder / _FILE
+        file.write_text(self.code, "utf-8")
+        command = [str(python), "-I", "-X", "dev", "-W", "error", str(file)]
         try:
             ended = subprocess.run(
                 command, cwd=folder, capture_output=True, encoding="utf-8", timeout=_TIMEOUT
@@ -34,8 +41,9 @@ class Program:
             return f"it did not end within {_TIMEOUT:.0f} s"
         if ended.returncode:
             return f"exit status {ended.returncode}\n{ended.stderr}"
-        if ended.stdout != self.output:
-            return f"it printed\n{ended.stdout}\ninstead of\n{self.output}"
+        printed = ended.stdout.replace(str(file), _FILE)
+        if printed != self.output:
+            return f"it printed\n{printed}\ninstead of\n{self.output}"
         return ""
 
 

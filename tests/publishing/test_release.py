@@ -120,6 +120,12 @@ def test_a_program_is_judged_by_what_it_prints(code: str, problem: str, tmp_path
     assert found.startswith(problem) if problem else not found
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("program", programs(ROOT / "docs" / "tutorial"), ids=lambda each: each.name)
+def test_a_reader_of_the_tutorial_sees_what_it_shows(program: Program, tmp_path: Path) -> None:
+    assert program.problem(Path(sys.executable), tmp_path) == ""
+
+
 # -- before publishing -----------------------------------------------------------------------------
 def test_supported_versions_are_those_of_the_classifiers() -> None:
     assert {"3.11", HERE} <= release.supported()
