@@ -7,8 +7,10 @@ blocks of docs/operators.md run in virtual time with the tests of its generator,
 with ``--thorough``. In blocks of shell, the sessions and files named must exist.
 """
 
+import ast
 import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -28,6 +30,10 @@ FENCE = re.compile(r"^( *)```([^\n`]*)\n(.*?)^\1``` *$", re.DOTALL | re.MULTILIN
 LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)|!\[[^\]\n]*\]\(([^)\s]+)\)")
 SESSIONS_CALLED = re.compile(r"nox(?:file\.py)?\b.*? -s ((?:\w+ ?)+)")
 PATHS = re.compile(r"(?<![\w/.])((?:\.ci|examples|docs|benchmarks|tests)/[\w./-]+)")
+# Their readers save a program and run it; those of the other documents know where `await` belongs.
+FOR_NEWCOMERS = ("README.md", "docs/index.md", "docs/concepts/", "docs/how-to/", "docs/tutorial/")
+# What an extra installs, where a document may import it.
+EXTRAS = {"httpx": "httpx", "pyspark": "spark", "uvloop": "uvloop", "websockets": "websockets"}
 SLOW = re.compile(r"^Executing <.*> took [\d.]+ seconds\n", re.MULTILINE)
 
 # Runs a block as a program, so that its coroutines, threads and handlers end with it.
@@ -123,6 +129,60 @@ def test_code_runs(block: Block, tmp_path: Path) -> None:
     assert SLOW.sub("", ended.stderr) == ""
     if block.output is not None:
         assert ended.stdout == block.output
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_program_is_complete_or_the_document_says_how_to_run_it(document: Path) -> None:
+    incomplete = [
+        str(block)
+        for block in blocks(document)
+        if block.info[:1] == ("python",) and not is_complete(block.text)
+    ]
+    if str(document.relative_to(ROOT)).startswith(FOR_NEWCOMERS):
+        assert not incomplete, "await belongs in main(), which asyncio.run(main()) runs"
+    elif incomplete:
+        text = document.read_text("utf-8")
+        assert "python -m asyncio" in text or "outside of a function" in text, incomplete
+
+
+def is_complete(code: str) -> bool:
+    try:
+        compile(code, "program.py", "exec", dont_inherit=True)
+    except SyntaxError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "document", sorted((ROOT / "docs" / "how-to").glob("*.md")), ids=lambda path: path.name
+)
+def test_a_how_to_says_what_to_install(document: Path) -> None:
+    installed = " ".join(re.findall(r"pip install (.*)", document.read_text("utf-8")))
+    for block in blocks(document):
+        if block.info[:1] == ("python",):
+            for package in packages_of(block.text):
+                extra = EXTRAS.get(package, package)
+                assert re.search(rf"\b{package}\b|\[.*\b{extra}\b.*\]", installed), str(block)
+
+
+def packages_of(code: str) -> set[str]:
+    """The packages that *code* needs beside the core."""
+    imported = {
+        name
+        for node in ast.walk(ast.parse(code))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    spark = (
+        {"pyspark"} if any(name.startswith("reactive_aio.spark") for name in imported) else set()
+    )
+    roots = {name.partition(".")[0] for name in imported}
+    return roots - sys.stdlib_module_names - {"reactive_aio"} | spark
 
 
 @pytest.mark.parametrize("block", SHELLS)

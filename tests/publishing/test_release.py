@@ -121,7 +121,9 @@ def test_a_program_is_judged_by_what_it_prints(code: str, problem: str, tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", programs(ROOT / "docs" / "tutorial"), ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "program", programs(ROOT / "docs" / "tutorial"), ids=lambda each: each.name
+)
 def test_a_reader_of_the_tutorial_sees_what_it_shows(program: Program, tmp_path: Path) -> None:
     assert program.problem(Path(sys.executable), tmp_path) == ""
 
