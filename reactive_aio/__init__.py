@@ -7,6 +7,9 @@ operator or ``subscribe``.
 ``from reactive_aio import *`` leaves out `range` and `zip`, which would hide the builtins.
 """
 
+from sys import modules as _modules
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from ._core.losses import Losses, losses
 from ._core.serial_executor import SerialExecutor
 from ._operators.choose import race
@@ -39,6 +42,7 @@ from ._sources.values import (
     range as range,
 )
 from .flow import Flow, GroupedFlow
+from .foreign_names import hint_for_package as _hint_for_package
 from .limits import AdaptiveLimit, CircuitBreaker, ConcurrencyLimit, RateLimit
 from .processors import (
     Emission,
@@ -103,3 +107,11 @@ __all__ = (
     "timer",
     "using",
 )
+
+if not _TYPE_CHECKING:  # which would take any name for one of the package
+
+    def __getattr__(name: str) -> object:
+        """Say what a name of another library is called here."""
+        hint = _hint_for_package(name, __all__, Flow)
+        message = f"module {__name__!r} has no attribute {name!r}{hint}"
+        raise AttributeError(message, name=name, obj=_modules[__name__])

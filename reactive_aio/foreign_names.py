@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 __all__ = (
     "FOREIGN_NAMES",
+    "FOREIGN_SOURCES",
     "NO_EQUIVALENT",
     "ForeignNames",
     "explain_foreign_names",
+    "hint_for_package",
     "in_camel_case",
     "in_snake_case",
     "name_here",
@@ -138,6 +140,40 @@ _ELSEWHERE: Final = {
 FOREIGN_NAMES: Final = {name: ours for ours, names in _ELSEWHERE.items() for name in names.split()}
 """The operator that does the same, or nearly so, by its name elsewhere in snake case."""
 
+_SOURCES_ELSEWHERE: Final = {
+    "Flow": "flowable flux mono multi observable uni",
+    "LatestProcessor": "behavior_processor behavior_subject mutable_state_flow",
+    "MulticastProcessor": "mutable_shared_flow publish_processor publish_subject subject",
+    "ReplayProcessor": "replay_subject",
+    "UnicastProcessor": "unicast_subject",
+    "combine_latest": "combine combine_latest_with zip_latest ziplatest",
+    "concat": "chain",
+    "create": "callback_flow channel_flow from_event from_event_pattern push queue",
+    "defer": "defer_contextual lazy_source",
+    "empty": "empty_flow",
+    "error": "failed throw throw_error",
+    "from_aiter": "iterate unfold_async",
+    "from_awaitable": (
+        "call from_completion_stage from_future from_promise future lazy_future to_async"
+    ),
+    "from_callable": "from_runnable from_supplier start",
+    "from_iterable": "as_flow from from_array from_iterator from_list",
+    "from_queue": "consume_as_flow receive_as_flow",
+    "from_thread": "from_stream unfold_resource",
+    "generate": "unfold",
+    "interval": "interval_range tick",
+    "just": "flow_of of return_value",
+    "merge": "merge_preferred merge_prioritized merge_priority",
+    "race": "amb amb_array amb_with first_with_signal first_with_value race_with",
+    "using": "map_with_resource using_when",
+    "zip": "zip_longest",
+}
+
+FOREIGN_SOURCES: Final = {
+    name: ours for ours, names in _SOURCES_ELSEWHERE.items() for name in names.split()
+}
+"""What the package exports instead of a name elsewhere, which is in snake case here."""
+
 
 _NO_SCHEDULERS: Final = (
     "there are no schedulers; from_thread reads a source that blocks, map_async can await a thread "
@@ -172,6 +208,20 @@ def name_here(name: str, vocabulary: type) -> str | None:
     if snake != name and hasattr(vocabulary, snake):
         return snake
     return FOREIGN_NAMES.get(snake)
+
+
+def hint_for_package(name: str, exported: Iterable[str], vocabulary: type) -> str:
+    """How the error about the attribute *name* of the package continues; empty if unknown."""
+    if name.startswith("_"):
+        return ""
+    snake = in_snake_case(name).strip("_")  # `Observable` and `from_`
+    if ours := FOREIGN_SOURCES.get(snake):
+        return f"; here it is called {ours}"
+    if snake in exported:
+        return f"; here it is called {snake}"
+    if method := snake if hasattr(vocabulary, snake) else FOREIGN_NAMES.get(snake):
+        return f"; it is a method of a flow here: flow.{method}()"
+    return ""
 
 
 def in_snake_case(name: str) -> str:

@@ -157,7 +157,7 @@ async def test_a_plain_function_is_refused_when_it_has_returned(
 ) -> None:
     flow = getattr(FLOW, name)(same, concurrency=concurrency)
     plain = name.removesuffix("_async")
-    with pytest.raises(TypeError, match=rf"^{name}: .* object int .* use {plain} for a plain"):
+    with pytest.raises(TypeError, match=rf"^{name}: .* and same is .* use {plain} for a plain"):
         await flow.to_list()
 
 
@@ -166,7 +166,7 @@ async def test_a_type_error_of_the_function_itself_is_unchanged(concurrency: int
     async def wrong_inside(x: object) -> None:
         await cast("Any", 5)
 
-    with pytest.raises(TypeError, match=r"^object int can't be used in"):
+    with pytest.raises(TypeError, match=r"^object int can't be used in|^'int' object can't be awa"):
         await FLOW.map_async(wrong_inside, concurrency=concurrency).to_list()
 
 
@@ -244,6 +244,30 @@ def test_an_unknown_attribute_says_what_it_is_called_here(name: str, ours: str) 
         getattr(FLOW, name)
     assert e.value.name == name
     assert not hasattr(FLOW, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("Observable", "here it is called Flow"),
+        ("fromIterable", "here it is called from_iterable"),
+        ("from_", "here it is called from_iterable"),
+        ("of", "here it is called just"),
+        ("map", r"it is a method of a flow here: flow.map\(\)"),
+        ("flatMapLatest", r"it is a method of a flow here: flow.switch_map\(\)"),
+    ],
+)
+def test_the_package_says_what_a_name_of_another_library_is_called(name: str, hint: str) -> None:
+    with pytest.raises(AttributeError, match=f"^module 'reactive_aio' .* '{name}'; {hint}$") as e:
+        getattr(r, name)
+    assert e.value.name == name
+    assert e.value.obj is r
+
+
+@pytest.mark.parametrize("name", ["nonsense", "_Observable", "__wrapped__"])
+def test_the_package_says_nothing_more_of_other_names(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"^module 'reactive_aio' has no attribute '{name}'$"):
+        getattr(r, name)
 
 
 def test_other_unknown_attributes_have_the_usual_message() -> None:

@@ -5,8 +5,14 @@ from typing import Final
 
 import pytest
 
+import reactive_aio as rx
 from reactive_aio import Flow
-from reactive_aio.foreign_names import FOREIGN_NAMES, NO_EQUIVALENT, in_snake_case
+from reactive_aio.foreign_names import (
+    FOREIGN_NAMES,
+    FOREIGN_SOURCES,
+    NO_EQUIVALENT,
+    in_snake_case,
+)
 from tests.reference.example_runs import REAL_TIME, forgotten, names, printed, text
 from tests.reference.libraries import ELSEWHERE, FUNCTIONS, foreign_names
 from tests.reference.needs import NEEDS, THEMES, merged
@@ -104,6 +110,23 @@ def test_a_flow_suggests_its_name_for_each_method_of_another_library() -> None:
     assert not {
         name for name in here.keys() & FOREIGN_NAMES.keys() if FOREIGN_NAMES[name] not in here[name]
     }
+
+
+def test_the_package_suggests_its_name_for_each_source_of_another_library() -> None:
+    here: dict[str, set[str]] = {}
+    for library, table in ELSEWHERE.items():
+        for ours, theirs in table.items():
+            if library not in FUNCTIONS and ours in rx.__all__:
+                for name in filter(str.isidentifier, theirs.split()):
+                    here.setdefault(in_snake_case(name).strip("_"), set()).add(ours)
+    known = {*FOREIGN_SOURCES, *(name for name in here if hasattr(rx, name) or hasattr(Flow, name))}
+    assert not here.keys() - known - FOREIGN_NAMES.keys(), "add them to FOREIGN_SOURCES"
+    assert not {
+        name
+        for name in here.keys() & FOREIGN_SOURCES.keys()
+        if FOREIGN_SOURCES[name] not in here[name]
+    }
+    assert not [ours for ours in FOREIGN_SOURCES.values() if not hasattr(rx, ours)]
 
 
 def is_method(name: str) -> bool:
