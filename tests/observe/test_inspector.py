@@ -380,3 +380,27 @@ async def test_a_user_sees_flows_graphs_errors_and_what_stalls(chromium: str) ->
         assert {address.split("/")[2] for address in requested if address.startswith("http")} == {
             f"127.0.0.1:{inspector.port}"
         }
+
+
+@pytest.mark.slow
+async def test_on_a_narrow_screen_a_graph_is_readable_and_has_no_gaps(chromium: str) -> None:
+    async with (
+        observe.inspector(every=0.05, token=TOKEN) as inspector,
+        orders().running(),
+        opened(chromium, inspector.url) as (page, _),
+    ):
+        await page.set_viewport_size({"width": 320, "height": 900})
+        await page.wait_for_selector("#detail svg")
+        picture = """() => {
+            const svg = document.querySelector('#detail svg'), drawn = svg.viewBox.baseVal;
+            const shown = svg.getBoundingClientRect(), root = document.documentElement;
+            return {
+                gap: shown.height - drawn.height * shown.width / drawn.width,
+                width: shown.width, natural: drawn.width,
+                overflow: root.scrollWidth - root.clientWidth,
+            };
+        }"""
+        found = await page.evaluate(picture)
+        assert abs(found["gap"]) < 1
+        assert found["width"] >= min(found["natural"], 480) - 1
+        assert found["overflow"] == 0
