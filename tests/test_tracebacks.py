@@ -51,7 +51,7 @@ async def test_frames_of_libraries_are_folded_and_those_of_the_user_shown() -> N
     ]
     assert f'  File "{__file__}", line ' in "\n".join(lines)
     assert "    return 1 // (x - x)" in lines
-    assert "ZeroDivisionError: integer division or modulo by zero" in lines
+    assert f"ZeroDivisionError: {error}" in lines
     assert not any("reactive_aio/_core" in line for line in lines)
     assert lines[-2].endswith("r.just(1).boundary(2).map(fails))")
 

@@ -134,11 +134,14 @@ def explain_await(
 ) -> TypeError:
     """Return *error*, or a clearer one if the result of *function* could not be awaited."""
     traceback = error.__traceback__
-    if "'await' expression" not in str(error) or traceback is None or traceback.tb_next is not None:
+    # CPython before 3.14: object int can't be used in 'await' expression; since: 'int' object can't
+    # be awaited.
+    is_about_await = "'await' expression" in str(error) or "can't be awaited" in str(error)
+    if not is_about_await or traceback is None or traceback.tb_next is not None:
         return error  # raised inside the function
     return TypeError(
-        f"{operator}: {parameter} must be a coroutine function or return an awaitable: {error}, "
-        f"which {describe(function)} returned; "
+        f"{operator}: {parameter} must be a coroutine function or return an awaitable, and "
+        f"{describe(function)} is and does neither: {error}; "
         + (remedy or f"use {operator.removesuffix('_async')} for a plain function")
     )
 

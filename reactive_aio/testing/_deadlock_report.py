@@ -168,7 +168,7 @@ def _wait_of(task: Task, tasks: list[Task]) -> _Wait | None:
     if isinstance(future, asyncio.Task):
         return _for_futures([future], others)
     children = [each for each in getattr(future, "_children", ()) if not each.done()]
-    if inner := children or _shielded(future):
+    if inner := children or [each for each in _shielded(future) if each is not task]:
         return _for_futures(inner, others)
     stack = list(frames(task.get_coro()))[::-1]
     methods = [each for each in stack if each.f_globals.get("__name__", "").startswith("asyncio.")]

@@ -249,9 +249,11 @@ def is_parked(frame: FrameType) -> bool:
     waiting = next((each for each in innermost if each.f_code is CONDITION_WAIT), None)
     if waiting is None or waiting.f_locals.get("timeout") is not None:
         return False
-    # The lock of the waiter is held until the condition is notified.
-    waiter = waiting.f_locals.get("waiter")
-    return waiter is not None and bool(waiter.locked())
+    # The lock of the waiter is held until the condition is notified, and again by the waiter that
+    # has woken up; but it is then none of those that wait.
+    local = waiting.f_locals
+    waiter = local.get("waiter")
+    return waiter is not None and bool(waiter.locked()) and waiter in local["self"]._waiters
 
 
 def is_idle(frame: FrameType) -> bool:

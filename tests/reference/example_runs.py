@@ -56,7 +56,8 @@ def text(entry: Entry) -> str:
     function = _functions(entry.test_file)[entry.name]
     lines = _source(entry.test_file).splitlines()[function.lineno : function.end_lineno]
     body = _renamed(dedent("\n".join(lines)))
-    [scope] = symtable(ast.unparse(function), entry.test_file, "exec").get_children()
+    scopes = symtable(ast.unparse(function), entry.test_file, "exec").get_children()
+    [scope] = [each for each in scopes if each.get_name() == function.name]
     imports = _imports(entry.test_file, _globals(scope))
     return "\n".join([*imports, "", *_spaced(body.splitlines())]) + "\n"
 

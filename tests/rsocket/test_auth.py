@@ -284,9 +284,9 @@ class Authority:
         self._trust(self.verifies)
         self.verifies.verify_mode = ssl.CERT_REQUIRED
         self.anonymous = self._client(None)
-        self.ann = self._client(self.ca.issue_cert(common_name="ann"))
-        self.eve = self._client(self.ca.issue_cert(common_name="eve"))
-        self.stranger = self._client(trustme.CA().issue_cert(common_name="ann"))
+        self.ann = self._client(self.ca.issue_cert("ann.example", common_name="ann"))
+        self.eve = self._client(self.ca.issue_cert("eve.example", common_name="eve"))
+        self.stranger = self._client(trustme.CA().issue_cert("ann.example", common_name="ann"))
 
     def _trust(self, context: ssl.SSLContext) -> None:
         context.load_verify_locations(cadata=self.ca.cert_pem.bytes().decode())

@@ -14,7 +14,13 @@ import pytest
 
 from reactive_aio._sources.thread import ReentrantEvent
 from reactive_aio.testing import Parkable
-from reactive_aio.testing.virtual_time import Deadlock, ExecutorCall, VirtualTimeLoop
+from reactive_aio.testing.thread_frames import frame_of
+from reactive_aio.testing.virtual_time import (
+    Deadlock,
+    ExecutorCall,
+    VirtualTimeLoop,
+    is_parked as is_parked_in,
+)
 
 pytestmark = pytest.mark.virtual_time
 
@@ -143,6 +149,27 @@ class TestThreads:
         async with asyncio.timeout(1):
             assert await waiter == "done"
         assert now() == 60
+
+    def test_a_thread_that_has_woken_and_not_returned_is_running(self) -> None:
+        """It holds the lock of its own wait again, and waits for that of the condition."""
+        condition: Any = threading.Condition()
+
+        def run() -> None:
+            with condition:
+                condition.wait()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        while not condition._waiters:
+            pass
+        with condition:
+            [waiter] = condition._waiters
+            assert is_parked_in(cast("Any", frame_of(thread)))
+            condition.notify()
+            while not waiter.locked():
+                pass
+            assert not is_parked_in(cast("Any", frame_of(thread)))
+        thread.join()
 
     async def test_attributes_of_a_running_object_are_not_accessed(self) -> None:
         """An attribute of py4j's objects may be a blocking call to a JVM."""
