@@ -74,7 +74,8 @@ def svg_of(graph: GraphModel, title: str) -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" class="rxg" role="img" width="{width:g}" '
-            f'height="{height:g}" viewBox="0 0 {width:g} {height:g}" style="max-width:100%;height:auto">',
+            f'height="{height:g}" viewBox="0 0 {width:g} {height:g}" '
+            'style="max-width:100%;height:auto">',
             f"<title>{escape(title)}</title>",
             f"<style>{_STYLE}</style>",
             *parts,
