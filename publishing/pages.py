@@ -29,7 +29,8 @@ _ROOT_PAGES: Final = {
 }
 _FOLDERS: Final = {"benchmarks": "performance", "examples": "examples"}
 """Folders with documents, and their place in the site."""
-_ASSETS: Final = {".svg", ".png"}
+_ASSETS: Final = {".ipynb", ".png", ".svg"}
+"""What the site has as it is: pictures, and notebooks to download."""
 
 
 class Pages:

@@ -84,6 +84,7 @@ def test_documents_of_the_repository_are_pages(pages: Pages) -> None:
         ("ARCHITECTURE.md", "contributing/README.md", "architecture.md"),
         ("docs/decisions", "contributing/README.md", "../decisions/README.md"),
         ("../examples/own_operator.py", "rsocket.md", "examples/own_operator.md"),
+        ("../examples/notebook.ipynb", "pictures.md", "examples/notebook.ipynb"),
         ("images/demand.svg", "why.md", "images/demand.svg"),
         ("../README.md", "why.md", "index.md"),
     ],
