@@ -56,9 +56,14 @@ async def _require_released(context: LawContext, *uses: tuple[str, Any]) -> None
             kept.append((when, await use(context, kind)))
     if not await _wait_until_released(context, [reference for _, (_, _, reference) in kept]):
         for when, (_, _, reference) in kept:
-            kinds = sorted({type(each).__name__ for each in gc.get_referrers(reference())})
+            kinds = _kinds_of_referrers(reference)
             what = f"after {when} the subscriber is still referred to, by objects of {kinds}"
             context.require(reference() is None, what)
+
+
+def _kinds_of_referrers(reference: "weakref.ref[Any]") -> list[str]:
+    """A function, since a coroutine is a referrer itself while it looks: from CPython 3.14 on."""
+    return sorted({type(each).__name__ for each in gc.get_referrers(reference())})
 
 
 async def _wait_until_released(context: LawContext, references: "list[weakref.ref[Any]]") -> bool:
