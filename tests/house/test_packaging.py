@@ -41,6 +41,19 @@ def test_the_classified_pythons_have_no_gap() -> None:
     assert minors == list(range(minors[0], minors[-1] + 1))
 
 
+def test_the_documents_name_the_versions_that_are_required() -> None:
+    oldest, *_, newest = classified_pythons()
+    table = (ROOT / "docs" / "versioning.md").read_text("utf-8")
+    assert f"at present {oldest} to {newest} |" in table
+    assert f"\n{oldest} to {newest}." in (ROOT / "docs" / "faq.md").read_text("utf-8")
+    [anyio], [pyspark] = (
+        re.findall(rf"^{name}>=([\d.]+)$", "\n".join(lines), re.MULTILINE)
+        for name, lines in [("anyio", PROJECT["dependencies"]), ("pyspark", EXTRAS["spark"])]
+    )
+    assert f"| anyio | {anyio} and newer |" in table
+    assert f"| PySpark | {pyspark} and newer;" in table
+
+
 def test_the_version_is_the_same_everywhere() -> None:
     version = PROJECT["version"]
     assert reactive_aio.__version__ == version
