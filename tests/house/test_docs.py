@@ -178,11 +178,10 @@ def packages_of(code: str) -> set[str]:
             else []
         )
     }
-    spark = (
-        {"pyspark"} if any(name.startswith("reactive_aio.spark") for name in imported) else set()
-    )
-    roots = {name.partition(".")[0] for name in imported}
-    return roots - sys.stdlib_module_names - {"reactive_aio"} | spark
+    found = {name.partition(".")[0] for name in imported}
+    if any(name.startswith("reactive_aio.spark") for name in imported):
+        found.add("pyspark")
+    return found - sys.stdlib_module_names - {"reactive_aio"}
 
 
 @pytest.mark.parametrize("block", SHELLS)
