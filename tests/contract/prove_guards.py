@@ -97,6 +97,24 @@ GUARDS: Final = (
         "        return False\n",
     ),
     Guard(
+        "3.13 a generator is closed before its flow is completed",
+        SYNC_ISLAND,
+        "            and source.__class__ is not GeneratorType\n",
+        "",
+    ),
+    Guard(
+        "3.13 upstream is released before a flow is completed",
+        SYNC_ISLAND,
+        "            and self.input_queue is None\n",
+        "",
+    ),
+    Guard(
+        "a source that gives elements back is told what receives them",
+        SYNC_ISLAND,
+        "            or self.discards is not None\n",
+        "",
+    ),
+    Guard(
         "3.8 the check after a resumed drain has paused",
         SYNC_ISLAND,
         "not self.is_stopped and self.limit <= self.emitted:",
@@ -291,6 +309,12 @@ GUARDS: Final = (
         "3.13 the reference to the subscriber is dropped",
         ISLAND,
         "self.subscriber = self.flush_batch = self.pending_signal = None",
+        "pass",
+    ),
+    Guard(
+        "3.13 the reference to a subscriber that is completed at once is dropped",
+        SYNC_ISLAND,
+        "self.subscriber = self.flush_batch = self.source = self.drain = self.send = None",
         "pass",
     ),
     Guard(

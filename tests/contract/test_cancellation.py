@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from reactive_aio import Flow
+from reactive_aio import Flow, just
 from reactive_aio.stage import from_async, from_pull
 from reactive_aio.testing import SubscriberProbe
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
@@ -167,6 +167,26 @@ async def test_a_cancelled_subscriber_is_freed_without_the_garbage_collector(
             await turns(3)
             assert gone() is None, ending
             assert held
+    finally:
+        gc.enable()
+
+
+@both
+async def test_a_subscriber_is_freed_once_a_flow_of_values_has_completed(
+    kind: type[Acting],
+) -> None:
+    """3.13: there is no source to be closed, so that such a flow ends with fewer steps."""
+    gc.disable()
+    try:
+        subscriber = kind(9)
+        just(1, 2, 3).map(lambda x: x).subscribe(subscriber)
+        await turns(9)
+        assert subscriber.is_completed
+        held, gone = subscriber.subscriptions, weakref.ref(subscriber)
+        del subscriber
+        await turns(3)
+        assert gone() is None
+        assert held
     finally:
         gc.enable()
 

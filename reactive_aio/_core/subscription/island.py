@@ -291,10 +291,7 @@ class Island(TimeSlice, FlowSubscription):
         try:
             self._open()
         except BaseException as error:
-            self.error = self._opening_error(error)
-            self._enter(Input.FINISHED)
-            if isinstance(error, STOPS_PROGRAM):
-                raise
+            self._opening_raised(error)
         else:
             # It may be known, before there is demand, that no element will follow.
             is_empty = (
@@ -348,6 +345,13 @@ class Island(TimeSlice, FlowSubscription):
     def _opening_error(self, error: BaseException) -> BaseException:
         failure = as_failure(error)
         return failure if self.end_hooks is None else self.end_hooks.fail_at(0, failure)
+
+    def _opening_raised(self, error: BaseException) -> None:
+        """Fail: the source could not be opened."""
+        self.error = self._opening_error(error)
+        self._enter(_FINISHED)
+        if isinstance(error, STOPS_PROGRAM):
+            raise error
 
     def _upstream_raised(self, queue: InputQueue[Any], error: BaseException) -> None:
         """3.16: `request_needed` of *queue* has raised *error*."""

@@ -19,19 +19,20 @@ from .task_island import TaskIsland
 
 _SIGNALS: Final = ("on_subscribe", "on_next", "on_error", "on_complete")
 # By the class's id, since a WeakKeyDictionary takes as long as all other checks together.
-_known_classes: dict[int, tuple[ref[type], ref[Any], bool]] = {}
-"""Each class of subscribers, its function ``on_next``, and whether that is a coroutine function."""
+_known_classes: dict[int, tuple[ref[type], ref[Any], bool, bool]] = {}
+"""Each class of subscribers, its function ``on_next``, whether that is a coroutine function, and
+whether the class is one of this package that receives elements in bulk."""
 
 
 def subscribe(chain: Chain, subscriber: Any) -> None:
     """Start one subscription of *chain* (rules 1.9 to 1.11)."""
-    is_async = require_subscriber(subscriber)
+    is_async, is_bulk = require_subscriber(subscriber)
     try:
         loop_handle = LoopHandle()
     except NoRunningLoop as error:
         refuse(subscriber, error)
         return
-    if isinstance(subscriber, BulkReceiver):
+    if is_bulk and isinstance(subscriber, BulkReceiver):
         subscriber = subscriber.bulk_subscriber() or subscriber
     kind: type[Island]
     if is_async or chain.awaits:
@@ -39,7 +40,7 @@ def subscribe(chain: Chain, subscriber: Any) -> None:
     else:
         kind = _SyncIslandWithHooks if chain.request_hooks else SyncIsland
     delivery = "await" if is_async else "call"
-    if isinstance(subscriber, BulkSubscriber):
+    if is_bulk and isinstance(subscriber, BulkSubscriber):
         delivery = _bulk_delivery(chain, subscriber)
     island: Island = kind(chain, cast("Any", subscriber), delivery, loop_handle)
     loop_handle.run_or_defer(Island.begin, island)
@@ -51,19 +52,21 @@ def _bulk_delivery(chain: Chain, subscriber: BulkSubscriber) -> str:
     return "extend" if chain.is_bare else "append"
 
 
-def require_subscriber(subscriber: Any) -> bool:
-    """Check that *subscriber* is one; return whether its on_next is a coroutine function.
+def require_subscriber(subscriber: Any) -> tuple[bool, bool]:
+    """Check that *subscriber* is one.
 
-    The answer is cached per class. An instance with an ``on_next`` attribute of its own is checked
-    each time. (Looking into its ``__dict__`` would make each of its attributes slower for good.)
+    Return whether its on_next is a coroutine function, and whether its class is one of this package
+    that receives elements in bulk. The answer is cached per class. An instance with an ``on_next``
+    attribute of its own is checked each time. (Looking into its ``__dict__`` would make each of its
+    attributes slower for good.)
     """
     kind = subscriber.__class__
     function = getattr(getattr(subscriber, "on_next", None), "__func__", None)
     known = _known_classes.get(id(kind))
     if known is not None and function is not None:
-        known_class, known_function, is_async = known
+        known_class, known_function, is_async, is_bulk = known
         if known_class() is kind and known_function() is function:
-            return is_async
+            return is_async, is_bulk
     if subscriber is None:
         raise NotAnElement("subscribe(None): a subscriber is needed", rule="1.9")
     if isinstance(subscriber, type):
@@ -78,11 +81,12 @@ def require_subscriber(subscriber: Any) -> bool:
             f"{', '.join(missing)}; to pass a plain function, use for_each()"
         )
     is_async = is_coroutine_function(subscriber.on_next)
+    is_bulk = issubclass(kind, (BulkReceiver, BulkSubscriber))
     if function is not None and getattr(kind, "on_next", None) is function:
         key = id(kind)
         known_class = ref(kind, lambda _: _known_classes.pop(key, None) and None)
-        _known_classes[key] = (known_class, ref(function), is_async)
-    return is_async
+        _known_classes[key] = (known_class, ref(function), is_async, is_bulk)
+    return is_async, is_bulk
 
 
 class _Inert(FlowSubscription):

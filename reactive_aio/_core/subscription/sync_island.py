@@ -3,6 +3,7 @@
 from types import FrameType, GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
+from ..compiler.chain import PullSource
 from ..compiler.loop_runtime import (
     AWAIT_SIGNAL,
     NO_DEMAND,
@@ -26,6 +27,7 @@ _NEVER: Final = float("-inf")
 # See `island`.
 _WAKE, _PAUSED, _FINISHED = int(Input.WAKE), int(Input.PAUSED), int(Input.FINISHED)
 _RECHECK = Action.RECHECK
+_OPENING: Final = Phase.OPENING
 _IDLE: Final = Phase.IDLE
 _AFTER_WAKE, _ = TABLE[Phase.IDLE, Input.WAKE]
 _AFTER_PAUSE, _ = TABLE[Phase.DRAINING, Input.PAUSED]
@@ -58,6 +60,29 @@ class SyncIsland(Island):
         elements, queue = self.source, self.make_queue()
         queue.upstream = flattening.push(queue, elements, element, result)
         return self.source
+
+    def _on_subscribed(self) -> None:
+        # Most sources are iterators, and most subscribers have requested something by now: the
+        # loop runs at once, without a step through an idle phase.
+        chain = self.chain
+        if (
+            chain.source.__class__ is not PullSource
+            or self.limit <= 0
+            or self.is_stopped
+            or self.discards is not None
+        ):
+            Island._on_subscribed(self)
+            return
+        try:
+            self.source = chain.open_source(self.compiled_loop)
+        except BaseException as error:
+            self._opening_raised(error)
+            return
+        if self.phase is _OPENING:
+            self.phase = _AFTER_WAKE
+            self._run()
+        else:  # cancelled, or failed, while the source was opened
+            self._enter(_PAUSED)
 
     def _start(self) -> Any:
         subscriber: Any = self.subscriber
@@ -202,8 +227,18 @@ class SyncIsland(Island):
         super()._upstream_raised(queue, error)
 
     def _terminate(self) -> None:
-        # A cleanup that raises turns the completion into a failure, as it does in a task.
         source = self.source
+        if (
+            self.error is None
+            and not self.is_stopped
+            and self.input_queue is None
+            and self.end_hooks is None
+            and self.record is None
+            and source.__class__ is not GeneratorType
+        ):
+            self._complete()
+            return
+        # A cleanup that raises turns the completion into a failure, as it does in a task.
         if isinstance(source, GeneratorType) and self.error is None and not self.is_stopped:
             self.source = None
             try:
@@ -214,6 +249,13 @@ class SyncIsland(Island):
                     super()._terminate()
                     raise
         Island._terminate(self)
+
+    def _complete(self) -> None:
+        """Complete a subscription that has nothing to clean up: drop the references (3.13)."""
+        subscriber: Any = self.subscriber
+        self.is_stopped, self.limit = True, _NEVER
+        self.subscriber = self.flush_batch = self.source = self.drain = self.send = None
+        self._send_end(subscriber, None, False)
 
     def _release(self) -> None:
         drain, self.drain, self.send = self.drain, None, None
