@@ -66,6 +66,7 @@ PLAIN: dict[str, Callable[[Any], object]] = {
     "from_callable": r.from_callable,
     "generate": lambda f: r.generate(f, 1),
     "error": r.error,
+    "from_thread": r.from_thread,
 }
 """Functions that must be plain ones, given to what calls them."""
 
@@ -182,6 +183,21 @@ def test_a_list_of_sources_has_to_be_unpacked(combine: Any, kind: type) -> None:
     with pytest.raises(TypeError, match=rf"^{combine.__name__}: .* unpack it: .*\(\*sources\)"):
         combine(kind([FLOW, FLOW]))
     combine([1, 2])
+
+
+def test_a_thread_is_given_an_iterable_and_a_plain_interrupt() -> None:
+    with pytest.raises(TypeError, match=r"^from_thread: 3 \(int\), which is not an iterable"):
+        r.from_thread(cast("Any", 3))
+    with pytest.raises(TypeError, match="^from_thread: interrupt must be a plain function"):
+        r.from_thread([1], interrupt=coroutine_function)
+
+
+async def test_a_function_for_a_thread_returns_an_iterable() -> None:
+    with pytest.raises(TypeError, match=r"^from_thread: mistaken returned .* use from_awaitable"):
+        await r.from_thread(mistaken).to_list()
+    asynchronous: Any = lambda: generator_function()  # noqa: E731
+    with pytest.raises(TypeError, match=r"^from_thread: <lambda> returned .* use from_aiter"):
+        await r.from_thread(asynchronous).to_list()
 
 
 async def test_a_flow_is_neither_awaited_nor_iterated_synchronously() -> None:
@@ -407,6 +423,11 @@ async def test_an_awaitable_result_is_refused_after_elements_that_were_left_out(
     flow = r.range(50).filter(lambda x: x > 40).map(cast("Any", coroutine_function).__call__)
     with pytest.raises(TypeError, match=r"^map: .* returned"):
         await flow.count()
+
+
+async def test_the_values_of_a_dict_are_not_awaitables() -> None:
+    with pytest.raises(TypeError, match=r"^to_dict: mistaken returned .* nothing would await"):
+        await r.range(5).to_dict(same, mistaken)
 
 
 @pytest.mark.parametrize("name", TERMINAL)

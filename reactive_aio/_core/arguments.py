@@ -150,6 +150,7 @@ _ASYNC_FORMS: Final = {
     "map": "map_async",
     "filter": "filter_async",
     "from_callable": "from_awaitable",
+    "from_thread": "from_awaitable",
 }
 
 

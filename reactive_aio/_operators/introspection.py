@@ -1,6 +1,7 @@
 """Reports about a flow: how many elements it holds at most, how it runs, and what it does."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .._core.compiler.bound import Bound, count_elements, held
@@ -51,7 +52,7 @@ def explain(source: "Fluent[Any]", *, code: bool = False, color: bool | None = N
     tracebacks show it. The text has colors if *color* is true; by default, if the standard output
     is a terminal, and neither ``NO_COLOR`` nor ``TERM=dumb`` is set.
     """
-    text = "\n".join([*_lines(source.chain, code, last=True), str(bound(source))])
+    text = "\n".join([*_lines(source.chain, code), str(bound(source))])
     return colored(text) if color or (color is None and is_terminal_colored()) else text
 
 
@@ -66,19 +67,46 @@ def graph(source: "Fluent[Any]") -> Graph:
     return Graph(graph_of(source), source.chain.trail())
 
 
-def _lines(
-    chain: Chain, code: bool, *, last: bool = False, discards: bool = False
-) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A chain, and what stands before its first line and before the others."""
+
+    chain: Chain
+    first: str = ""
+    rest: str = ""
+    discards: bool = False
+
+    def upstreams(self) -> "Iterator[_Part]":
+        """The chains above it, the last one first, as a stack needs them."""
+        upstreams = self.chain.source.upstreams
+        discards = self.discards or bool(self.chain.discard_hooks)
+        edge, line = ("├ ", "│ ") if len(upstreams) > 1 else ("", "")
+        for number in reversed(range(len(upstreams))):
+            first = self.rest if number else self.first
+            yield _Part(upstreams[number].chain, first + edge, self.rest + line, discards)
+
+
+def _lines(last: Chain, code: bool) -> Iterator[str]:
+    """The lines of all chains, upstreams first. A stack, since flows are deeper than recursion."""
+    stack = [(_Part(last), False)]
+    while stack:
+        part, is_below_upstreams = stack.pop()
+        if part.chain.source.upstreams and not is_below_upstreams:
+            stack.append((part, True))
+            stack.extend((each, False) for each in part.upstreams())
+            continue
+        discards = part.discards or bool(part.chain.discard_hooks)
+        own = _own_lines(part.chain, code, part.chain is last, discards)
+        for number, line in enumerate(own):
+            yield (part.rest if number or is_below_upstreams else part.first) + line
+
+
+def _own_lines(chain: Chain, code: bool, is_last: bool, discards: bool) -> Iterator[str]:
     head = chain.source
-    discards = discards or bool(chain.discard_hooks)
-    several = len(head.upstreams) > 1
-    for upstream in head.upstreams:
-        for number, line in enumerate(_lines(upstream.chain, code, discards=discards)):
-            yield ("├ " if number == 0 else "│ ") + line if several else line
     stages = " → ".join(map(str, chain.stages))
     if isinstance(head, PushSource) and head.upstreams:
         yield f"║ {chain.name}{_size(head.holds)}"
-        if not stages and not last:
+        if not stages and not is_last:
             return
         yield f"island ({mode_text(chain)}): {stages or 'delivery'}"
     else:

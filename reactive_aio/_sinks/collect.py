@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 from ..errors import TooManyElements
-from ..stage import describe, require_int, require_sync_callable
+from ..stage import describe, refuse_awaitable, require_int, require_sync_callable
 from .first_value import first_value
 from .terminal import USE_MAP_ASYNC, fold
 
@@ -77,6 +77,15 @@ _TO_DICT = fold(
 )
 
 
+def _refusing_awaitables(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def call(element: object) -> object:
+        result = function(element)
+        refuse_awaitable("to_dict", function, result)
+        return result
+
+    return call
+
+
 async def to_list(source: "Fluent[T]", *, limit: int = LIMIT) -> list[T]:
     """Collect all elements in a list.
 
@@ -130,6 +139,7 @@ async def to_dict(
     require_sync_callable("to_dict", "key", key, USE_MAP_ASYNC, takes=1)
     if value is not None:
         require_sync_callable("to_dict", "value", value, USE_MAP_ASYNC, takes=1)
+        value = _refusing_awaitables(value)
     require_int("to_dict", "limit", limit)
     stage = source.via(_TO_DICT, key, value, limit, holds=limit)
     return cast("dict[Any, Any]", await first_value(stage))

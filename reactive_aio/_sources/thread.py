@@ -24,7 +24,16 @@ from .._core.cleanup import CleanupErrors, add_cleanup_error
 from .._core.compiler.discards import OnDiscard, discard
 from .._core.failures import as_failure
 from .._core.loop import yield_to_loop
-from ..stage import UNBOUNDED, Downstream, FlowSubscription, LoopHandle, from_push
+from ..stage import (
+    UNBOUNDED,
+    Downstream,
+    FlowSubscription,
+    LoopHandle,
+    describe,
+    from_push,
+    refuse_awaitable,
+    require_sync_callable,
+)
 
 if TYPE_CHECKING:
     from .._core.loop import Future
@@ -72,8 +81,21 @@ def from_thread(
     Rules: 1.1, 3.4, 3.5, 3.13
     """
 
+    if _is_factory(source):
+        remedy = "use from_awaitable, or from_aiter for a generator."
+        require_sync_callable("from_thread", "source", source, remedy, takes=0)
+    else:
+        _require_iterable(source, "")
+    if interrupt is not None:
+        remedy = "it is called on a thread, without an event loop."
+        require_sync_callable("from_thread", "interrupt", interrupt, remedy, takes=1)
+
     def open() -> Interruptible[T]:
-        iterable = source() if _is_factory(source) else cast("Iterable[T]", source)
+        iterable = cast("Iterable[T]", source)
+        if _is_factory(source):
+            iterable = source()
+            refuse_awaitable("from_thread", source, iterable)
+            _require_iterable(iterable, f"{describe(source)} returned ")
         return iterable, None if interrupt is None else partial(interrupt, iterable)
 
     return from_interruptible(open, name="from_thread", chunk=chunk, closes=_is_factory(source))
@@ -84,6 +106,14 @@ def _is_factory(
 ) -> TypeGuard[Callable[[], Iterable[T]]]:
     """Whether it is a function to call; an iterable that is also callable is iterated."""
     return callable(source) and not isinstance(source, Iterable)
+
+
+def _require_iterable(value: object, origin: str) -> None:
+    if not isinstance(value, Iterable) and not hasattr(value, "__getitem__"):
+        raise TypeError(
+            f"from_thread: {origin}{describe(value)} ({type(value).__name__}), which is not an "
+            "iterable; use from_aiter for an asynchronous one"
+        )
 
 
 def from_interruptible(

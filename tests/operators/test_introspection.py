@@ -64,6 +64,20 @@ def test_explain_draws_several_upstreams_side_by_side() -> None:
     ]
 
 
+def test_explain_describes_a_flow_that_is_deeper_than_recursion() -> None:
+    flow: Flow[Any] = numbers(3)
+    for _ in range(2_000):
+        flow = flow.boundary(2)
+    lines = flow.explain().splitlines()
+    assert lines[0] == "island (one loop, pulled): range(0, 3)"
+    assert lines.count("║ boundary(2), holds at most 2 elements") == 2_000
+
+    merged: Flow[Any] = just(1)
+    for _ in range(1_000):
+        merged = merged.merge_with(just(2))
+    assert merged.explain().splitlines()[0].startswith("├ " * 1_000)
+
+
 def test_explain_shows_where_a_task_is_needed() -> None:
     assert (
         "island (one task): range(0, 3) → map_async(double)"
