@@ -188,7 +188,7 @@ def test_a_list_of_sources_has_to_be_unpacked(combine: Any, kind: type) -> None:
 def test_a_thread_is_given_an_iterable_and_a_plain_interrupt() -> None:
     with pytest.raises(TypeError, match=r"^from_thread: 3 \(int\), which is not an iterable"):
         r.from_thread(cast("Any", 3))
-    with pytest.raises(TypeError, match="^from_thread: interrupt must be a plain function"):
+    with pytest.raises(TypeError, match=r"^from_thread: interrupt must be a plain function"):
         r.from_thread([1], interrupt=coroutine_function)
 
 
