@@ -109,7 +109,7 @@ GUARDS: Final = (
         "",
     ),
     Guard(
-        "a source that gives elements back is told what receives them",
+        "discards: a source receives the function that its elements are given back to",
         SYNC_ISLAND,
         "            or self.discards is not None\n",
         "",

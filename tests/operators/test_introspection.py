@@ -211,6 +211,14 @@ def test_a_large_graph_is_cut() -> None:
     graph = merge(*[just(i).boundary(2) for i in range(300)]).graph()
     assert len(graph.model.nodes) <= 202
     assert any(re.fullmatch(r"\d+ more", text) for text in words(graph.svg()))
+    deep = numbers(9)
+    for _ in range(1500):
+        deep = deep.boundary(2)
+    cut = deep.graph()
+    assert len(cut.model.nodes) <= 202
+    assert any(re.fullmatch(r"\d+ more", text) for text in words(cut.svg()))
+    below = {above for above, _ in cut.model.edges}
+    assert {node.key for node in cut.model.nodes} - below == {cut.model.nodes[-1].key}
     many = numbers(9)
     for _ in range(90):
         many = many.map(abs)

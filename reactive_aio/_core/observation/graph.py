@@ -122,11 +122,15 @@ class _Builder:
         """Those that have nodes, sources first."""
         self.ends: dict[int, tuple[GraphNode, GraphNode]] = {}
         """The first and the last node of a chain, by the id of its source."""
+        self._hidden: GraphNode | None = None
+        """The node for all chains that have none of their own."""
+        self._hidden_count = 0
         for chain in _in_order(last):
             self._add(chain, is_last=chain is last)
 
     def _add(self, chain: Chain, *, is_last: bool) -> None:
         if len(self.graph.nodes) >= _MOST_NODES - 2 and not is_last:
+            self._hide(chain)
             return
         self.chains.append(chain)
         head = chain.source
@@ -144,18 +148,22 @@ class _Builder:
         self.ends[id(head)] = first, last
         self._connect(chain, first)
 
+    def _hide(self, chain: Chain) -> None:
+        hidden = self._hidden = self._hidden or self._node("more", "")
+        self._hidden_count += 1
+        hidden.label = f"{self._hidden_count} more"
+        self.ends[id(chain.source)] = hidden, hidden
+        self._connect(chain, hidden)
+
     def _connect(self, chain: Chain, first: GraphNode) -> None:
-        hidden = 0
         for upstream in chain.source.upstreams:
-            above = self.ends.get(id(upstream.chain.source))
-            if above is None:
-                hidden += 1
-                continue
-            edge = above[1].key, first.key
-            self.graph.edges[edge] = self.graph.edges.get(edge, 0) + 1
-        if hidden:
-            node = self._node("more", f"{hidden} more")
-            self.graph.edges[node.key, first.key] = 1
+            _, above = self.ends[id(upstream.chain.source)]
+            edge = above.key, first.key
+            if self._hidden in (above, first):
+                if above is not first:
+                    self.graph.edges[edge] = 1
+            else:
+                self.graph.edges[edge] = self.graph.edges.get(edge, 0) + 1
 
     def _node(
         self,
@@ -189,7 +197,7 @@ class _Builder:
 
     def _lay_over(self, island: Island) -> Iterator[Island]:
         ends = self.ends.get(id(island.chain.shown_source))
-        if ends is not None:
+        if ends is not None and ends[0] is not self._hidden:
             first, last = ends
             _add_island(_figures(last), island)
             if first.kind == "boundary":
