@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reactive_aio import Flow
+from reactive_aio import Flow, from_iterable
 from reactive_aio.stage import FlowSubscription, InlineStage, from_push, is_awaitable
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 from tests.cases import Case, cases
@@ -189,3 +189,17 @@ async def test_a_cancelled_endless_flow_stops_within_its_slice() -> None:
     pulled = source.pulled
     await turns()
     assert source.pulled == pulled
+
+
+@pytest.mark.timeout(20)
+async def test_concurrent_work_that_leaves_out_everything_does_not_block_the_loop() -> None:
+    async def nothing(x: int) -> bool:
+        return False
+
+    subscriber = Deaf()
+    from_iterable(itertools.count()).filter_async(nothing, concurrency=4).subscribe(subscriber)
+    subscriber.request(UNBOUNDED)
+    assert await longest_gap() < GENEROUS
+    subscriber.cancel()
+    assert isinstance(subscriber.subscription, FlowSubscription)
+    await subscriber.subscription.aclose()

@@ -26,8 +26,8 @@ from .merging import combine_errors
 if TYPE_CHECKING:
     from ...stage import Fluent
 
-_WAIT: Final = object()  # no element for now
-_STOP: Final = object()  # no element will follow
+_NONE: Final = object()  # in place of an element: there is none for now
+_READING: Final = object()  # the same, while the source is read
 
 
 @dataclass(slots=True, eq=False)
@@ -70,17 +70,17 @@ class WorkerPool(Coordinator[Any]):
         self._source = source
         self._apply = apply
         self._keeps_element = keeps_element
-        self._may_skip = may_skip
+        self._may_skip = may_skip or keeps_element
         self._buffer = buffer
         self._workers: dict[Task[Any], _Worker] = {}
         self._waiting: deque[Future[Any]] = deque()
         self._elements: Iterator[Any] = iter(())
         self._inner: InnerSubscriber[Any] | None = None
-        self._next_element: Callable[[bool], Any] = self._pull
         self._is_over = False  # no more elements are started
         self._is_emission_scheduled = False
         self._is_emitting = False
         self._time_slice = TimeSlice()
+        self._left_out = 0
         self._source_error: BaseException | None = None
         self._errors: dict[int, BaseException] = {}  # of the function, by ticket
         self._task_name = ""
@@ -95,7 +95,6 @@ class WorkerPool(Coordinator[Any]):
             except BaseException as error:
                 self.fail(as_failure(error))
         else:
-            self._next_element = self._take
             self._inner = self.subscribe_to(self._source)
 
     def on_demand(self) -> None:
@@ -122,7 +121,7 @@ class WorkerPool(Coordinator[Any]):
         self.on_inner_complete(inner)
 
     def on_stop(self) -> None:
-        self._is_over = True
+        self._start_no_more()
         for worker in self._workers.values():
             worker.cancel()
         elements, self._elements = self._elements, iter(())
@@ -156,9 +155,10 @@ class WorkerPool(Coordinator[Any]):
     def numbers(self, waiting: int) -> tuple[int, int]:
         """Tickets: a call that takes long is found although others overtake it."""
         buffer = self._buffer
-        oldest = buffer.issued - buffer.running - buffer.held - waiting
-        running = [worker.ticket for worker in self._workers.values() if worker.ticket >= 0]
-        return min([oldest, *running]), buffer.issued
+        kept = buffer.started - buffer.tickets  # a ticket that is kept counts once
+        tickets = [worker.ticket for worker in self._workers.values() if worker.ticket >= 0]
+        oldest = [buffer.departed - waiting, *(ticket + kept for ticket in tickets)]
+        return min(oldest), buffer.started
 
     @property
     def calls(self) -> int:
@@ -181,7 +181,7 @@ class WorkerPool(Coordinator[Any]):
             return  # re-entered by demand: the loop below goes on
         self._is_emitting = True
         try:
-            while self._buffer.ready and (count := self._open_demand()) > 0:
+            while self._buffer.ready and (count := self.demand.outstanding) > 0:
                 self.emit(self._buffer.take(count))
         finally:
             self._is_emitting = False
@@ -190,8 +190,14 @@ class WorkerPool(Coordinator[Any]):
         if self._is_over:
             self._end_if_done()
 
+    def _schedule_emission(self) -> None:
+        """Emit what is ready, at the end of this turn."""
+        if not self._is_emission_scheduled:
+            self._is_emission_scheduled = True
+            self.loop_handle.call_soon(self._on_turn)
+
     def _open_demand(self) -> int:
-        """How many results downstream takes at once."""
+        """How many results downstream takes at once; negative while it holds more than that."""
         unprocessed = self.emitted - self.processed_count
         return min(self.demand.outstanding, self._buffer.limit - unprocessed)
 
@@ -208,7 +214,8 @@ class WorkerPool(Coordinator[Any]):
             if not self._is_over and (missing := buffer.room - inner.outstanding) > 0:
                 inner.request(missing)
             wanted = len(inner.elements)
-            self._is_over = self._is_over or (inner.is_done and not wanted)
+            if inner.is_done and not wanted:
+                self._start_no_more()
         if self._is_over:
             wanted = len(self._waiting)
         while wanted > 0 and self._waiting:
@@ -219,6 +226,11 @@ class WorkerPool(Coordinator[Any]):
         while wanted > 0 and not self._is_over and len(self._workers) < buffer.limit:
             wanted -= 1
             self._start_worker()
+
+    def _start_no_more(self) -> None:
+        """No more elements are started."""
+        self._is_over = True
+        self._buffer.close()
 
     def _start_worker(self) -> None:
         worker = _Worker()
@@ -248,49 +260,72 @@ class WorkerPool(Coordinator[Any]):
 
     # -- a worker ---------------------------------------------------------------------------------
     async def _work(self, worker: _Worker) -> None:
-        buffer, apply, keeps_element = self._buffer, self._apply, self._keeps_element
-        next_element, x = self._next_element, cast("Any", None)
+        buffer, ready, apply = self._buffer, self._buffer.ready, self._apply
+        keeps_element, x = self._keeps_element, cast("Any", _NONE)
         ticket = self._start_ticket()
         try:
-            while (x := next_element(ticket >= 0)) is not _STOP:
-                if x is _WAIT:
-                    given, ticket = ticket, -1
-                    worker.ticket = -1
-                    ticket = await self._wait(given)
+            while not self._is_exhausted():
+                if ticket < 0 and (ticket := self._make_room()) < 0:
+                    ticket = await self._wait(worker)
                     continue
-                worker.ticket = ticket
-                result = await apply(x)
-                if keeps_element:
-                    result = x if result else None
-                elif result is None and not self._may_skip:
-                    raise no_element("map_async")
-                ticket = buffer.exchange(ticket, result)
-                if not self._is_emission_scheduled:
-                    self._is_emission_scheduled = True
-                    self.loop_handle.call_soon(self._on_turn)
+                worker.ticket, x = ticket, _READING
+                for x in self._available():
+                    result = await apply(x)
+                    if keeps_element:
+                        result = x if result else None
+                    # The usual cases of `_exchange`: a call would take as long as all of it.
+                    if result is None:
+                        ticket = self._exchange(ticket, result)
+                    elif (count := len(ready)) < buffer.most_ready_alone:
+                        if not count:
+                            self._schedule_emission()
+                        ready.append(result)
+                        x = _READING
+                        continue  # with the same ticket
+                    elif count < buffer.most_ready and ticket == buffer.due:
+                        if not count:
+                            self._schedule_emission()
+                        ready.append(result)
+                        buffer.due = ticket + 1
+                        ticket = buffer.tickets
+                        buffer.tickets = ticket + 1
+                    else:
+                        ticket = self._exchange(ticket, result)
+                    worker.ticket, x = ticket, _READING
+                    if ticket < 0:
+                        break
+                else:
+                    self._on_none_available()
+                    self._give_back(ticket)
+                    ticket = -1
+                x = _NONE
             self._give_back(ticket)
             if self.is_closed:
                 self._discard_results()  # that of a call which the end did not interrupt
-        except (CancelledError, GeneratorExit) as error:
-            if worker.is_cancelled:
-                self._abandon(ticket)
-                self._discard_failed(x)
-                raise
-            if is_cancelled(worker.task, error):
-                self._fail_ticket(ticket, Interrupted("a worker was cancelled from outside"))
-                self._discard_failed(x)
-                raise
-            self._fail_ticket(ticket, as_failure(error))
-            self._discard_failed(x)
         except BaseException as error:
+            if x is _READING and not isinstance(error, STOPS_PROGRAM):
+                self._on_source_failed(ticket, error)
+            elif self._has_ended(worker, ticket, x, error):
+                raise
+
+    def _has_ended(self, worker: _Worker, ticket: int, x: Any, error: BaseException) -> bool:
+        """The work on *x* has raised *error*; return whether that ends the task as well."""
+        is_cancellation = isinstance(error, (CancelledError, GeneratorExit))
+        if worker.is_cancelled and is_cancellation:
+            self._abandon(ticket)
+        elif is_cancellation and is_cancelled(worker.task, error):
+            self._fail_ticket(ticket, Interrupted("a worker was cancelled from outside"))
+        else:
+            is_cancellation = False
             self._fail_ticket(ticket, self._explained(as_failure(error), x))
             if isinstance(error, STOPS_PROGRAM):
-                raise
-            self._discard_failed(x)
+                return True
+        self._discard_failed(x)
+        return is_cancellation
 
     def _discard_failed(self, element: Any) -> None:
         """A worker has ended; *element* is what it was working on, if that is one."""
-        if element is not None and element is not _WAIT:
+        if element is not _NONE and element is not _READING:
             self.discard_element(element)
 
     def _abandon(self, ticket: int) -> None:
@@ -298,13 +333,35 @@ class WorkerPool(Coordinator[Any]):
         if ticket >= 0 and (results := self._buffer.abandon(ticket)):
             self.discard_results(results)
 
-    async def _wait(self, ticket: int) -> int:
-        """There is no element for *ticket*, or no ticket: wait, and return a new one, or -1."""
-        if ticket < 0 and self._buffer.ready and not self._time_slice.check_slice():
-            self._emit_ready()  # so that a function that never suspends need not wait for room
-            if self._buffer.room > 0:
-                return self._buffer.start()
-        self._give_back(ticket)
+    def _exchange(self, ticket: int, result: Any) -> int:
+        """The work of *ticket* has ended: a new ticket, or -1."""
+        if result is None and not self._may_skip:
+            raise no_element("map_async")
+        self._schedule_emission()
+        ticket = self._buffer.exchange(ticket, result)
+        if result is None and ticket >= 0 and self._is_turn_over():
+            self._give_back(ticket)  # all of its elements may be left out
+            return -1
+        return ticket
+
+    def _make_room(self) -> int:
+        """Emit what is ready, so that a function that never suspends need not wait for a turn.
+
+        Return a new ticket, or -1.
+        """
+        if self._buffer.ready and not self._time_slice.check_slice():
+            self._emit_ready()
+            return self._start_ticket()
+        return -1
+
+    def _is_turn_over(self) -> bool:
+        """Whether the time slice is over; the clock is read for every eighth element left out."""
+        self._left_out += 1
+        return not self._left_out & 7 and self._time_slice.check_slice()
+
+    async def _wait(self, worker: _Worker) -> int:
+        """There is no room or no element: wait, and return a new ticket, or -1."""
+        worker.ticket = -1
         waiter = self.loop_handle.create_future()
         self._waiting.append(waiter)
         await waiter
@@ -322,32 +379,34 @@ class WorkerPool(Coordinator[Any]):
         name = ("filter_async", "predicate") if self._keeps_element else ("map_async", "mapper")
         if isinstance(error, TypeError):
             error = explain_await(*name, self._apply, error)
-        note_element(error, element)
+        if element is not _READING:
+            note_element(error, element)
         return error
 
-    def _pull(self, has_room: bool) -> Any:
-        """The next element of a synchronous source, or `_WAIT` or `_STOP`."""
-        if self._is_over:
-            return _STOP
-        if not has_room:
-            return _WAIT
-        try:
-            element = next(self._elements, _STOP)
-        except STOPS_PROGRAM:
-            raise
-        except BaseException as error:
-            self._source_error, element = as_failure(error), _STOP
-        if element is _STOP:
-            self._is_over = True
-            self._schedule()
-        return element
+    # -- what a worker reads ----------------------------------------------------------------------
+    def _is_exhausted(self) -> bool:
+        """Whether no element will follow."""
+        inner = self._inner
+        return self._is_over or (inner is not None and inner.is_done and not inner.elements)
 
-    def _take(self, has_room: bool) -> Any:
-        """The next element of an upstream, which holds none without room, or `_WAIT` or `_STOP`."""
+    def _available(self) -> Iterator[Any]:
+        """The elements of a synchronous source, or those that an upstream has sent."""
+        return self._elements if self._inner is None else iter(self._take, _NONE)
+
+    def _take(self) -> Any:
         inner = cast("InnerSubscriber[Any]", self._inner)
-        if self._errors or (inner.is_done and not inner.elements):
-            return _STOP
-        return inner.take(1)[0] if inner.elements else _WAIT
+        return inner.take(1)[0] if inner.elements else _NONE
+
+    def _on_none_available(self) -> None:
+        """A synchronous source has ended."""
+        if self._inner is None and not self._is_over:
+            self._start_no_more()
+            self._schedule()
+
+    def _on_source_failed(self, ticket: int, error: BaseException) -> None:
+        self._source_error = as_failure(error)
+        self._on_none_available()
+        self._give_back(ticket)
 
     def _fail_ticket(self, ticket: int, error: BaseException) -> None:
         """The function failed: cancel all work, except on earlier elements if order matters."""
@@ -356,7 +415,7 @@ class WorkerPool(Coordinator[Any]):
             return
         self._abandon(ticket)
         self._errors[ticket] = error
-        self._is_over = True
+        self._start_no_more()
         if self._inner is not None:
             self._inner.cancel()
         for task, worker in self._workers.items():
