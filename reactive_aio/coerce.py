@@ -195,8 +195,6 @@ class AwaitOnce:
     _is_used: bool = False
 
     def __call__(self) -> Awaitable[Any]:
-        if isinstance(self._awaitable, Future):
-            return shield(self._awaitable)  # it belongs to its creator
         if iscoroutine(self._awaitable):
             if self._is_used:
                 raise AlreadySubscribed(
@@ -204,6 +202,8 @@ class AwaitOnce:
                     "subscription and has served it; give the coroutine function"
                 )
             self._is_used = True
+        elif isinstance(self._awaitable, Future):
+            return shield(self._awaitable)  # it belongs to its creator
         return self._awaitable
 
     def __repr__(self) -> str:

@@ -228,7 +228,8 @@ def is_awaitable(value: object) -> bool:
 
 def flow_of(chain: Chain) -> "Flow[Any]":
     """Make a flow of *chain*."""
-    return cast("Flow[Any]", _declared(Fluent._vocabulary)(chain))
+    flow: Flow[Any] = (Fluent._vocabulary or _declared(None))(chain)
+    return flow
 
 
 def _declared(kind: type[Any] | None) -> type[Any]:

@@ -14,6 +14,7 @@ from ..stage import (
     AwaitPool,
     Flattening,
     FlowSubscription,
+    Fluent,
     InnerSubscriber,
     MergingCoordinator,
     TimeSlice,
@@ -110,15 +111,15 @@ def _mapped(
 
     def push_rest(downstream: Any, elements: Iterator[Any], first: Any, result: Any) -> "_FlatMap":
         """Go on with *result*, which *mapper* made of *first*, and with the other *elements*."""
-        made = [result]
         rest = from_pull(
             lambda: _prepended(first, elements),
             name=source.chain.trail,
             one_by_one=source.chain.is_one_by_one,
             continues=True,
         )
-        again: Callable[[Any], Any] = lambda x: made.pop() if made else mapper(x)  # noqa: E731
-        return _FlatMap(downstream, prefetch, rest, again, concurrency, name)
+        coordinator = _FlatMap(downstream, prefetch, rest, mapper, concurrency, name)
+        coordinator.begin_with(result)
+        return coordinator
 
     flattening = None
     if source.chain.is_pullable:
@@ -156,7 +157,7 @@ class _FlatMap(MergingCoordinator[Any]):
     """The synchronous source that is being pulled."""
     _pulled: Iterator[Any] | None = None
     """The elements of `_inner`, and of the synchronous sources that follow it directly."""
-    _pending: "Flow[Any] | None" = None
+    _pending: Fluent[Any] | None = None
     """A source that pushes and has not been subscribed to yet."""
     _reserved: int = 0  # elements that are being pulled
     _pull_first: bool = False
@@ -174,14 +175,24 @@ class _FlatMap(MergingCoordinator[Any]):
         self._awaited: InnerSubscriber[Any] = InnerSubscriber(self, tag=0)
         self._awaited.is_done = True
         self._awaited.outstanding = UNBOUNDED
-        self._pool: AwaitPool[Flow[Any]] = AwaitPool(
+        self._pool: AwaitPool[Fluent[Any]] = AwaitPool(
             self.loop_handle,
             lambda: f"a task of {self._source.chain.trail()} → {self._name}",
-            partial(self.submit, self._on_result),
+            self._on_result,
             partial(self.submit, self._on_await_failed),
             self.report_cleanup,
             self._on_late_result,
         )
+
+    def begin_with(self, result: Any) -> None:
+        """The mapper was called for the first element, and has returned *result*."""
+        mapper = self._mapper
+
+        def first(_: Any) -> Any:
+            self._mapper = mapper
+            return result
+
+        self._mapper = first
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
@@ -206,17 +217,22 @@ class _FlatMap(MergingCoordinator[Any]):
             super().on_inner_error(inner, error)
 
     def _on_result(self, result: Any) -> None:
-        """An awaitable has a result: emit it at the end of this turn, and start the next one."""
+        """An awaitable has a result: emit it at the end of this turn, and start the next one.
+
+        The pool calls this between decisions; it changes only what the next one reads.
+        """
+        awaited = self._awaited
         self.live_count -= 1
         if result is None:
-            self.stop_all(NotAnElement("from_awaitable produced None, which is not an element"))
+            error = NotAnElement("from_awaitable produced None, which is not an element")
+            self.submit(self.stop_all, error)
         else:
-            self._awaited.elements.append(result)  # recorded with the others of this turn
-            self._ready()
-        if not self._awaited.is_notified:
-            super().on_arrival(self._awaited)
+            awaited.elements.append(result)  # recorded with the others of this turn
+            self.submit(self._open_next)
+        if not awaited.is_notified:
+            super().on_arrival(awaited)
 
-    def _on_await_failed(self, error: BaseException, flow: "Flow[Any]") -> None:
+    def _on_await_failed(self, error: BaseException, flow: Fluent[Any]) -> None:
         self.live_count -= 1
         flow.chain.annotate(error)
         self.stop_all(error)
@@ -255,15 +271,22 @@ class _FlatMap(MergingCoordinator[Any]):
         self._is_emit_scheduled = False
         self._time_slice.start_slice()
         self.record(self._awaited)
-        self._ready()
+        self._open_next()
+        if self._pulled is not None or self.accounting.waiting:
+            self.emit(self._next_chunk())
+        else:
+            self._go_on_soon()
+        self.finish()
+
+    def _next_chunk(self) -> list[Any]:
+        """Pull elements, and take those that wait, within demand."""
         room = self.demand.outstanding
         # The order alternates, so that neither kind can starve the other.
         self._pull_first = not self._pull_first
         chunk = self._pull(room) if self._pull_first else self.take_waiting(room)
         room -= len(chunk)
         chunk += self.take_waiting(room) if self._pull_first else self._pull(room)
-        self.emit(chunk)
-        self.finish()
+        return chunk
 
     def stop_all(self, error: BaseException) -> None:
         self._outer.discard_held()
@@ -278,7 +301,7 @@ class _FlatMap(MergingCoordinator[Any]):
 
     def finish(self) -> None:
         outer = self._outer
-        if is_spent(self._inner):
+        if self._pulled is not None and is_spent(self._inner):
             self._pulled = None
         if self._pulled is not None or self._pending is not None:
             return
@@ -300,22 +323,34 @@ class _FlatMap(MergingCoordinator[Any]):
                     break
                 free = self._free_count()
             if not outer.elements and not outer.outstanding and free > 0:
+                outer.is_notified = True  # what arrives at once is read here
                 outer.request(free if self._source.chain.is_one_by_one else self._concurrency)
+                outer.is_notified = False
             if free <= 0 or not outer.elements or self._check_slice():
                 break
+            element = outer.take_one()
             try:
-                inner: Any = self.apply(self._mapper, outer.take(1)[0])
+                inner: Any = self._mapper(element)
+            except BaseException as error:
+                self.discard((element,))
+                if not isinstance(error, Exception):
+                    raise
+                self.stop_all(error)
+                continue
+            try:
                 if inner.__class__ in _BUILTIN_ITERABLES:
                     self._inner = cast("Iterator[Any]", iter(inner))
                     return self._inner
-                flow: Flow[Any] = to_flow(inner, name=self._name)
-                if flow.chain.is_pullable:
-                    self._inner = pull(flow, for_upstream(self.on_discard, "work"))
-                    return self._inner
+                flow = inner if isinstance(inner, Fluent) else to_flow(inner, name=self._name)
                 if (awaitable := flow.chain.awaitable) is not None:
-                    free -= 1
                     self.live_count += 1
                     self._pool.start(awaitable, flow)
+                    free -= 1
+                    if free <= 0:
+                        break
+                elif flow.chain.is_pullable:
+                    self._inner = pull(flow, for_upstream(self.on_discard, "work"))
+                    return self._inner
                 else:
                     self._pending = flow
             except Exception as error:
@@ -343,11 +378,15 @@ class _FlatMap(MergingCoordinator[Any]):
         self._reserved = 0
         if chunk:
             self.accounting.add_taken(self._account, len(chunk))
+        self._go_on_soon()
+        return chunk
+
+    def _go_on_soon(self) -> None:
+        """Schedule what the time slice, or the room that has become free, leaves for later."""
         if self._time_slice.is_slice_over or (
             self._pending is not None and self._spare() >= self.prefetch
         ):
             self._schedule_emit()  # other work of the executor runs in between
-        return chunk
 
     def _active_count(self) -> int:
         """How many of the sources that push are active."""
@@ -355,17 +394,18 @@ class _FlatMap(MergingCoordinator[Any]):
 
     def _free_count(self) -> int:
         """How many more sources may be active; results that wait take places as well."""
-        limit, awaited = self._concurrency, self._awaited
+        limit, awaited, running = self._concurrency, self._awaited, self._pool.running
         new: int = len(awaited.elements) - awaited.tag
-        results = self.accounting.held_by(awaited) + new
-        return min(limit - self._active_count(), 2 * limit - self._pool.running - results)
+        room = 2 * limit - running - self.accounting.held_by(awaited) - new
+        free = limit - running - len(self.inners) + (self._outer in self.inners)
+        return free if free < room else room
 
     def _spare(self) -> int:
         """How many more elements may be pulled, besides those that active sources may send."""
         allowed = (self._concurrency - self._active_count()) * self.prefetch
         return allowed - self.accounting.held_by(self._account) - self._reserved
 
-    def _admit(self, flow: "Flow[Any]") -> bool:
+    def _admit(self, flow: Fluent[Any]) -> bool:
         """Subscribe to a source that pushes, unless pulled elements use up its share."""
         if self._spare() < self.prefetch:
             return False
@@ -373,10 +413,14 @@ class _FlatMap(MergingCoordinator[Any]):
         self.join(flow, kind="work")
         return True
 
-    def _ready(self) -> bool:
-        """Whether there is a source to pull from; opens the next one."""
+    def _open_next(self) -> None:
+        """Open sources, up to one to pull from, unless there is one."""
         if self._pulled is None and (first := self._open()) is not None:
             self._pulled = chain(first, chain.from_iterable(iter(self._open, None)))
+
+    def _ready(self) -> bool:
+        """Whether there is a source to pull from; opens the next one."""
+        self._open_next()
         return self._pulled is not None
 
     def _check_slice(self) -> bool:

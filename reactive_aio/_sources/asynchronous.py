@@ -1,22 +1,20 @@
 """Sources made of what is asynchronous already: iterables, awaitables, queues, publishers."""
 
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable, iscoroutine, iscoroutinefunction
-from itertools import repeat
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
 
 from .._core.arguments import Absent
-from .._core.compiler.chain import Chain, PullSource
-from .._core.compiler.inline import AppliedStage
+from .._core.compiler.awaitable_chain import AwaitableChain
 from .._core.compiler.places import call_place
 from .._core.loop import QUEUE_SHUT_DOWN
 from ..coerce import AwaitOnce, from_async_iterable, from_foreign
 from ..errors import AlreadySubscribed
 from ..stage import (
     Fluent,
-    InlineStage,
     describe,
     flow_of,
     from_async,
@@ -91,18 +89,6 @@ def _iterate(make: Callable[[], AsyncIterable[T]]) -> AsyncIterator[T]:
     )
 
 
-_AWAIT = InlineStage(
-    "awaited",
-    params=("make",),
-    each="""
-    x = await $make()
-    if x is None:
-        raise no_element("from_awaitable")
-    last
-    """,
-)
-
-
 def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T]":
     """Emit the result of an awaitable.
 
@@ -123,22 +109,13 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
     Holds: nothing.
     Rules: 1.4, 1.11, 2.13
     """
-    make: Callable[[], Awaitable[T]]
-    if isawaitable(source):
-        make = AwaitOnce(source, "from_awaitable")
+    given: Any = source
+    if given.__class__ is CoroutineType or isawaitable(given):
+        make: Callable[[], Awaitable[T]] = AwaitOnce(given, "from_awaitable")
     else:
-        require_callable("from_awaitable", "source", cast("Callable[[], Any]", source), takes=0)
-        make = source
-    calls: Callable[[], Iterator[object]] = partial(repeat, make)
-    name = partial(_name_awaitable, source)
-    # It is often made for each element of another flow, and `via` would make a second flow of it.
-    place = call_place(2)
-    chain = Chain(PullSource(name, calls, checked=True, awaitable=make), place)
-    return flow_of(chain.then(AppliedStage(_AWAIT, (make,), place=place)))
-
-
-def _name_awaitable(source: object) -> str:
-    return f"from_awaitable({describe(source)})"
+        require_callable("from_awaitable", "source", given, takes=0)
+        make = given
+    return flow_of(AwaitableChain(given, make, call_place(2)))
 
 
 class _Queue(Protocol[T_co]):

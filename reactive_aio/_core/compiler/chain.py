@@ -93,8 +93,6 @@ class PullSource:
     """Whether reading takes elements away from other readers, so that none may be read ahead."""
     contents: int | None = None
     """How many elements one of its elements contains; None: as many as one of an upstream does."""
-    awaitable: Callable[[], Awaitable[Any]] | None = None
-    """Makes the awaitable whose result is the only element; the first stage awaits it."""
     gives_back: bool = False
     """Whether `open` accepts a function that receives the elements that the iterator discards."""
     continues: bool = False
@@ -372,8 +370,7 @@ class Chain:
     @property
     def awaitable(self) -> Callable[[], Awaitable[Any]] | None:
         """Makes the awaitable of a flow that only awaits one, so that no island is needed."""
-        is_alone = len(self.stages) == 1 and isinstance(self.source, PullSource)
-        return cast("PullSource", self.source).awaitable if is_alone else None
+        return None
 
     @property
     def is_one_by_one(self) -> bool:

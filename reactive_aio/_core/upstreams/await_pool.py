@@ -111,21 +111,16 @@ class AwaitPool(Generic[K]):
                 if isinstance(error, STOPS_PROGRAM) or is_cancelled_here(error):
                     raise
                 return
-            job = self._report(result)
-
-    def _report(self, result: Any) -> Job[K] | None:
-        """Report *result*; return what to await next."""
-        self.running -= 1
-        if self._is_closed:
-            self._on_late_result(result)
-            return None
-        self._is_reporting = True
-        try:
-            self._on_result(result)
-        finally:
-            self._is_reporting = False
-        job, self._next = self._next, None
-        return job
+            self.running -= 1
+            if self._is_closed:
+                self._on_late_result(result)
+                return
+            self._is_reporting = True
+            try:
+                self._on_result(result)
+            finally:
+                self._is_reporting = False
+            job, self._next = self._next, None
 
     def _failed(self, error: BaseException, key: K) -> None:
         self.running -= 1

@@ -142,6 +142,12 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
             self.outstanding -= len(taken)
         return taken
 
+    def take_one(self) -> T:
+        """Take the first of the elements held."""
+        if self.outstanding < UNBOUNDED:
+            self.outstanding -= 1
+        return self.elements.pop(0)
+
     def collect(self, read: Callable[["InnerSubscriber[Any]"], object]) -> bool:
         """Have *read* called in the next turn of the loop, with what has arrived until then.
 

@@ -395,7 +395,7 @@ class WorkerPool(Coordinator[Any]):
 
     def _take(self) -> Any:
         inner = cast("InnerSubscriber[Any]", self._inner)
-        return inner.take(1)[0] if inner.elements else _NONE
+        return inner.take_one() if inner.elements else _NONE
 
     def _on_none_available(self) -> None:
         """A synchronous source has ended."""
