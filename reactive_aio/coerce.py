@@ -15,7 +15,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass
 from functools import partial
-from inspect import iscoroutine
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
 from ._core.loop import Future, shield
@@ -195,7 +195,8 @@ class AwaitOnce:
     _is_used: bool = False
 
     def __call__(self) -> Awaitable[Any]:
-        if iscoroutine(self._awaitable):
+        is_coroutine: bool = isinstance(self._awaitable, CoroutineType)
+        if is_coroutine:
             if self._is_used:
                 raise AlreadySubscribed(
                     f"rule 1.11: {self._name} was given a coroutine, which serves one "

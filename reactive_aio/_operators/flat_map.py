@@ -341,7 +341,8 @@ class _FlatMap(MergingCoordinator[Any]):
                 if inner.__class__ in _BUILTIN_ITERABLES:
                     self._inner = cast("Iterator[Any]", iter(inner))
                     return self._inner
-                flow = inner if isinstance(inner, Fluent) else to_flow(inner, name=self._name)
+                is_flow: bool = isinstance(inner, Fluent)
+                flow: Fluent[Any] = inner if is_flow else to_flow(inner, name=self._name)
                 if (awaitable := flow.chain.awaitable) is not None:
                     self.live_count += 1
                     self._pool.start(awaitable, flow)

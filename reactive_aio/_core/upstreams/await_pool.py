@@ -26,9 +26,9 @@ class AwaitPool(Generic[K]):
     *on_late_result*.
     """
 
-    __slots__ = ("_is_closed", "_is_reporting", "_loop_handle", "_name", "_next", "_on_error",
-                 "_on_late_result", "_on_result", "_report_cleanup", "_tasks",
-                 "running")  # fmt: skip
+    __slots__ = ("_is_closed", "_is_reporting", "_last_worker", "_loop_handle", "_name",
+                 "_next", "_on_error", "_on_late_result", "_on_result", "_report_cleanup",
+                 "_tasks", "running")  # fmt: skip
 
     def __init__(
         self,
@@ -49,6 +49,7 @@ class AwaitPool(Generic[K]):
         self._is_reporting = False
         self._is_closed = False
         self._tasks: set[Task[Any]] = set()
+        self._last_worker: object = None  # stands for the task that has begun the last awaitable
         self.running: int = 0
         """How many awaitables have neither a result nor an error."""
 
@@ -93,13 +94,16 @@ class AwaitPool(Generic[K]):
         await wait_settled(*tasks)
 
     async def _work(self, job: Job[K] | None) -> None:
-        time_slice: TimeSlice | None = None
+        worker, time_slice = object(), TimeSlice()
         batch = left = _FIRST_BATCH
         while job is not None and not self._is_closed:
             make, key = job
             try:
-                if not left:
-                    time_slice = time_slice or TimeSlice()  # most tasks end before
+                if self._last_worker is not worker:  # so this task was suspended in between
+                    self._last_worker = worker
+                    batch = left = _FIRST_BATCH
+                    time_slice.slice_end = 0.0  # it starts when the clock is read next
+                elif not left:
                     left = batch = time_slice.next_batch_size(batch)
                     if time_slice.is_slice_over:
                         await yield_to_loop()  # none of the awaitables may have suspended

@@ -76,7 +76,10 @@ class Decisions(TimeSlice):
     def _call(self, call: Call) -> None:
         decision, first, second = call
         try:
-            returned = run_now(decision, first, second)
+            if first is NOTHING:  # as `run_now` does, which is one call less
+                returned = decision()
+            else:
+                returned = decision(first) if second is NOTHING else decision(first, second)
         except BaseException as error:
             self._raised(error)
             return
