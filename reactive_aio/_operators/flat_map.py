@@ -14,7 +14,6 @@ from ..stage import (
     AwaitPool,
     Flattening,
     FlowSubscription,
-    Fluent,
     InnerSubscriber,
     MergingCoordinator,
     TimeSlice,
@@ -157,7 +156,7 @@ class _FlatMap(MergingCoordinator[Any]):
     """The synchronous source that is being pulled."""
     _pulled: Iterator[Any] | None = None
     """The elements of `_inner`, and of the synchronous sources that follow it directly."""
-    _pending: Fluent[Any] | None = None
+    _pending: "Flow[Any] | None" = None
     """A source that pushes and has not been subscribed to yet."""
     _reserved: int = 0  # elements that are being pulled
     _pull_first: bool = False
@@ -175,7 +174,7 @@ class _FlatMap(MergingCoordinator[Any]):
         self._awaited: InnerSubscriber[Any] = InnerSubscriber(self, tag=0)
         self._awaited.is_done = True
         self._awaited.outstanding = UNBOUNDED
-        self._pool: AwaitPool[Fluent[Any]] = AwaitPool(
+        self._pool: AwaitPool[Flow[Any]] = AwaitPool(
             self.loop_handle,
             lambda: f"a task of {self._source.chain.trail()} → {self._name}",
             self._on_result,
@@ -232,7 +231,7 @@ class _FlatMap(MergingCoordinator[Any]):
         if not awaited.is_notified:
             super().on_arrival(awaited)
 
-    def _on_await_failed(self, error: BaseException, flow: Fluent[Any]) -> None:
+    def _on_await_failed(self, error: BaseException, flow: "Flow[Any]") -> None:
         self.live_count -= 1
         flow.chain.annotate(error)
         self.stop_all(error)
@@ -341,8 +340,7 @@ class _FlatMap(MergingCoordinator[Any]):
                 if inner.__class__ in _BUILTIN_ITERABLES:
                     self._inner = cast("Iterator[Any]", iter(inner))
                     return self._inner
-                is_flow: bool = isinstance(inner, Fluent)
-                flow: Fluent[Any] = inner if is_flow else to_flow(inner, name=self._name)
+                flow: Flow[Any] = to_flow(inner, name=self._name)
                 if (awaitable := flow.chain.awaitable) is not None:
                     self.live_count += 1
                     self._pool.start(awaitable, flow)
@@ -406,7 +404,7 @@ class _FlatMap(MergingCoordinator[Any]):
         allowed = (self._concurrency - self._active_count()) * self.prefetch
         return allowed - self.accounting.held_by(self._account) - self._reserved
 
-    def _admit(self, flow: Fluent[Any]) -> bool:
+    def _admit(self, flow: "Flow[Any]") -> bool:
         """Subscribe to a source that pushes, unless pulled elements use up its share."""
         if self._spare() < self.prefetch:
             return False

@@ -295,9 +295,12 @@ class WorkerPool(Coordinator[Any]):
                     if ticket < 0:
                         break
                 else:
+                    x = _NONE
                     self._on_none_available()
-                    self._give_back(ticket)
-                    ticket = -1
+                    given, ticket = ticket, -1
+                    self._give_back(given)
+                    if not self._is_exhausted():
+                        ticket = await self._wait(worker)
                 x = _NONE
             self._give_back(ticket)
             if self.is_closed:
