@@ -228,8 +228,7 @@ def is_awaitable(value: object) -> bool:
 
 def flow_of(chain: Chain) -> "Flow[Any]":
     """Make a flow of *chain*."""
-    flow: Flow[Any] = (Fluent._vocabulary or _declared(None))(chain)
-    return flow
+    return cast("Flow[Any]", _declared(Fluent._vocabulary)(chain))
 
 
 def _declared(kind: type[Any] | None) -> type[Any]:

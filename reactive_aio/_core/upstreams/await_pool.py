@@ -117,7 +117,7 @@ class AwaitPool(Generic[K]):
                 return
             self.running -= 1
             if self._is_closed:
-                self._on_late_result(result)
+                self._on_late_result(result)  # type: ignore[unreachable]  # closed meanwhile
                 return
             self._is_reporting = True
             try:
