@@ -327,16 +327,8 @@ class _FlatMap(MergingCoordinator[Any]):
                 outer.is_notified = False
             if free <= 0 or not outer.elements or self._check_slice():
                 break
-            element = outer.take_one()
             try:
-                inner: Any = self._mapper(element)
-            except BaseException as error:
-                self.discard((element,))
-                if not isinstance(error, Exception):
-                    raise
-                self.stop_all(error)
-                continue
-            try:
+                inner: Any = self.apply(self._mapper, outer.take_one())
                 if inner.__class__ in _BUILTIN_ITERABLES:
                     self._inner = cast("Iterator[Any]", iter(inner))
                     return self._inner

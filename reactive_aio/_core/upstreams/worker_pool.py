@@ -273,32 +273,24 @@ class WorkerPool(Coordinator[Any]):
                     result = await apply(x)
                     if keeps_element:
                         result = x if result else None
-                    # The usual cases of `_exchange`: a call would take as long as all of it.
-                    if result is None:
+                    count = len(ready)
+                    if result is None or count >= buffer.most_ready or ticket != buffer.due:
                         ticket = self._exchange(ticket, result)
-                    elif (count := len(ready)) < buffer.most_ready_alone:
+                    else:  # the usual case of that: a call would take as long as all of it
                         if not count:
                             self._schedule_emission()
                         ready.append(result)
-                        x = _READING
-                        continue  # with the same ticket
-                    elif count < buffer.most_ready and ticket == buffer.due:
-                        if not count:
-                            self._schedule_emission()
-                        ready.append(result)
-                        buffer.due = ticket + 1
-                        ticket = buffer.tickets
+                        if buffer.most_ready_alone:
+                            x = _READING
+                            continue  # with the same ticket
+                        buffer.due, ticket = ticket + 1, buffer.tickets
                         buffer.tickets = ticket + 1
-                    else:
-                        ticket = self._exchange(ticket, result)
                     worker.ticket, x = ticket, _READING
                     if ticket < 0:
                         break
                 else:
-                    x = _NONE
-                    self._on_none_available()
-                    given, ticket = ticket, -1
-                    self._give_back(given)
+                    x, given, ticket = _NONE, ticket, -1
+                    self._on_none_available(given)
                     if not self._is_exhausted():
                         ticket = await self._wait(worker)
                 x = _NONE
@@ -306,13 +298,15 @@ class WorkerPool(Coordinator[Any]):
             if self.is_closed:
                 self._discard_results()  # that of a call which the end did not interrupt
         except BaseException as error:
-            if x is _READING and not isinstance(error, STOPS_PROGRAM):
-                self._on_source_failed(ticket, error)
-            elif self._has_ended(worker, ticket, x, error):
+            if self._has_ended(worker, ticket, x, error):
                 raise
 
     def _has_ended(self, worker: _Worker, ticket: int, x: Any, error: BaseException) -> bool:
-        """The work on *x* has raised *error*; return whether that ends the task as well."""
+        """Reading, or the work on *x*, has raised *error*; return whether the task raises it."""
+        if x is _READING and not isinstance(error, STOPS_PROGRAM):
+            self._source_error = as_failure(error)
+            self._on_none_available(ticket)
+            return False
         is_cancellation = isinstance(error, (CancelledError, GeneratorExit))
         if worker.is_cancelled and is_cancellation:
             self._abandon(ticket)
@@ -400,15 +394,11 @@ class WorkerPool(Coordinator[Any]):
         inner = cast("InnerSubscriber[Any]", self._inner)
         return inner.take_one() if inner.elements else _NONE
 
-    def _on_none_available(self) -> None:
-        """A synchronous source has ended."""
+    def _on_none_available(self, ticket: int) -> None:
+        """There is no element for *ticket*: a synchronous source has ended."""
         if self._inner is None and not self._is_over:
             self._start_no_more()
             self._schedule()
-
-    def _on_source_failed(self, ticket: int, error: BaseException) -> None:
-        self._source_error = as_failure(error)
-        self._on_none_available()
         self._give_back(ticket)
 
     def _fail_ticket(self, ticket: int, error: BaseException) -> None:
