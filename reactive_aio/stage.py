@@ -60,7 +60,7 @@ from ._core.queues.bounded_queue import (
     require_capacity,
     require_policy,
 )
-from ._core.queues.output_buffer import OutputBuffer
+from ._core.queues.output_buffer import OutputBuffer, SingleOutputBuffer
 from ._core.queues.recent import RecentCosts, RecentElements
 from ._core.queues.reorder_buffer import ReorderBuffer
 from ._core.queues.shared_room import SharedRoom
@@ -115,6 +115,7 @@ __all__ = (
     "ReorderBuffer",
     "SequentialCoordinator",
     "SharedRoom",
+    "SingleOutputBuffer",
     "SplittingCoordinator",
     "TimeSlice",
     "Timer",

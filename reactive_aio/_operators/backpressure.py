@@ -18,6 +18,7 @@ from ..stage import (
     InnerSubscriber,
     OutputBuffer,
     OverflowPolicy,
+    SingleOutputBuffer,
     drop_handler,
     from_push,
     require_capacity,
@@ -263,8 +264,9 @@ def _backpressured(
 ) -> "Flow[T]":
     operator = name.partition("(")[0]
     handler = drop_handler(operator, on_drop)
-    if overflow == "latest":
-        capacity = window = 1
+    is_single = overflow == "latest"
+    if is_single:
+        capacity = 1
     return from_push(
         lambda downstream: _Backpressured(
             downstream,
@@ -274,11 +276,11 @@ def _backpressured(
             handler,
         ),
         name=name,
-        holds=capacity + window,
+        holds=capacity + (1 if is_single else window),
         checked=True,
         upstreams=(source,),
-        window=window,
-        one_by_one=window > 0,
+        window=0 if is_single else window,
+        one_by_one=is_single or window > 0,
     )
 
 
@@ -308,7 +310,8 @@ class _Backpressured(Coordinator[T]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.output = OutputBuffer(
+        kind = SingleOutputBuffer if self._queue.policy == "latest" else OutputBuffer
+        self.output: OutputBuffer[T] = kind(
             self.downstream,
             self._queue,
             self._name,
@@ -332,7 +335,9 @@ class _Backpressured(Coordinator[T]):
     def _begin(self) -> None:
         if not self.is_closed:
             inner = _OfferingSubscriber[T](self)
-            inner.append = partial(self._take, inner)
+            # Of elements that were collected, the latest would be delivered last.
+            is_single = self._queue.policy == "latest"
+            inner.append = self._offer if is_single else partial(self._take, inner)
             self.inners[inner] = None
             inner.request(UNBOUNDED)
             inner.subscribe(self._source)

@@ -256,3 +256,38 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         if not self._has_left:
             self._has_left = True
             self.on_cancel(self)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class SingleOutputBuffer(OutputBuffer[T]):
+    """Has one element in delivery at a time: the next one passes when that has been processed.
+
+    So the island requests all that its subscriber does, and an element costs no request of its own.
+    Its credit is 1 at most, and what passes is counted at once.
+    """
+
+    def offer(self, element: T) -> Decision[T]:
+        if not self.credit:
+            return self._consult_queue(element)
+        self.credit = self._granted = 0  # until `processed`, or `request`, which implies it
+        self._demand.take(1)
+        self.queue.lend(1, 0)
+        if self.downstream.push_one(element):
+            self._renew_credit()
+        return _PASSED
+
+    def offer_all(self, elements: list[T]) -> int:
+        return sum(bool(self.offer(element).outcome) for element in elements)
+
+    def flush(self) -> None:
+        if self.queue.held and self._demand.outstanding and not self.is_closed:
+            chunk = self.queue.take(1)
+            self._demand.take(1)
+            self.downstream.push(chunk)
+            self._finish()
+
+    def _renew_credit(self) -> None:
+        credit = 0
+        if not self.is_ended and not self.queue.held and self._demand.outstanding:
+            credit = 1
+        self.credit = self._granted = self.reported = credit
