@@ -336,8 +336,12 @@ class _Backpressured(Coordinator[T]):
         if not self.is_closed:
             inner = _OfferingSubscriber[T](self)
             # Of elements that were collected, the latest would be delivered last.
-            is_single = self._queue.policy == "latest"
-            inner.append = self._offer if is_single else partial(self._take, inner)
+            if self._queue.policy != "latest":
+                inner.append = partial(self._take, inner)
+            elif self._on_drop is None:
+                inner.append = self.output.offer
+            else:
+                inner.append = self._offer
             self.inners[inner] = None
             inner.request(UNBOUNDED)
             inner.subscribe(self._source)

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar
 from ...errors import Overflow
 from ..compiler.chain import Downstream
 from ..compiler.discards import discard
-from ..demand import Demand
+from ..demand import UNBOUNDED, Demand
 from ..flow_subscription import FlowSubscription
 from ..losses import OVERTAKEN
 from .age_marks import AgeMarks
@@ -270,10 +270,17 @@ class SingleOutputBuffer(OutputBuffer[T]):
         if not self.credit:
             return self._consult_queue(element)
         self.credit = self._granted = 0  # until `processed`, or `request`, which implies it
-        self._demand.take(1)
-        self.queue.lend(1, 0)
-        if self.downstream.push_one(element):
-            self._renew_credit()
+        queue, demand = self.queue, self._demand
+        queue.taken += 1
+        if demand.outstanding != UNBOUNDED:
+            demand.outstanding -= 1
+        if (
+            self.downstream.push_one(element)
+            and demand.outstanding
+            and not queue.held
+            and not self.is_ended
+        ):
+            self.credit = self._granted = 1
         return _PASSED
 
     def offer_all(self, elements: list[T]) -> int:
