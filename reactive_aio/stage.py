@@ -313,6 +313,7 @@ def from_push(
     contents: int | None = None,
     flattening: Flattening | None = None,
     is_shared: bool = False,
+    pushes_lists: bool = False,
 ) -> "Flow[T]":
     """Make a flow of a source that pushes elements as it receives demand.
 
@@ -330,7 +331,8 @@ def from_push(
     itself. *contents* is how many elements one of its elements contains, if these are lists; by
     default as many as an element of an upstream does. A *flattening* is a faster way to read it,
     for a source that makes an iterable of each of its elements. With *is_shared*, other subscribers
-    receive the same elements: those that wait for one subscriber are not discarded with it.
+    receive the same elements: those that wait for one subscriber are not discarded with it. With
+    *pushes_lists*, it only calls ``push``, and an operator that reads it takes whole lists.
     """
     if one_by_one is None:
         one_by_one = any(upstream.chain.is_one_by_one for upstream in upstreams)
@@ -346,13 +348,19 @@ def from_push(
         contents,
         flattening,
         is_shared=is_shared,
+        pushes_lists=pushes_lists,
     )
     return flow_of(Chain(source))
 
 
 def grouped_from_push(
-    open: Callable[[Downstream[T]], FlowSubscription], key: K, *, name: Name, holds: int
+    open: Callable[[Downstream[T]], FlowSubscription],
+    key: K,
+    *,
+    name: Name,
+    holds: int,
+    pushes_lists: bool = False,
 ) -> "GroupedFlow[K, T]":
     """Like `from_push`, for the flow of the elements with *key*, none of which is None."""
-    chain = Chain(PushSource(name, open, holds, checked=True))
+    chain = Chain(PushSource(name, open, holds, checked=True, pushes_lists=pushes_lists))
     return cast("GroupedFlow[K, T]", _declared(Fluent._grouped)(chain, key))

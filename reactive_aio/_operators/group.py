@@ -133,6 +133,10 @@ class _Chunk:
     room: int
     """How many elements the group takes; more, if its subscriber has processed some meanwhile."""
     elements: list[Any] = field(default_factory=list[Any])
+    append: Callable[[Any], None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.append = self.elements.append
 
 
 @dataclass(eq=False, repr=False)
@@ -176,6 +180,10 @@ class _GroupBy(SplittingCoordinator[Any]):
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self._sort()
 
+    @property
+    def needs_room(self) -> bool:
+        return self._next_key is not _NO_KEY
+
     def on_branch_demand(self, branch: Branch[Any]) -> None:
         if self._next_key is not _NO_KEY:
             self._sort()
@@ -196,26 +204,30 @@ class _GroupBy(SplittingCoordinator[Any]):
         """Put the elements into their groups, up to one that has no place."""
         if self.is_closed:
             return
-        inner, key_of, chunks = self._inner, self._key, self._chunks
+        inner, key_of, chunk_of = self._inner, self._key, self._chunks.get
         sorted_count, key = 0, self._next_key
         try:
             for element in inner.elements:
                 if key is _NO_KEY:
-                    key = self._next_key = key_of(element)
+                    key = key_of(element)
                 try:
-                    chunk = chunks.get(key)
+                    chunk = chunk_of(key)
                 except TypeError:  # it cannot be hashed
                     chunk = None
                 if chunk is None:
+                    self._next_key = key
                     chunk = self._chunk_for(key, element)
-                if chunk is not None:
-                    if chunk.room <= len(chunk.elements):
+                    if chunk is None and self._next_key is not _NO_KEY:
                         break
-                    chunk.elements.append(element)
-                elif self._next_key is not _NO_KEY:
-                    break
-                key = self._next_key = _NO_KEY
+                if chunk is not None:
+                    if chunk.room <= len(chunk.elements) and not self._find_room(chunk):
+                        self._next_key = key
+                        break
+                    chunk.append(element)
+                key = _NO_KEY
                 sorted_count += 1
+            else:
+                self._next_key = _NO_KEY
         finally:
             inner.take(sorted_count)
             self._put()
@@ -229,6 +241,11 @@ class _GroupBy(SplittingCoordinator[Any]):
             return None
         chunk = self._chunks[key] = _Chunk(group, self._limits.prefetch - group.held)
         return chunk
+
+    def _find_room(self, chunk: "_Chunk") -> bool:
+        """Whether the group of *chunk* takes one more, since its subscriber has processed some."""
+        chunk.room = self._limits.prefetch - chunk.group.held
+        return chunk.room > len(chunk.elements)
 
     def _put(self) -> None:
         """Hand the elements to their groups."""
@@ -278,7 +295,10 @@ class _GroupBy(SplittingCoordinator[Any]):
         group = self._groups[key] = Branch(self, f"the group of {short_text(key)}", key)
         self.branches[group] = None
         opened = BranchSource(group, self.loop_handle)
-        self.emit([grouped_from_push(opened, key, name=group.name, holds=limits.prefetch)])
+        flow: GroupedFlow[Any, Any] = grouped_from_push(
+            opened, key, name=group.name, holds=limits.prefetch, pushes_lists=True
+        )
+        self.emit([flow])
         return group
 
     def _close(self, group: Branch[Any]) -> None:

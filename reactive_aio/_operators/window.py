@@ -153,7 +153,9 @@ class _Windows(SplittingCoordinator[Any]):
         branch = self._window = Branch[Any](self, f"a window of {self._name}")
         self.branches[branch] = None
         opened = BranchSource(branch, self.loop_handle)
-        flow: Flow[Any] = from_push(opened, name=branch.name, holds=self._size, checked=True)
+        flow: Flow[Any] = from_push(
+            opened, name=branch.name, holds=self._size, checked=True, pushes_lists=True
+        )
         self.emit([flow])
         if self._seconds:
             self._timer.start(self._time_left())

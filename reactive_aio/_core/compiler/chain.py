@@ -170,6 +170,9 @@ class PushSource:
     """The faster way to read it, for as long as that is possible."""
     is_shared: bool = False
     """Whether other subscribers receive the same elements, so that none may discard them."""
+    pushes_lists: bool = False
+    """Whether it pushes lists, to one subscriber, and never more elements than were requested: a
+    subscriber that takes lists needs no island then."""
     shown_as: "PushSource | None" = None
     """The source of the flow in whose place this one runs, for reports."""
 

@@ -7,7 +7,7 @@ where it is suspended, so that they cost nothing while it runs.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from ..compiler.chain import AsyncSource, Chain, ChainSource
 from ..compiler.loop_runtime import NO_ELEMENTS
@@ -16,6 +16,7 @@ from ..flow_subscription import FlowSubscription
 from ..losses import dropped_by
 from ..subscription.island import Island
 from ..subscription.lifecycle import Phase
+from ..subscription.list_delivery import ListDelivery
 from .registry import NamedFlow, Progress, named_flow
 
 _MOST_LINES: Final = 4
@@ -152,7 +153,7 @@ def stalled(flow: NamedFlow, seconds: float) -> Iterator[tuple[int, Subscription
     for island, progress in flow.subscriptions():
         now = island.loop_handle.time()
         idle = progress.look(island.delivered, now)
-        for waiting, _, upstream in _queues(island):
+        for waiting, _, _, upstream in _queues(island):
             upstream.oldest(now, waiting)
         if idle >= seconds:
             # A copy, so that the rates of others are measured from their own looks.
@@ -164,7 +165,7 @@ def stalled(flow: NamedFlow, seconds: float) -> Iterator[tuple[int, Subscription
 
 def held_by(island: Island) -> int:
     """How many elements all parts of *island* hold."""
-    return sum(waiting + upstream.held for waiting, _, upstream in _queues(island))
+    return sum(waiting + upstream.held for waiting, _, _, upstream in _queues(island))
 
 
 def limited(demand: float) -> int | None:
@@ -191,16 +192,15 @@ def waits_on_what(island: Island) -> tuple[WaitsOn, str]:
 def _parts(island: Island, now: float) -> Iterator[PartStats]:
     """The queues and operators upstream of *island*, those closest to it first."""
     known = _sources(island.chain)
-    for waiting, below, upstream in _queues(island):
-        requested = 0 if below.input_queue is None else below.input_queue.outstanding
+    for waiting, requested, chain, upstream in _queues(island):
         yield PartStats(
-            below.chain.name,
+            chain.name,
             waiting + upstream.held,
             upstream.calls,
             limited(requested),
             upstream.retries,
             upstream.oldest(now, waiting),
-            below.chain.shown_source not in known,
+            chain.shown_source not in known,
             _first_lines(upstream),
         )
 
@@ -215,17 +215,24 @@ def _sources(chain: Chain) -> set[ChainSource]:
     return known
 
 
-def _queues(island: Island) -> Iterator[tuple[int, Island, FlowSubscription]]:
-    """Each subscription upstream, the island that it feeds, and what waits in front of that."""
-    above: list[Island] = [island]
+def _queues(island: Island) -> Iterator[tuple[int, int, Chain, FlowSubscription]]:
+    """Each subscription upstream, what waits in front of the island that it feeds, what that has
+    requested, and its chain."""
+    above: list[Island | ListDelivery[Any]] = [island]
     count = 0
     while above and count < _MOST_PARTS:  # no recursion, for flows of any depth
         each, above = above[0], above[1:]
-        queue = each.input_queue
+        if isinstance(each, ListDelivery):
+            waiting, queue = 0, each
+        else:
+            queue = each.input_queue
+            waiting = 0 if queue is None else sum(map(len, queue.waiting))
         if queue is not None and (upstream := queue.upstream) is not None:
             count += 1
-            yield sum(map(len, queue.waiting)), each, upstream
-            above += [found for found in upstream.upstreams if isinstance(found, Island)]
+            yield waiting, queue.outstanding, each.chain, upstream
+            above += [
+                found for found in upstream.upstreams if isinstance(found, (Island, ListDelivery))
+            ]
 
 
 def _first_lines(upstream: FlowSubscription) -> tuple[str, ...]:

@@ -21,6 +21,9 @@ class BulkSubscriber:
     """Takes one element; it must not raise."""
     is_notified: bool
     """Whether the subscriber is going to read what was appended without another `flush`."""
+    takes_lists: bool = False
+    """Whether `container` can be extended without its island, and its requests are valid and come
+    from the loop's thread."""
     pulls: bool = False
     """Whether it calls `pull` of its subscription before it waits, so that elements which are
     pushed one by one while it *is_notified* can be processed together."""

@@ -14,6 +14,7 @@ from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
 from .bulk_subscriber import BulkReceiver, BulkSubscriber
 from .island import Island
+from .list_delivery import ListDelivery, takes_lists
 from .sync_island import SyncIsland
 from .task_island import TaskIsland
 
@@ -27,6 +28,9 @@ whether the class is one of this package that receives elements in bulk."""
 def subscribe(chain: Chain, subscriber: Any) -> None:
     """Start one subscription of *chain* (rules 1.9 to 1.11)."""
     is_async, is_bulk = require_subscriber(subscriber)
+    if is_bulk and isinstance(subscriber, BulkSubscriber) and takes_lists(chain, subscriber):
+        ListDelivery[Any](chain, subscriber).begin()
+        return
     try:
         loop_handle = LoopHandle()
     except NoRunningLoop as error:

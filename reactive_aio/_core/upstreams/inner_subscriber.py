@@ -68,6 +68,8 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
                  "elements", "error", "is_cancelled", "is_done", "is_notified",
                  "is_released", "outstanding", "tag")  # fmt: skip
 
+    takes_lists = True
+
     def __init__(self, owner: Owner, tag: Any = None, kind: UpstreamKind = "source") -> None:
         self._owner = owner
         self._kind: UpstreamKind = kind

@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from ...errors import AlreadySubscribed, WrongLoop
 from ..compiler.chain import Downstream
 from ..compiler.discards import discard
-from ..demand import Demand
+from ..demand import UNBOUNDED, Demand
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
 from .coordinator import Coordinator
@@ -21,6 +21,11 @@ class BranchOwner(Protocol):
 
     loop_handle: LoopHandle
     submit: Callable[..., object]
+
+    @property
+    def needs_room(self) -> bool:
+        """Whether an element waits for room in a branch, so that `on_branch_demand` matters."""
+        ...
 
     def on_branch_demand(self, branch: "Branch[Any]", /) -> None:
         """Everything that *branch* has delivered is processed: it may have room."""
@@ -79,9 +84,16 @@ class Branch(FlowSubscription, Generic[T]):
         """Deliver *elements*, as far as they are requested; the others wait."""
         if self.is_closed:
             self._discard(elements)
-        else:
+            return
+        count, demand, downstream = len(elements), self.demand, self._downstream
+        if downstream is None or self.elements or demand.outstanding < count or not count:
             self.elements += elements
             self._deliver()
+            return
+        if demand.outstanding != UNBOUNDED:
+            demand.outstanding -= count
+        self.lent += count
+        downstream.push(elements)
 
     def _discard(self, elements: list[T]) -> None:
         on_discard = None if self._downstream is None else self._downstream.on_discard
@@ -137,7 +149,8 @@ class Branch(FlowSubscription, Generic[T]):
     def processed(self) -> None:
         if self.lent:
             self.lent = 0
-            self._owner.submit(self._owner.on_branch_demand, self)
+            if self._owner.needs_room:
+                self._owner.submit(self._owner.on_branch_demand, self)
 
     def _on_demand(self) -> None:
         self._deliver()
@@ -193,6 +206,11 @@ class SplittingCoordinator(Coordinator[T]):
     """Whether the subscriber of the flows has cancelled."""
 
     # -- decisions: overridden by a subclass ------------------------------------------------------
+    @property
+    def needs_room(self) -> bool:
+        """Whether an element waits for room in a branch."""
+        return False
+
     def on_branch_demand(self, branch: Branch[Any]) -> None:
         """Everything that *branch* has delivered is processed: it may have room."""
 

@@ -1,0 +1,143 @@
+"""ListDelivery: a subscription without an island, from a source that pushes lists.
+
+A flow without stages has nothing to run for an element. Where its subscriber is one of this
+package and takes lists, each list that the source pushes is appended as a whole.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Generic, TypeVar, cast
+
+from ..cleanup import CleanupErrors
+from ..compiler.chain import Chain, PushSource, control_of_source
+from ..compiler.discards import OnDiscard, discard
+from ..demand import UNBOUNDED
+from ..failures import as_failure
+from ..flow_subscription import FlowSubscription
+from .bulk_subscriber import BulkSubscriber
+
+T = TypeVar("T")
+
+
+def takes_lists(chain: Chain, subscriber: BulkSubscriber) -> bool:
+    """Whether *chain* can serve *subscriber* by a `ListDelivery`."""
+    source = chain.source
+    return (
+        isinstance(source, PushSource)
+        and source.pushes_lists
+        and not chain.stages
+        and subscriber.takes_lists
+        and subscriber.container is not None
+        and control_of_source(source, subscriber.on_discard) is None
+    )
+
+
+class ListDelivery(FlowSubscription, Generic[T]):
+    """The subscription of *subscriber*, and the `Downstream` of the source.
+
+    Both sides are of this package and call it on the loop's thread: the subscriber requests valid
+    numbers, and the source pushes no more than was requested.
+    """
+
+    __slots__ = ("_closing", "_container", "_subscriber", "chain", "on_discard", "outstanding",
+                 "upstream")  # fmt: skip
+
+    def __init__(self, chain: Chain, subscriber: BulkSubscriber) -> None:
+        self._subscriber: Any = subscriber
+        """None after the end (3.13)."""
+        self._container = cast("list[T]", subscriber.container)
+        self._closing: FlowSubscription | None = None
+        self.chain = chain
+        self.on_discard: OnDiscard | None = subscriber.on_discard
+        self.outstanding: int = 0
+        """What was requested and has not arrived."""
+        self.upstream: FlowSubscription | None = None
+
+    def begin(self) -> None:
+        """Send on_subscribe (1.9), and open the source once it has returned (1.3)."""
+        self._subscriber.on_subscribe(self)
+        if self._subscriber is None:
+            return
+        try:
+            upstream = cast("PushSource", self.chain.source).open(self)
+        except Exception as error:
+            self.fail(as_failure(error))
+            return
+        if self._subscriber is None:
+            self._closing = upstream
+            return
+        self.upstream = upstream
+        if self.outstanding:
+            upstream.request(self.outstanding)
+
+    # -- the downstream of the source -------------------------------------------------------------
+    @property
+    def cleanup(self) -> CleanupErrors | None:
+        return None if self._subscriber is None else self._subscriber.cleanup
+
+    def push(self, elements: list[T], /) -> None:
+        subscriber = self._subscriber
+        if subscriber is None:
+            discard(self.on_discard, elements)
+            return
+        if self.outstanding != UNBOUNDED:
+            self.outstanding -= len(elements)
+        self._container.extend(elements)
+        subscriber.flush()
+        if (upstream := self.upstream) is not None:
+            upstream.processed()
+
+    def push_one(self, element: T, /) -> bool:
+        self.push([element])
+        return False
+
+    def push_from(self, elements: Iterator[T], count: int, /) -> None:
+        self.push([*islice(elements, count)])
+
+    def process(self) -> None:
+        pass  # nothing waits here
+
+    def complete(self) -> None:
+        if (subscriber := self._release()) is not None:
+            subscriber.on_complete()
+
+    def fail(self, error: BaseException, /) -> None:
+        if (subscriber := self._release()) is not None:
+            self.chain.annotate(error)
+            subscriber.on_error(error)
+
+    def _release(self) -> Any:
+        """Drop every reference (3.13); return the subscriber, if it has not been released yet."""
+        subscriber, self._subscriber = self._subscriber, None
+        self._container = []
+        if subscriber is not None:
+            self._closing, self.upstream = self.upstream, None
+        return subscriber
+
+    # -- the subscription -------------------------------------------------------------------------
+    def request(self, n: int, /) -> None:
+        self.outstanding = min(self.outstanding + n, UNBOUNDED)
+        if self.upstream is not None:
+            self.upstream.request(n)
+
+    def cancel(self) -> None:
+        if self._release() is not None and self._closing is not None:
+            self._closing.cancel()
+
+    @property
+    def is_one_by_one(self) -> bool:
+        return self.chain.is_one_by_one
+
+    @property
+    def is_clean(self) -> bool:
+        return self._closing is None or self._closing.is_clean
+
+    async def settle(self) -> Sequence[FlowSubscription]:
+        self.cancel()
+        closing, self._closing = self._closing, None
+        return () if closing is None else (closing,)
+
+    # -- what it does, for reports ----------------------------------------------------------------
+    @property
+    def upstreams(self) -> Sequence[FlowSubscription]:
+        return () if self.upstream is None else (self.upstream,)
