@@ -284,6 +284,10 @@ def _backpressured(
     )
 
 
+def _ignore(_: object) -> None:
+    pass
+
+
 class _OfferingSubscriber(InnerSubscriber[T]):
     """Its `append` decides about each element at once, so that no batch bypasses the queue."""
 
@@ -310,13 +314,14 @@ class _Backpressured(Coordinator[T]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        kind = SingleOutputBuffer if self._queue.policy == "latest" else OutputBuffer
+        is_single = self._queue.policy == "latest"
+        kind: type[OutputBuffer[T]] = SingleOutputBuffer if is_single else OutputBuffer
         self.output: OutputBuffer[T] = kind(
             self.downstream,
             self._queue,
             self._name,
-            on_room=lambda _: None,  # no producer waits for it
-            on_cancel=lambda _: self._cancel_upstream(),
+            on_room=_ignore,  # no producer waits for it
+            on_cancel=self._cancel_upstream,
             keeps_refused=False,
         )
         if self._on_drop is None and self._queue.policy == "fail" and self.on_discard is not None:
@@ -361,7 +366,7 @@ class _Backpressured(Coordinator[T]):
     def oldest(self, now: float, waiting: int) -> float | None:
         return self.output.oldest(now, waiting)
 
-    def _cancel_upstream(self) -> None:
+    def _cancel_upstream(self, _: object = None) -> None:
         for inner in self.inners:
             inner.cancel()
 

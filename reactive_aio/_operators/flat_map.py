@@ -203,6 +203,13 @@ class _FlatMap(MergingCoordinator[Any]):
         else:
             super().on_arrival(inner)
 
+    def on_processed(self) -> None:
+        self.refill()
+        outer = self._outer
+        has_next = bool(outer.elements) or not (outer.outstanding or outer.is_done)
+        if has_next or self._pulled is not None or self._pending is not None:
+            self.emit_waiting()  # one of them may have waited for room
+
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
         if inner is self._outer:
             self.emit_waiting()

@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from reactive_aio._core.losses import DropCounter
 from reactive_aio._core.queues.bounded_queue import BoundedQueue, Emission, OverflowPolicy
-from reactive_aio._core.queues.output_buffer import OutputBuffer
+from reactive_aio._core.queues.output_buffer import OutputBuffer, SingleOutputBuffer
 from reactive_aio.errors import Overflow
 
 POLICIES: tuple[OverflowPolicy, ...] = get_args(OverflowPolicy)
@@ -46,10 +46,15 @@ class BufferMachine(RuleBasedStateMachine):
 
     @initialize(capacity=st.integers(1, 4), overflow=st.sampled_from(POLICIES))
     def make(self, capacity: int, overflow: OverflowPolicy) -> None:
+        self.make_with(capacity, overflow, OutputBuffer)
+
+    def make_with(
+        self, capacity: int, overflow: OverflowPolicy, kind: type[OutputBuffer[int]]
+    ) -> None:
         self.downstream = Downstream()
         self.queue: BoundedQueue[int] = BoundedQueue(capacity, overflow, DropCounter("queue"))
         self.room_count = self.cancel_count = 0
-        self.buffer: OutputBuffer[int] = OutputBuffer(
+        self.buffer: OutputBuffer[int] = kind(
             cast("Any", self.downstream),
             self.queue,
             "here",
@@ -170,6 +175,27 @@ class BufferMachine(RuleBasedStateMachine):
 
 def test_any_sequence_of_calls_keeps_demand_capacity_and_counts() -> None:
     cast("Any", stateful).run_state_machine_as_test(BufferMachine)
+
+
+class SingleBufferMachine(BufferMachine):
+    """Requested elements wait as well, while one is in delivery."""
+
+    @initialize()
+    def make(self) -> None:  # type: ignore[override]
+        self.make_with(1, "latest", SingleOutputBuffer)
+
+    @invariant()
+    def requested_elements_do_not_wait(self) -> None:
+        if len(self.downstream.elements) == self.processed:
+            super().requested_elements_do_not_wait()
+
+    @invariant()
+    def one_element_is_in_delivery(self) -> None:
+        assert len(self.downstream.elements) - self.processed <= 1
+
+
+def test_one_element_at_a_time_is_in_delivery_after_any_sequence_of_calls() -> None:
+    cast("Any", stateful).run_state_machine_as_test(SingleBufferMachine)
 
 
 def new_buffer(capacity: int, overflow: OverflowPolicy) -> tuple[Downstream, Any, list[object]]:

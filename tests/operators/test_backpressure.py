@@ -418,6 +418,33 @@ class TestLatest:
         assert seen[-1] == 49
         assert len(seen) <= 3
 
+    async def test_a_function_that_returns_an_awaitable_gets_the_latest_after_it(self) -> None:
+        foreign, going_on = PublisherProbe[int](), asyncio.Event()
+        seen, done = list[int](), asyncio.Event()
+
+        class Waiting:
+            def on_subscribe(self, subscription: r.Subscription) -> None:
+                subscription.request(2**63 - 1)
+
+            def on_next(self, element: int) -> object:
+                seen.append(element)
+                return going_on.wait() if element == 2 else None
+
+            def on_error(self, error: BaseException) -> None:
+                raise error
+
+            def on_complete(self) -> None:
+                done.set()
+
+        r.from_publisher(foreign).on_backpressure_latest().subscribe(cast("Any", Waiting()))
+        await foreign_has_demand(foreign)
+        foreign.emit(*range(9))
+        going_on.set()
+        await asyncio.sleep(0)
+        foreign.complete()
+        await done.wait()
+        assert seen == [0, 1, 2, 8]
+
 
 @pytest.mark.parametrize("capacity", [1, 3, 10])
 async def test_nothing_is_pulled_after_an_overflow(capacity: int) -> None:

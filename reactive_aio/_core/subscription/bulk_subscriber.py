@@ -17,8 +17,8 @@ class BulkSubscriber:
 
     # Not an ABC, as `FlowSubscription` is none.
     __slots__ = ()
-    append: Callable[[Any], None]
-    """Takes one element; it must not raise."""
+    append: Callable[[Any], object]
+    """Takes one element; it must not raise, and what it returns is ignored."""
     is_notified: bool
     """Whether the subscriber is going to read what was appended without another `flush`."""
     takes_lists: bool = False

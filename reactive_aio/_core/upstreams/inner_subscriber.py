@@ -81,7 +81,7 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         self.is_notified: bool = False
         """Whether the owner is going to read `elements` without another `on_arrival`."""
         self.elements: list[T] = []
-        self.append: Callable[[Any], None] = self.elements.append
+        self.append: Callable[[Any], object] = self.elements.append
         self.outstanding: int = 0
         """Requested, and not yet taken out of `elements`."""
         self.is_done: bool = False
