@@ -181,7 +181,7 @@ class SingleBufferMachine(BufferMachine):
     """Requested elements wait as well, while one is in delivery."""
 
     @initialize()
-    def make(self) -> None:  # type: ignore[override]
+    def make(self) -> None:
         self.make_with(1, "latest", SingleOutputBuffer)
 
     @invariant()

@@ -7,7 +7,7 @@ where it is suspended, so that they cost nothing while it runs.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..compiler.chain import AsyncSource, Chain, ChainSource
 from ..compiler.loop_runtime import NO_ELEMENTS
@@ -18,6 +18,9 @@ from ..subscription.island import Island
 from ..subscription.lifecycle import Phase
 from ..subscription.list_delivery import ListDelivery
 from .registry import NamedFlow, Progress, named_flow
+
+if TYPE_CHECKING:
+    from ..subscription.input_queue import InputQueue
 
 _MOST_LINES: Final = 4
 _MOST_CALLS: Final = 64
@@ -222,13 +225,13 @@ def _queues(island: Island) -> Iterator[tuple[int, int, Chain, FlowSubscription]
     count = 0
     while above and count < _MOST_PARTS:  # no recursion, for flows of any depth
         each, above = above[0], above[1:]
-        if isinstance(each, ListDelivery):
-            waiting, queue = 0, each
-        else:
-            queue = each.input_queue
-            waiting = 0 if queue is None else sum(map(len, queue.waiting))
+        queue: InputQueue[Any] | ListDelivery[Any] | None = (
+            each if isinstance(each, ListDelivery) else each.input_queue
+        )
         if queue is not None and (upstream := queue.upstream) is not None:
             count += 1
+            lists = () if isinstance(queue, ListDelivery) else queue.waiting
+            waiting = sum(map(len, lists))
             yield waiting, queue.outstanding, each.chain, upstream
             above += [
                 found for found in upstream.upstreams if isinstance(found, (Island, ListDelivery))
