@@ -136,6 +136,10 @@ class _Windows(SplittingCoordinator[Any]):
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self.on_elements(inner)
 
+    @property
+    def needs_room(self) -> bool:
+        return False  # its size bounds a window
+
     def on_branch_cancel(self, branch: Branch[Any]) -> None:
         if branch is self._window:  # the elements that belong to it are discarded
             self._window, self._left_window = None, branch

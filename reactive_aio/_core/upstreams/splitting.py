@@ -208,8 +208,9 @@ class SplittingCoordinator(Coordinator[T]):
     # -- decisions: overridden by a subclass ------------------------------------------------------
     @property
     def needs_room(self) -> bool:
-        """Whether an element waits for room in a branch."""
-        return False
+        """Whether an element may wait for room in a branch; if not, `on_branch_demand` is only
+        called for new demand."""
+        return True
 
     def on_branch_demand(self, branch: Branch[Any]) -> None:
         """Everything that *branch* has delivered is processed: it may have room."""
