@@ -103,7 +103,8 @@ def to_flows(sources: Iterable[Source[Any]], *, name: str) -> "tuple[Flow[Any], 
 
 def _refuse_list(sources: tuple[Source[Any], ...], name: str) -> None:
     """The elements of the only source must not be sources themselves, as in ``merge([a, b])``."""
-    only: object = sources[0] if len(sources) == 1 else None
+    given = sources[1:] if name.endswith("_with") else sources  # the first is the flow itself
+    only: object = given[0] if len(given) == 1 else None
     if isinstance(only, (list, tuple)) and only:
         found = cast("Sequence[Any]", only)[0]
         if isinstance(found, (Publisher, AsyncIterable)):

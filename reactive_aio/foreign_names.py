@@ -192,6 +192,13 @@ NO_EQUIVALENT: Final[dict[str, str]] = {
     **dict.fromkeys(("block", "block_first", "block_last", "blocking_first"), _NO_BLOCKING),
     **dict.fromkeys(("dematerialize", "materialize"), _NO_SIGNALS),
     **dict.fromkeys(("sort", "sorted"), _NO_SORT),
+    "exhaust_map": (
+        "on_backpressure_drop().concat_map() drops what arrives while an inner flow is running"
+    ),
+    **dict.fromkeys(
+        ("sink", "to_sink"),
+        "a flow is consumed by `async for`, for_each(), run(), subscribe() or into()",
+    ),
     "context_write": "the context variables of the subscriber are active in every callback",
     "on_error_continue": (
         "an error ends a flow; map_async and for_each leave out an element whose work fails, with "

@@ -138,6 +138,8 @@ class RetryPolicy:
             )
         if isinstance(given, bool) or not isinstance(given, int):
             raise TypeError(f"retry: policy must be a RetryPolicy or an int, not {given!r}")
+        if policy < 1:
+            raise ValueError(f"retry: the first attempt counts, so give at least 1, not {policy}")
         return cls(attempts=policy)
 
 

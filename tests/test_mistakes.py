@@ -185,6 +185,44 @@ def test_a_list_of_sources_has_to_be_unpacked(combine: Any, kind: type) -> None:
     combine([1, 2])
 
 
+@pytest.mark.parametrize("method", ["merge_with", "concat_with", "zip_with"])
+def test_a_list_of_sources_has_to_be_unpacked_for_methods_too(method: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{method}: .* unpack it: {method}\(\*sources\)"):
+        getattr(FLOW, method)([FLOW, FLOW])
+
+
+def test_what_can_neither_be_awaited_nor_called_is_refused() -> None:
+    untyped: Any = 3
+    with pytest.raises(TypeError, match=r"^from_awaitable: 3 \(int\) cannot be awaited"):
+        r.from_awaitable(untyped)
+
+
+def test_a_function_may_not_require_more_than_its_arguments() -> None:
+    def scaled(x: int, *, by: int) -> int:
+        return x * by
+
+    def halved(x: int, *, by: int = 2) -> int:
+        return x // by
+
+    with pytest.raises(TypeError, match=r"^map: mapper is called with 1 argument, .* requires by="):
+        FLOW.map(scaled)
+    FLOW.map(halved)
+
+
+@pytest.mark.parametrize("attempts", [0, -1])
+def test_a_retry_has_at_least_one_attempt(attempts: int) -> None:
+    with pytest.raises(ValueError, match=f"^retry: the first attempt counts, .* not {attempts}"):
+        FLOW.retry(attempts)
+
+
+def test_a_serial_executor_awaits_no_handler() -> None:
+    async def handler(error: BaseException) -> None: ...
+
+    untyped: Any = handler
+    with pytest.raises(TypeError, match=r"^SerialExecutor: on_error must be a plain function"):
+        r.SerialExecutor(on_error=untyped)
+
+
 def test_a_thread_is_given_an_iterable_and_a_plain_interrupt() -> None:
     with pytest.raises(TypeError, match=r"^from_thread: 3 \(int\), which is not an iterable"):
         r.from_thread(cast("Any", 3))

@@ -51,6 +51,11 @@ def require_callable(
         raise TypeError(
             f"{operator}: {parameter} must be a function, not {describe(value)} ({kind})"
         )
+    if takes is not None and (name := _required_name(value)):
+        raise TypeError(
+            f"{operator}: {parameter} is called with {_arguments(takes)}, and {describe(value)} "
+            f"requires {name}= as well; give it a default, or bind it: functools.partial"
+        )
     if takes is not None and (accepted := _other_arity(value, takes)) is not None:
         remedy = "; to unpack a tuple: lambda x: f(*x)" if takes == 1 and accepted > 1 else ""
         raise TypeError(
@@ -72,6 +77,16 @@ def _other_arity(value: Callable[..., Any], takes: int) -> int | None:
     if given > code.co_argcount and not code.co_flags & CO_VARARGS:
         return code.co_argcount - bound
     return None
+
+
+def _required_name(value: Callable[..., Any]) -> str | None:
+    """A keyword-only parameter of *value* that has no default."""
+    function: object = value.__func__ if isinstance(value, MethodType) else value
+    if not isinstance(function, FunctionType) or not function.__code__.co_kwonlyargcount:
+        return None
+    code, defaults = function.__code__, function.__kwdefaults__ or {}
+    names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    return next((name for name in names if name not in defaults), None)
 
 
 def _arguments(count: int) -> str:

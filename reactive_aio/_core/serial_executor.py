@@ -6,6 +6,7 @@ from inspect import isawaitable, iscoroutine
 from typing import Any
 
 from ..errors import Interrupted
+from .arguments import require_sync_callable
 from .failures import STOPS_PROGRAM, as_failure, is_cancelled
 from .loop import Future, LoopHandle, Task, wait_settled, yield_to_loop
 from .time_slice import TimeSlice
@@ -35,6 +36,9 @@ class SerialExecutor:
         on_error: Callable[[BaseException], object] | None = None,
         loop_handle: LoopHandle | None = None,
     ) -> None:
+        if on_error is not None:
+            remedy = "start a task in it for what has to be awaited."
+            require_sync_callable("SerialExecutor", "on_error", on_error, remedy, takes=1)
         self._loop_handle = loop_handle or LoopHandle("SerialExecutor()")
         self._queue = Trampoline(capacity)
         self._on_error = on_error

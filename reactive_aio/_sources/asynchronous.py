@@ -112,9 +112,14 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
     given: Any = source
     if given.__class__ is CoroutineType or isawaitable(given):
         make: Callable[[], Awaitable[T]] = AwaitOnce(given, "from_awaitable")
-    else:
+    elif callable(given):
         require_callable("from_awaitable", "source", given, takes=0)
         make = given
+    else:
+        raise TypeError(
+            f"from_awaitable: {describe(given)} ({type(given).__name__}) cannot be awaited; give "
+            "an awaitable or a function that makes one; just(...) emits a value"
+        )
     return flow_of(AwaitableChain(given, make, call_place(2)))
 
 

@@ -32,6 +32,7 @@ from ..stage import (
     describe,
     from_push,
     refuse_awaitable,
+    require_int,
     require_sync_callable,
 )
 
@@ -130,8 +131,7 @@ def from_interruptible(
     elements the iterable itself keeps at most, None if that is unknown; *chunk* more wait between
     the threads.
     """
-    if isinstance(chunk, bool) or chunk < 1:
-        raise ValueError(f"{name}: chunk must be an int of at least 1, not {chunk!r}.")
+    require_int(name, "chunk", chunk, least=1)
 
     def subscription(downstream: Downstream[T]) -> _ThreadSubscription[T]:
         return _ThreadSubscription(

@@ -490,9 +490,9 @@ async def test_the_thread_ends_after_its_loop_is_closed() -> None:
     await until(lambda: not gc.collect() and not threads())
 
 
-@pytest.mark.parametrize("chunk", [0, -1, True])
-def test_a_chunk_has_at_least_one_element(chunk: int) -> None:
-    with pytest.raises(ValueError, match="chunk must be"):
+@pytest.mark.parametrize("chunk", [0, -1, True, "3"])
+def test_a_chunk_has_at_least_one_element(chunk: Any) -> None:
+    with pytest.raises((TypeError, ValueError), match=r"^from_thread: chunk must be"):
         from_thread([1], chunk=chunk)
 
 
