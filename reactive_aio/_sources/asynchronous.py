@@ -113,8 +113,8 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
     if given.__class__ is CoroutineType or isawaitable(given):
         make: Callable[[], Awaitable[T]] = AwaitOnce(given, "from_awaitable")
     elif callable(given):
-        require_callable("from_awaitable", "source", given, takes=0)
-        make = given
+        make = cast("Callable[[], Awaitable[T]]", given)
+        require_callable("from_awaitable", "source", make, takes=0)
     else:
         raise TypeError(
             f"from_awaitable: {describe(given)} ({type(given).__name__}) cannot be awaited; give "

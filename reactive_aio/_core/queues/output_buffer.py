@@ -216,8 +216,12 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         self._granted = self.reported = credit
 
     def _renew_credit(self) -> None:
-        credit = 0 if self.is_ended else self.queue.passing(self._demand.outstanding)
+        credit = 0 if self.is_ended else self._passing()
         self.credit = self._granted = self.reported = credit
+
+    def _passing(self) -> int:
+        """How many elements may pass the queue now."""
+        return self.queue.passing(self._demand.outstanding)
 
     # -- the subscription that the island holds ---------------------------------------------------
     def request(self, n: int, /) -> None:
@@ -269,7 +273,7 @@ class SingleOutputBuffer(OutputBuffer[T]):
     def offer(self, element: T) -> Decision[T]:
         if not self.credit:
             return self._consult_queue(element)
-        self.credit = self._granted = 0  # until `processed`, or `request`, which implies it
+        self.credit, self._granted = 0, 0  # until `processed`, or `request`, which implies it
         queue, demand = self.queue, self._demand
         queue.taken += 1
         if demand.outstanding != UNBOUNDED:
@@ -280,7 +284,7 @@ class SingleOutputBuffer(OutputBuffer[T]):
             and not queue.held
             and not self.is_ended
         ):
-            self.credit = self._granted = 1
+            self.credit, self._granted = 1, 1
         return _PASSED
 
     def offer_all(self, elements: list[T]) -> int:
@@ -293,8 +297,5 @@ class SingleOutputBuffer(OutputBuffer[T]):
             self.downstream.push(chunk)
             self._finish()
 
-    def _renew_credit(self) -> None:
-        credit = 0
-        if not self.is_ended and not self.queue.held and self._demand.outstanding:
-            credit = 1
-        self.credit = self._granted = self.reported = credit
+    def _passing(self) -> int:
+        return 1 if self._demand.outstanding and not self.queue.held else 0
