@@ -71,11 +71,14 @@ class Splitter:
         return ([bytes(self._rest)],) if self._rest else ()
 
     def _split(self, rest: bytes) -> Iterator[list[bytes]]:
-        more = True
+        more, may_exceed = True, len(rest) > self._limit
         while more:
             parts = rest.split(self._separator, BATCH)
             more, rest = len(parts) > BATCH, parts.pop()
-            yield from up_to_limit(self.operator, parts, self._limit)
+            if may_exceed:
+                yield from up_to_limit(self.operator, parts, self._limit)
+            else:
+                yield parts
         self._rest[:] = rest
         self._measure_rest()
 
@@ -116,12 +119,16 @@ class UniversalSplitter:
             chunk = chunk.removeprefix(b"\n")
         self._after_return = chunk.endswith(b"\r")
         lines = chunk.splitlines()
+        may_exceed = len(self._rest) + len(chunk) > self._limit
         begun = lines.pop() if lines and not chunk.endswith((b"\n", b"\r")) else b""
         if lines and self._rest:
             lines[0] = bytes(self._rest) + lines[0]
             self._rest.clear()
         self._rest += begun
-        yield from up_to_limit(self.operator, lines, self._limit)
+        if may_exceed:
+            yield from up_to_limit(self.operator, lines, self._limit)
+        else:
+            yield lines
         if len(self._rest) > self._limit:
             raise FrameTooLong(self.operator, self._limit)
 

@@ -72,10 +72,7 @@ _TAKE_LAST = InlineStage(
     params=("count",),
     uses=(deque, drained),
     setup="$kept = deque(maxlen=$count)",
-    each="""
-    $kept.append(x)
-    drop
-    """,
+    each="keep $kept",
     after="emit each drained($kept)",
     held="$kept",
 )
@@ -136,23 +133,27 @@ def too_many_keys(max_keys: int) -> Overflow:
     return Overflow("distinct", max_keys, remedy)
 
 
+_DISTINCT_SETUP = """
+    $seen = set()
+    $limit = 1 << 62 if $max_keys is None else $max_keys
+"""
+
 _DISTINCT_LINES = """
     try:
-        $known = {key} in $seen
+        if {key} in $seen:
+            drop
+        $seen.add({key})
     except TypeError as error:
         raise unhashable({key}) from error
-    if $known:
-        drop
-    if len($seen) == $max_keys:
+    if len($seen) > $limit:
         raise too_many_keys($max_keys)
-    $seen.add({key})
 """
 
 _DISTINCT = InlineStage(
     "distinct",
     params=("max_keys",),
     uses=(too_many_keys, unhashable),
-    setup="$seen = set()",
+    setup=_DISTINCT_SETUP,
     each=_DISTINCT_LINES.format(key="x"),
 )
 
@@ -160,15 +161,27 @@ _DISTINCT_KEY = InlineStage(
     "distinct",
     params=("key", "max_keys"),
     uses=(too_many_keys, unhashable),
-    setup="$seen = set()",
+    setup=_DISTINCT_SETUP,
     each="    $value = $key(x)\n    sync $value of $key" + _DISTINCT_LINES.format(key="$value"),
 )
 
+
+class Unlike:
+    """What no element equals: ``last`` before the first one. It is on the left of ``==``, so that
+    it decides, and not an element that equals everything."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+
 _CHANGED = InlineStage(
     "distinct_until_changed",
-    setup="$last = END",
+    uses=(Unlike,),
+    setup="$last = Unlike()",
     each="""
-    if $last is not END and x == $last:
+    if $last == x:
         drop
     $last = x
     """,
@@ -177,11 +190,12 @@ _CHANGED = InlineStage(
 _CHANGED_KEY = InlineStage(
     "distinct_until_changed",
     params=("key",),
-    setup="$last = END",
+    uses=(Unlike,),
+    setup="$last = Unlike()",
     each="""
     $value = $key(x)
     sync $value of $key
-    if $last is not END and $value == $last:
+    if $last == $value:
         drop
     $last = $value
     """,

@@ -132,7 +132,7 @@ _DEFAULT = InlineStage(
     "default_if_empty",
     params=("element",),
     setup="$empty = True",
-    each="$empty = False",
+    each="first $empty = False",
     after="""
     if $empty:
         emit $element

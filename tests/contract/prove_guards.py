@@ -504,8 +504,14 @@ GUARDS: Final = (
     Guard(
         "discards: the element with which a stage raises",
         COMPILER,
-        """"    D.lost(STAGE_OF_LINE[error.__traceback__.tb_lineno], x)",""",
+        """            *_indent(1, self._lost_at("error")),\n""",
         "",
+    ),
+    Guard(
+        "discards: an element that was delivered is not in the loop's hands",
+        COMPILER,
+        "        if self.finds_in_hand:\n            return",
+        "        if False:\n            return",
     ),
     # -- foreign publishers and subscribers
     Guard(

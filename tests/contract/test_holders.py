@@ -682,3 +682,46 @@ async def test_what_an_overflow_drops_is_not_discarded() -> None:
     flow = numbers(4).on_backpressure_buffer(2, on_drop=dropped.append)
     assert await cancelled(flow, request=1) == [1, 2]
     assert dropped == [3]
+
+
+@pytest.mark.parametrize("count", [3, 100])
+async def test_what_was_delivered_before_an_error_of_the_source_is_not_given_back(
+    count: int,
+) -> None:
+    def failing() -> Iterator[int]:
+        yield from range(count)
+        raise Failed
+
+    discarded: list[int] = []
+    flow = r.from_iterable(failing()).filter(bool).do_on_discard(discarded.append)
+    probe = SubscriberProbe[int](MANY).subscribed_to(flow)
+    await probe.end()
+    assert isinstance(probe.error, Failed)
+    assert probe.elements == [*range(1, count)]
+    assert not discarded
+
+
+@pytest.mark.parametrize("count", [3, 100])
+async def test_the_element_with_which_a_stage_raises_is_given_back_and_no_other(count: int) -> None:
+    discarded: list[int] = []
+    flow = r.range(200).map(lambda x: 1 // (count - x) and x).do_on_discard(discarded.append)
+    probe = SubscriberProbe[int](MANY).subscribed_to(flow)
+    await probe.end()
+    assert isinstance(probe.error, ZeroDivisionError)
+    assert discarded == [count]
+
+
+async def test_an_element_whose_signal_is_cancelled_while_it_is_awaited_was_delivered() -> None:
+    class Awaited(SubscriberProbe[int]):
+        def on_next(self, element: int, /) -> Any:
+            super().on_next(element)
+            return asyncio.sleep(10)
+
+    discarded: list[int] = []
+    probe = Awaited(MANY)
+    r.range(9).do_on_discard(discarded.append).subscribe(probe)
+    await asyncio.sleep(5)
+    probe.cancel()
+    await asyncio.sleep(100)
+    assert probe.elements == [0]
+    assert not discarded

@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
@@ -339,3 +339,54 @@ def test_the_loop_of_a_bare_named_flow_runs_the_lines_of_any_other() -> None:
         return [line for line in found if line not in ("try:", "finally:", "S.emitted = emitted")]
 
     assert lines(r.range(9).name("numbers")) == lines(r.range(9)) != []
+
+
+class TestCountsInTheMiddleOfABatch:
+    """Where a source or a stage ends a batch early, what was delivered is counted."""
+
+    SIZES = pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 20, 100])
+
+    @staticmethod
+    async def delivered(flow: Flow[int], name: str) -> int:
+        await SubscriberProbe[int](1 << 62).subscribed_to(flow.name(name)).end()
+        return flow.name(name).stats().delivered
+
+    @SIZES
+    async def test_when_the_source_ends(self, count: int) -> None:
+        def source() -> Iterator[int]:
+            yield from range(count)
+
+        assert await self.delivered(r.from_iterable(source()), f"generator {count}") == count
+        assert await self.delivered(r.from_iterable([*range(count)]), f"list {count}") == count
+        assert await self.delivered(r.range(count), f"range {count}") == count
+        evens = r.range(count).filter(lambda x: not x & 1)
+        assert await self.delivered(evens, f"evens {count}") == (count + 1) // 2
+
+    @SIZES
+    async def test_when_the_source_raises(self, count: int) -> None:
+        def source() -> Iterator[int]:
+            yield from range(count)
+            raise OSError
+
+        assert await self.delivered(r.from_iterable(source()), f"raising {count}") == count
+
+    @SIZES
+    async def test_when_a_stage_raises_or_ends(self, count: int) -> None:
+        failing = r.range(200).map(lambda x: 1 // (count - x) and x)
+        assert await self.delivered(failing, f"failing {count}") == count
+        assert await self.delivered(r.range(200).take(count + 1), f"take {count}") == count + 1
+        while_less = r.range(200).take_while(lambda x: x < count)
+        assert await self.delivered(while_less, f"while {count}") == count
+
+    async def test_while_a_signal_is_awaited_after_the_source_has_ended(self) -> None:
+        class Awaited(SubscriberProbe[int]):
+            def on_next(self, element: int, /) -> Any:
+                super().on_next(element)
+                return asyncio.sleep(10) if element == 19 else None
+
+        flow = r.range(20).name("awaited")
+        probe = Awaited(1 << 62)
+        flow.subscribe(probe)
+        assert flow.stats().delivered in (19, 20)
+        await probe.end()
+        assert flow.stats().delivered == 20

@@ -5,6 +5,8 @@ The compiler writes the lines of all stages of a chain into one loop. The elemen
 these directives:
 
 ``drop``            discard this element
+``keep IN``         append this element to IN, a list or deque, and discard it from here: several
+                    at once where possible
 ``last``            complete the flow after this element (``x``) has been delivered
 ``done``            complete the flow now
 ``emit EXPR``       deliver EXPR
@@ -12,6 +14,7 @@ these directives:
 ``emit lists EXPR`` the same for each of the iterables in EXPR, which are lists where possible
 ``sync EXPR of F``  refuse EXPR, the result of the user's function F, if it is an awaitable: only
                     until an element has passed all such lines of the chain, which then cost nothing
+``first LINE``      LINE, only until an element has passed all such lines, as with ``sync``
 ``track LINE``      LINE, only in a loop that gives discarded elements back
 
 Without an ``emit`` line, the stage delivers ``x``. In ``before`` (ahead of the first element) and
@@ -28,7 +31,8 @@ from typing import Any
 from .places import Place
 
 DIRECTIVES = re.compile(
-    r"^(?P<pad> *)(?P<word>drop|last|done|emit each|emit lists|emit|sync|track)\b ?(?P<rest>.*)$"
+    r"^(?P<pad> *)(?P<word>drop|keep|last|done|emit each|emit lists|emit|sync|first|track)\b ?"
+    r"(?P<rest>.*)$"
 )
 _NAME = re.compile(r"\$(\w+)")
 _TEXTS = ("setup", "before", "each", "after", "demand", "on_end", "held")
@@ -68,6 +72,7 @@ class InlineStage:
     emits_many: bool = field(init=False)
     expands: bool = field(init=False)
     stops: bool = field(init=False)
+    lasts: bool = field(init=False)
     proves: bool = field(init=False)
     awaits: bool = field(init=False)
     _own_names: re.Pattern[str] = field(init=False)
@@ -78,10 +83,11 @@ class InlineStage:
             object.__setattr__(self, part, dedent(getattr(self, part)).strip("\n"))
         found = map(DIRECTIVES.match, self.each.splitlines())
         words = {directive["word"] for directive in found if directive is not None}
-        object.__setattr__(self, "drops", "drop" in words)
+        object.__setattr__(self, "drops", "drop" in words or "keep" in words)
         object.__setattr__(self, "emits_many", any(word.startswith("emit") for word in words))
         object.__setattr__(self, "expands", not words.isdisjoint(("emit each", "emit lists")))
-        object.__setattr__(self, "proves", "sync" in words)
+        object.__setattr__(self, "proves", "sync" in words or "first" in words)
+        object.__setattr__(self, "lasts", "last" in words)
         object.__setattr__(self, "stops", "last" in words or "done" in words)
         text = "\n".join((self.before, self.each, self.after))
         object.__setattr__(self, "awaits", bool(re.search(r"\bawait\b", text)))
@@ -99,6 +105,18 @@ class InlineStage:
     def passes_all(self) -> bool:
         """Whether every element passes as it is."""
         return not (self.before or self.each or self.after)
+
+    @property
+    def ends_with_last(self) -> bool:
+        """Whether its only ``last`` is its last line."""
+        words = self.each.split()
+        return words.count("last") == 1 and words[-1] == "last"
+
+    @property
+    def kept_in(self) -> str:
+        """The list or deque that keeps each element, if it does nothing else; else empty."""
+        lines = self.each.splitlines()
+        return lines[0].removeprefix("keep ") if len(lines) == 1 and "keep " in self.each else ""
 
     @property
     def is_only_label(self) -> bool:

@@ -29,6 +29,7 @@ from typing import Any, Literal, NamedTuple
 from weakref import finalize
 
 from ..arguments import refuse_awaitable
+from . import named_counts
 from .discards import END
 from .end_hooks import EndHooks, Hook
 from .inline import DIRECTIVES, InlineStage
@@ -40,10 +41,11 @@ from .loop_runtime import (
     close_source,
     extend_to_none,
     length_hint_of,
+    measurable,
     measure,
     no_element,
 )
-from .loop_templates import LOOP_TEMPLATES, MODE_LINES, PROVING_ITERATION
+from .loop_templates import LOOP_TEMPLATES, MODE_LINES, PROVING_ITERATION, keeping_together
 
 Feed = Literal["pull", "push", "flatten", "aiter"]
 Mode = Literal["sync", "task", "async_generator", "fair_generator", "generator"]
@@ -102,6 +104,7 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
         "EndHooks": EndHooks,
         "SubscriberRaised": SubscriberRaised,
         "UpstreamFailed": UpstreamFailed,
+        "measurable": measurable,
         "measure": measure,
         "no_element": no_element,
         "close_source": close_source,
@@ -110,6 +113,7 @@ def compile_loop(shape: LoopShape) -> CompiledLoop:
         "END": END,
         "STAGE_OF_LINE": [0, *positions],
         "SIGNALS": {n for n, line in enumerate(lines, 1) if _SIGNAL.match(line)},
+        "READS": {n for n, line in enumerate(lines, 1) if named_counts.is_read(line)},
     }
     space |= {pause.name: pause for pause in Pause}
     for number, stage in enumerate(shape.stages, 1):
@@ -143,12 +147,8 @@ class _Writer:
         self.counting = _counting_label(self.stages)
         self.is_named = any(stage.label for stage in self.stages)  # figures read its counts
         self.fills_container = shape.mode == "sync" and shape.delivery == "append"
-        self.measures = (
-            self.is_named
-            and not self.counting
-            and shape.mode == "sync"
-            and shape.delivery != "extend"
-        )
+        is_sync = shape.mode == "sync" and shape.delivery != "extend"
+        self.measures = self.is_named and not self.counting and is_sync
         self.leave = "continue"  # what ends the work on an element that is dropped
         self.proves = False  # the lines that are being written look at results of functions
         self.mode_lines = MODE_LINES[shape.mode]
@@ -156,6 +156,29 @@ class _Writer:
         self.iterated = shape.mode in ("async_generator", "fair_generator", "generator")
         self.has_task = shape.mode not in ("fair_generator", "generator")  # it can be cancelled
         self.discards = shape.discards
+        self.finds_in_hand = self._finds_in_hand()
+
+    def _finds_in_hand(self) -> bool:
+        """Whether the line at which the loop ends says if it has an element in its hands: only at
+        lines of stages. Elsewhere, variables say that."""
+        return (
+            self.shape.feed == "pull"
+            and self.shape.mode != "task"
+            and self.shape.delivery in ("call", "yield")
+            and not self.many
+            and not any(stage.before or stage.after for stage in self.stages)
+        )
+
+    def _keeps_all(self) -> bool:
+        """Whether the first stage keeps every element, and nothing looks at one or counts it."""
+        return (
+            self.shape.feed == "pull"
+            and self.shape.checked
+            and not self.discards
+            and not self.is_named
+            and (self.ends or self.iterated)
+            and bool(self.stages and self.stages[0].kept_in)
+        )
 
     def text(self) -> str:
         args = ", ".join(self._all("arguments"))
@@ -171,7 +194,7 @@ class _Writer:
                 *_indent(1, self.mode_lines["prologue"]),
                 *_indent(1, self.mode_lines.get(f"prologue {self.delivery}", [])),
                 *_indent(1, self._tracked(self._all("lines", "setup"))),
-                *_indent(1, ["stop = 0"] if self.stops or self.ends or self.hooked else []),
+                *_indent(1, ["stop = False"] if self.stops or self.ends or self.hooked else []),
                 *_indent(1, ["spent = 0"] if expands else []),
                 *_indent(1, ["passed = 0"] if self.counting else []),
                 *_indent(1, ["proven = False"] if self.last_proof else []),
@@ -185,12 +208,9 @@ class _Writer:
         return [each for i, stage in numbered for each in getattr(stage, method)(*args, i)]
 
     def _run(self) -> list[str]:
-        # A task may be suspended in the middle of a batch, where figures read how far it is. So may
-        # a source end that cannot say what is left of it, which a container shows.
-        is_unmeasurable = self.shape.feed == "pull" and not self.fills_container
-        is_read = self.is_named and not self.counting
-        is_read = is_read and (self.shape.mode == "task" or (self.measures and is_unmeasurable))
-        self.measures = self.measures and not is_read and not self.many
+        # A task may be suspended in the middle of a batch, where figures read how far it is.
+        is_read = self.is_named and not self.counting and self.shape.mode == "task"
+        self.measures = self.measures and not self.many
         variant = 2 if self.many else 3 if is_read else int(self.ends)
         feed: str = self.shape.mode if self.iterated else self.shape.feed
         if self.shape.delivery == "extend":
@@ -198,6 +218,11 @@ class _Writer:
         if feed == "aiter" and not variant:
             self.leave = "break"  # `continue` would skip the countdown
         skeleton = LOOP_TEMPLATES[feed][variant]
+        if self.measures and not self.fills_container:
+            skeleton = named_counts.read_measured(skeleton)
+        if self._keeps_all():
+            kept = self.stages[0].lines("kept_in", 1)[0]
+            skeleton = keeping_together(skeleton, kept)
         if self.last_proof and self.iterated:
             skeleton = PROVING_ITERATION + skeleton
         skeleton = skeleton.replace(" IF_PROVEN", " and proven" if self.last_proof else "")
@@ -208,7 +233,13 @@ class _Writer:
         if self.delivery in ("call", "await"):
             run = self._separating_subscriber(run)
         if self.is_named and not self.iterated:
-            run = self._keeping_count(run)  # before what is left is discarded
+            # Before what is left is discarded.
+            run = named_counts.around_loop(
+                run,
+                measures=self.measures,
+                fills_container=self.fills_container,
+                counter="passed" if self.counting else "emitted",
+            )
         if self.discards:
             run = self._discarding(run)
         if self.shape.mode == "async_generator":
@@ -245,32 +276,6 @@ class _Writer:
             f"close_source(src, report, {failure_of})",
         ]
 
-    # -- the count of a named flow ----------------------------------------------------------------
-    def _keeping_count(self, lines: list[str]) -> list[str]:
-        """Keep what was delivered at the end, which may come in the middle of a batch."""
-        setup, handler = list[str](), list[str]()
-        count = ["S.emitted = passed" if self.counting else "S.emitted = emitted"]
-        if self.measures and self.fills_container:
-            setup = ["kept, held, over = S.subscriber.container, -1, 0"]
-            count = ["if held >= 0: emitted += len(kept) - held", "S.emitted = emitted - over"]
-        elif self.measures:
-            setup = ["part, size, dropped = None, 0, 0"]
-            in_hand = ["except GeneratorExit:", "    raise", "except BaseException:"]
-            handler = [*in_hand, "    dropped += 1", "    raise"]
-            count = ["S.emitted = emitted + measure(part, size, dropped)"]
-        return [*setup, "try:", *_indent(1, lines), *handler, "finally:", *_indent(1, count)]
-
-    def _measuring(self, word: str) -> list[str]:
-        """The lines around a batch: a container has grown by what was delivered, and an iterator of
-        a list says what is left of it."""
-        if not self.measures:
-            return []
-        if word == "MEASURED":
-            grown = "over += size - dropped - len(kept) + held"
-            return [grown, "held = -1"] if self.fills_container else ["part = None"]
-        name = word.removeprefix("MEASURE ")
-        return ["held = len(kept)"] if self.fills_container else [f"{name} = part = iter({name})"]
-
     # -- discarded elements -----------------------------------------------------------------------
     def _discarding(self, run: list[str]) -> list[str]:
         """Give back what the loop has in its hands when it ends, and what its stages hold."""
@@ -283,18 +288,23 @@ class _Writer:
             "try:",
             *_indent(1, run),
             "except BaseException as error:",
-            "    D.lost(STAGE_OF_LINE[error.__traceback__.tb_lineno], x)",
+            *_indent(1, self._lost_at("error")),
             "    raise",
             "finally:",
             *_indent(1, [f"D.lost({len(self.stages)}, due)", *held, "D.rest(rest)"]),
         ]
 
+    def _lost_at(self, error: str) -> list[str]:
+        position = f"STAGE_OF_LINE[{error}.__traceback__.tb_lineno]"
+        if self.finds_in_hand:
+            return [f"if {position}:", f"    D.lost({position}, x)"]
+        return [f"D.lost({position}, x)"]
+
     def _except_done(self) -> list[str]:
         if not self.discards:
             return ["except Done:", "    pass"]
         # A wait ends by it when the flow is cancelled.
-        position = "STAGE_OF_LINE[done.__traceback__.tb_lineno]"
-        lost = [f"    D.lost({position}, x)", f"    D.lost({len(self.stages)}, due)"]
+        lost = _indent(1, [*self._lost_at("done"), f"D.lost({len(self.stages)}, due)"])
         alive = [] if self.iterated else [f"    {_ALIVE}"]
         return ["except Done as done:", *lost, "    x = due = None", *alive]
 
@@ -344,7 +354,11 @@ class _Writer:
         """The lines for one line of a template."""
         pad, word = raw[: len(raw) - len(raw.lstrip())], raw.strip()
         if word.startswith(("MEASURE ", "MEASURED")):
-            lines = self._measuring(word)
+            is_pulled = word == "MEASURE src" or (word == "MEASURED" and self.shape.feed == "pull")
+            lines = named_counts.around_batch(
+                word, fills_container=self.fills_container, is_pulled=is_pulled
+            )
+            lines *= self.measures
         elif word.startswith("TRACK "):
             lines = [word.removeprefix("TRACK ")] * self.discards
         elif word.startswith("DELIVER_"):
@@ -408,16 +422,24 @@ class _Writer:
                 is_count_used = not self.ends or self.is_named
                 lines = ["dropped += 1"] * (bulk and is_count_used) + self._let_go()
                 lines += [*self._stopped(within, index), self.leave]
+            case "keep":
+                lines = [f"{found['rest']}.append(x)"]
+                lines += self._line("drop", index, within, counted=counted, check=check)
             case "last":
                 lines = [f"stop = {number}"]
+                if self._delivers_last(number):  # by lines that are not of the stage
+                    deliver = self._deliver(within, counted=counted, check=check)
+                    lines += self._positioned([*deliver, "raise Done"], 0)
             case "done":
-                in_batch = self.measures and not (counted or self.fills_container)
-                lines = [f"stop = {number}", *["dropped += 1"] * in_batch]
-                lines += [*self._let_go(), "raise Done"]
+                is_counted = ["dropped += 1"] * self._is_in_batch(counted=counted)
+                lines = [f"stop = {number}", *is_counted, *self._let_go(), "raise Done"]
             case "track":
                 lines = [found["rest"]] * self.discards
             case "sync":
                 lines = self._proof(found["rest"], number) if self.proves else []
+            case "first":
+                lines = [found["rest"]] if self.proves else []
+                lines += ["proven = True"] * (self.proves and number == self.last_proof)
             case "emit lists":
                 lines = self._lists(found["rest"], number, check=check)
             case _:
@@ -428,6 +450,10 @@ class _Writer:
                 lines = self._positioned([f"for x in {each}:"], number)
                 lines += _indent(1, [*turn, *self._following(number, counted=True, check=check)])
         return [found["pad"] + line for line in lines]
+
+    def _is_in_batch(self, *, counted: bool) -> bool:
+        """Whether the batch is measured, so that it must be known which elements leave the flow."""
+        return self.measures and not (counted or self.fills_container)
 
     def _lists(self, lists: str, number: int, *, check: bool) -> list[str]:
         """The lines that deliver each element of each of *lists*: a list that fits into the demand
@@ -481,9 +507,16 @@ class _Writer:
 
     def _stopped(self, within: int, index: int) -> list[str]:
         """End here if a stage up to *index* has stopped, and no stage still emits."""
-        if not any(stage.stops for stage in self.stages[within:index]):
+        numbered = enumerate(self.stages[within:index], within + 1)
+        if not any(stage.lasts and not self._delivers_last(i) for i, stage in numbered):
             return []
         return [f"if stop > {within}: raise Done" if within else "if stop: raise Done"]
+
+    def _delivers_last(self, number: int) -> bool:
+        """Whether the ``last`` line of stage *number* delivers the element itself, so that other
+        elements need no test: where nothing but the delivery follows it."""
+        is_at_end = not any(stage.each for stage in self.stages[number:])
+        return is_at_end and self.stages[number - 1].ends_with_last
 
     def _yield_mid_element(self) -> list[str]:
         if not self.mode_lines["END_BATCH"]:
@@ -501,7 +534,7 @@ class _Writer:
             # Once it is handed over, and before what follows may end the loop.
             at = deliver.index("on_next(x)") + 1 if "on_next(x)" in deliver else len(deliver)
             deliver = [*deliver[:at], "emitted += 1", *deliver[at:]]
-        if self.discards:
+        if self.discards and not self.finds_in_hand:
             return self._deliver_tracked(deliver, within, check=check)
         if self.iterated:
             return deliver + self._stopped(within, len(self.stages))

@@ -24,6 +24,7 @@ A line in capitals is replaced by lines of the chain or of the mode (`MODE_LINES
 ``MEASURED``             the batch was delivered, and counted
 """
 
+import re
 from textwrap import indent
 from typing import Final
 
@@ -311,6 +312,14 @@ def _exact(skeleton: str) -> str:
     return skeleton.replace("room > 8", without_limit).replace(
         "emitted + size <= S.limit", without_limit
     )
+
+
+def keeping_together(skeleton: str, kept: str) -> str:
+    """The same template where the first stage keeps all elements in *kept*: these are moved in C,
+    and the last one of a batch as before, which shows whether there was one."""
+    many = rf"\1{kept}.extend(islice(src, \2 - 1))\n\1for x in islice(src, 1):"
+    text = re.sub(r"^( *)for x in islice\(src, (\w+)\):", many, skeleton, flags=re.MULTILINE)
+    return re.sub(r"^( *)for x in src:", rf"\1{kept}.extend(src)\n\1for x in src:", text)
 
 
 def _counted(skeleton: str) -> str:

@@ -218,7 +218,7 @@ class Island(TimeSlice, FlowSubscription):
         if "unmeasured" in counts:
             emitted += counts["size"] - counts["left"] - counts["dropped"]
         elif "part" in counts:
-            emitted += measure(counts["part"], counts["size"], counts["dropped"])
+            emitted += measure(counts["part"], counts["whole"], counts["dropped"]) - counts["over"]
         return max(emitted, self.emitted)
 
     @property
