@@ -36,6 +36,7 @@ from functools import partial
 from math import inf
 from socket import socket
 from threading import get_ident
+from time import monotonic
 from types import FrameType, coroutine
 from typing import Any, Final, TypeVar
 from weakref import ReferenceType, ref
@@ -209,6 +210,14 @@ class LoopHandle:
 
     def time(self) -> float:
         return self.event_loop.time()
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """The clock of the event loop, for many calls."""
+        clock = self.event_loop.time
+        # `BaseEventLoop.time` only calls `monotonic`.
+        is_usual = getattr(clock, "__func__", None) is asyncio.BaseEventLoop.time
+        return monotonic if is_usual else clock
 
     def call_soon(self, callback: Callable[..., object], *args: object) -> Handle:
         """Call *callback* in the next turn, in the subscription's context."""

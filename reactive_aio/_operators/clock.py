@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 def loop_clock() -> Callable[[], float]:
     """The clock of the running loop, in seconds."""
-    return LoopHandle("a clock").event_loop.time
+    return LoopHandle("a clock").clock
 
 
 _TIMESTAMP = InlineStage(
