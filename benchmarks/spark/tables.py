@@ -46,6 +46,11 @@ def session(cores: int = 2) -> Any:
     return _running[cores]
 
 
+def measure_in(spark: Any) -> None:
+    """Have *spark* as the session from now on, which its caller stops."""
+    _running[2] = spark
+
+
 def clear_results(make: Callable[[], Any] = session) -> None:
     """Release the results of Spark's local iterators, in the session of *make*.
 
