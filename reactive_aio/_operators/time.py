@@ -150,13 +150,13 @@ class _Timeout(SequentialCoordinator[Any]):
 def buffer_timeout(
     source: "Flow[T]",
     size: int,
-    within: Duration,
+    duration: Duration,
     *,
     weight: Callable[[T], float] | None = None,
     max_weight: float | None = None,
     until: Callable[[T], object] | None = None,
 ) -> "Flow[list[T]]":
-    """Collect elements into lists of *size*, or fewer *within* a time after the first one.
+    """Collect elements into lists of *size*, or fewer when *duration* has passed since the first.
 
     A list is also complete before the element that would make its *weight* more than *max_weight*:
     of bytes, tokens, rows. (An element that is heavier alone makes a list alone.) And it is
@@ -178,7 +178,7 @@ def buffer_timeout(
     Rules: 1.1, 1.5
     """
     require_int("buffer_timeout", "size", size, least=1)
-    limit = to_seconds(within, "buffer_timeout: within")
+    limit = to_seconds(duration, "buffer_timeout: duration")
     cutter = cutter_of(weight, max_weight, until)
     return from_push(
         lambda downstream: BufferTimeout(downstream, source, BatchTimer(size), limit, cutter),

@@ -201,13 +201,13 @@ class DeliveryFlow(Generic[T_co]):
     def buffer_timeout(
         self,
         size: int,
-        within: Duration,
+        duration: Duration,
         *,
         weight: Callable[[T_co], float] | None = None,
         max_weight: float | None = None,
         until: Callable[[T_co], object] | None = None,
     ) -> "DeliveryFlow[list[T_co]]":
-        """Collect values into lists of *size*, or fewer *within* a time after the first one.
+        """Collect values into lists of *size*, or fewer when *duration* has passed since the first.
 
         The parameters are those of ``Flow.buffer_timeout``; acknowledgement is that of `buffer`.
 
@@ -220,7 +220,7 @@ class DeliveryFlow(Generic[T_co]):
         Rules: 1.1, 1.5
         """
         require_int("buffer_timeout", "size", size, least=1)
-        limit = to_seconds(within, "buffer_timeout: within")
+        limit = to_seconds(duration, "buffer_timeout: duration")
         cutter = cutter_of(weight, max_weight, until)
         if cutter is not None:
             cutter = replace(

@@ -43,7 +43,7 @@ WORK: dict[str, Callable[[DeliveryFlow[int]], DeliveryFlow[Any]]] = {
     "map_async": lambda flow: flow.map_async(slow),
     "a pool": lambda flow: flow.map_async(slow, concurrency=2, ordered=False),
     "a list that never gets full": lambda flow: flow.buffer(10),
-    "a list that waits": lambda flow: flow.buffer_timeout(10, within=3600),
+    "a list that waits": lambda flow: flow.buffer_timeout(10, duration=3600),
     "parts": lambda flow: flow.flat_map(lambda n: [n, n]),
     "parts of flows": lambda flow: flow.flat_map(lambda n: r.timer(1).map(lambda _: n)),
 }
