@@ -463,6 +463,27 @@ async def test_an_awaitable_result_is_refused_after_elements_that_were_left_out(
         await flow.count()
 
 
+@pytest.mark.parametrize("feed", FEEDS)
+@pytest.mark.parametrize(
+    "emit",
+    [
+        lambda flow: flow.take_last(3),
+        lambda flow: flow.take(0).start_with(7),
+        lambda flow: flow.take(0).default_if_empty(7),
+        lambda flow: flow.buffer(100),
+    ],
+)
+async def test_an_awaitable_result_is_refused_for_what_is_emitted_first_or_last(
+    feed: str, emit: Any
+) -> None:
+    flow = emit(FEEDS[feed]()).map(mistaken)
+    with pytest.raises(TypeError, match=r"^map: mistaken returned"):
+        await flow.to_list()
+    with pytest.raises(TypeError, match=r"^map: mistaken returned"):
+        async for _ in flow:
+            pass
+
+
 async def test_the_values_of_a_dict_are_not_awaitables() -> None:
     with pytest.raises(TypeError, match=r"^to_dict: mistaken returned .* nothing would await"):
         await r.range(5).to_dict(same, mistaken)

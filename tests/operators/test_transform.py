@@ -80,6 +80,12 @@ SAMPLES = {
     ),
     "default_if_empty": Sample(lambda f: f.default_if_empty(7), [], [7, "|"]),
     "default_if_empty: not": Sample(lambda f: f.default_if_empty(7), [1], [1, "|"]),
+    "default_if_empty: after the end": Sample(
+        lambda f: f.take_last(1).default_if_empty(7), [1, 2], [2, "|"]
+    ),
+    "default_if_empty: before the beginning": Sample(
+        lambda f: f.start_with(1).default_if_empty(7), [], [1, "|"]
+    ),
     "default_if_empty: filtered": Sample(
         lambda f: f.filter(lambda x: x > 5).default_if_empty(7), [1, 2], [7, "|"]
     ),
