@@ -325,6 +325,7 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
             self.start_slice()
             self._window_began = self._loop_handle.time()
             source.subscribe(self)
+        element: T | None
         while True:
             chunk = self._next_chunk()
             for element in chunk:
@@ -335,6 +336,7 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
             elif self._is_done:
                 break
             else:
+                element = None  # who waits keeps no element alive
                 self._waiter = self._loop_handle.create_future()
                 await self._wait(self._waiter)
         if (error := await self._end()) is not None:

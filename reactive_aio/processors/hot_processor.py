@@ -200,8 +200,13 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         """Wait until there are *count* subscribers, or the processor has ended."""
         if len(self._outputs) < count and not self._emitter.is_ended:
             waiter: Future[None] = self._emitter.loop_handle.create_future()
-            self._subscriber_waiters.append((count, waiter))
-            await waiter
+            pending = count, waiter
+            self._subscriber_waiters.append(pending)
+            try:
+                await waiter
+            finally:  # it may be cancelled, and no subscriber may follow
+                if pending in self._subscriber_waiters:
+                    self._subscriber_waiters.remove(pending)
 
     # It has more to report than any other flow.
     def stats(self) -> ProcessorStats:  # type: ignore[misc]  # pyright: ignore[reportGeneralTypeIssues]

@@ -41,7 +41,7 @@ class LatestProcessor(ReplayProcessor[T]):
     def __init__(self, initial: T, *, name: str = "") -> None:
         if initial is None:
             raise NotAnElement("LatestProcessor(None): None is not an element")
-        self._waiters: list[Future[None]] = []
+        self._waiters: dict[Future[None], None] = {}
         self._changes = 0
         super().__init__(1, capacity=1, overflow="latest", name=name)
         self._value = initial
@@ -83,8 +83,11 @@ class LatestProcessor(ReplayProcessor[T]):
             if self._emitter.is_ended:
                 raise self._error or EmptyFlow(f"{self._name} has completed")
             waiter: Future[None] = self._emitter.loop_handle.create_future()
-            self._waiters.append(waiter)
-            await waiter
+            self._waiters[waiter] = None
+            try:
+                await waiter
+            finally:  # it may be cancelled, and no change may follow
+                self._waiters.pop(waiter, None)
 
     def _record(self, elements: list[T]) -> None:
         super()._record(elements)
@@ -103,7 +106,7 @@ class LatestProcessor(ReplayProcessor[T]):
             self._wake_all()
 
     def _wake_all(self) -> None:
-        waiters, self._waiters = self._waiters, []
+        waiters, self._waiters = self._waiters, {}
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)

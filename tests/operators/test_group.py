@@ -202,6 +202,25 @@ class TestDemandAndCancellation:
         source.complete()
         assert keys.is_completed
 
+    async def test_groups_that_a_pipeline_leaves_out_are_over(self) -> None:
+        groups = r.range(30).group_by(lambda x: x % 3, prefetch=2)
+        kept = groups.filter(lambda group: group.key == 1).flat_map(same)
+        assert await kept.to_list() == [*range(1, 30, 3)]
+
+    async def test_groups_that_a_task_leaves_out_are_over(self) -> None:
+        async def key(group: GroupedFlow[int, int]) -> int:
+            return group.key
+
+        keys = slow([0] * 30).group_by(same, prefetch=2).map_async(key)
+        assert await keys.count() > 2
+
+    async def test_groups_that_a_loop_leaves_out_are_over(self) -> None:
+        count = 0
+        async for group in slow([0] * 30).group_by(same, prefetch=2):
+            del group
+            count += 1
+        assert count > 2
+
 
 class TestLimits:
     async def test_another_group_than_allowed_fails_it(self) -> None:

@@ -1,6 +1,7 @@
 """LatestProcessor: its value is read, awaited and subscribed to."""
 
 import asyncio
+import gc
 from typing import Any, cast
 
 import pytest
@@ -89,3 +90,23 @@ async def test_a_cancelled_wait_leaves_nothing() -> None:
 def test_none_is_refused() -> None:
     with pytest.raises(NotAnElement):
         LatestProcessor(cast("Any", None))
+
+
+async def test_waits_that_time_out_leave_nothing() -> None:
+    value = LatestProcessor(0)
+    waits = value.changed, lambda: value.wait_for(bool), value.wait_for_subscribers
+    for wait in waits:
+        before = living_futures()
+        for _ in range(10):
+            waiting = asyncio.ensure_future(cast("Any", wait()))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        del waiting
+        assert living_futures() <= before + 1
+
+
+def living_futures() -> int:
+    gc.collect()
+    return sum(type(each) is asyncio.Future for each in gc.get_objects())

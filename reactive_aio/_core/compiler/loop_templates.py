@@ -387,8 +387,9 @@ _MODES: Final[dict[str, dict[str, str]]] = {
         "CHECK_DEMAND_MID_ELEMENT": (
             "while emitted >= S.limit:\n    S.emitted = emitted\n    yield MID_ELEMENT"
         ),
+        # A loop that waits keeps no element alive: an idle group is over when it is freed.
         "AWAIT_ELEMENTS": (
-            "REQUEST_NEEDED\nS.emitted = emitted\nchunk = yield NO_ELEMENTS\n"
+            "REQUEST_NEEDED\nS.emitted = emitted\nchunk = x = None\nchunk = yield NO_ELEMENTS\n"
             "if chunk is None: continue"
         ),
         "END_BATCH": f"{_MEASURE}\n{_YIELD}",
@@ -406,7 +407,9 @@ _MODES: Final[dict[str, dict[str, str]]] = {
         "CHECK_DEMAND_MID_ELEMENT": (
             "if emitted >= S.limit:\n    await S.wait_for_demand(emitted, True)"
         ),
-        "AWAIT_ELEMENTS": "REQUEST_NEEDED\nawait S.wait_for_elements(emitted)\ncontinue",
+        "AWAIT_ELEMENTS": (
+            "REQUEST_NEEDED\nchunk = x = None\nawait S.wait_for_elements(emitted)\ncontinue"
+        ),
         "END_BATCH": f"{_MEASURE}\n{_AWAIT_TURN}",
         "MEASURE_BATCH": _MEASURE,
         "YIELD_IF_SLICE_OVER": _AWAIT_TURN,
