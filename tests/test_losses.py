@@ -120,16 +120,19 @@ async def test_errors_without_a_receiver_are_counted(
     expects_loop_errors.clear()
 
 
-@pytest.mark.parametrize(
-    "share",
-    [lambda f: f.share(grace=9), lambda f: f.replay(1), lambda f: f.cache()],
-    ids=["share", "replay", "cache"],
-)
+SHARED: dict[str, Callable[[Flow[int]], Flow[int]]] = {
+    "share": lambda flow: flow.share(grace=9),
+    "replay": lambda flow: flow.replay(1),
+    "cache": lambda flow: flow.cache(),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
 async def test_a_failure_of_a_shared_flow_without_subscribers_is_reported(
-    share: Callable[[Flow[int]], Flow[int]], expects_loop_errors: list[dict[str, Any]]
+    name: str, expects_loop_errors: list[dict[str, Any]]
 ) -> None:
     source = PublisherProbe[int]()
-    shared = share(r.from_publisher(source))
+    shared = SHARED[name](r.from_publisher(source))
     probe = SubscriberProbe[int](5).subscribed_to(shared)
     await asyncio.sleep(0)
     source.emit(1)

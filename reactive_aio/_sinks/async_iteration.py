@@ -336,7 +336,7 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
             elif self._is_done:
                 break
             else:
-                element = None  # who waits keeps no element alive
+                element = None  # a loop that waits keeps none alive
                 self._waiter = self._loop_handle.create_future()
                 await self._wait(self._waiter)
         if (error := await self._end()) is not None:
