@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+from collections.abc import Coroutine
 from typing import Any, cast
 
 import pytest
@@ -98,13 +99,16 @@ async def test_waits_that_time_out_leave_nothing() -> None:
     for wait in waits:
         before = living_futures()
         for _ in range(10):
-            waiting = asyncio.ensure_future(cast("Any", wait()))
-            await asyncio.sleep(0)
-            waiting.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await waiting
-        del waiting
+            await wait_and_cancel(wait())
         assert living_futures() <= before + 1
+
+
+async def wait_and_cancel(wait: Coroutine[Any, Any, object]) -> None:
+    waiting = asyncio.ensure_future(wait)
+    await asyncio.sleep(0)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
 
 
 def living_futures() -> int:
