@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..errors import Interrupted, Overflow
+from ..errors import Overflow
 from ..stage import (
     BoundedQueue,
     Demand,
@@ -115,13 +115,6 @@ def replay(
     policy = require_policy(overflow, "replay")
     shared = _Shared(source, "replay", capacity, policy, n, seconds, None)
     return _hot(shared, source, f"replay({n})")
-
-
-def _report(loop_handle: Any, error: BaseException) -> None:
-    """The next subscriber starts the source afresh, so that no subscriber receives *error*."""
-    # Without a cause, it is the program that ends: asyncio.run() cancels the tasks that are left.
-    if not isinstance(error, Interrupted) or error.__cause__ is not None:
-        loop_handle.report("a shared flow failed while it had no subscriber", error)
 
 
 def _shown(**arguments: float) -> str:
@@ -294,8 +287,6 @@ class _Shared(Generic[T]):
             self._is_completed, self._history = True, history
         for output in outputs:
             output.end(error)
-        if error is not None and not outputs:
-            _report(self.loop_handle, error)
 
     def _room(self) -> int:
         return self._shared_room.now(self._outputs) if self._outputs else 0
@@ -426,8 +417,6 @@ class _Cached(Generic[T]):
         self._reset()
         for reader in readers:
             reader.fail(error)
-        if not readers:
-            _report(self.loop_handle, error)
 
 
 class _Reader(FlowSubscription, Generic[T]):
