@@ -463,20 +463,20 @@ async def test_an_awaitable_result_is_refused_after_elements_that_were_left_out(
         await flow.count()
 
 
+EMITTING: dict[str, Callable[[Any], Any]] = {
+    "take_last": lambda flow: flow.take_last(3),
+    "start_with": lambda flow: flow.take(0).start_with(7),
+    "default_if_empty": lambda flow: flow.take(0).default_if_empty(7),
+    "buffer": lambda flow: flow.buffer(100),
+}
+
+
 @pytest.mark.parametrize("feed", FEEDS)
-@pytest.mark.parametrize(
-    "emit",
-    [
-        lambda flow: flow.take_last(3),
-        lambda flow: flow.take(0).start_with(7),
-        lambda flow: flow.take(0).default_if_empty(7),
-        lambda flow: flow.buffer(100),
-    ],
-)
+@pytest.mark.parametrize("name", EMITTING)
 async def test_an_awaitable_result_is_refused_for_what_is_emitted_first_or_last(
-    feed: str, emit: Any
+    feed: str, name: str
 ) -> None:
-    flow = emit(FEEDS[feed]()).map(mistaken)
+    flow = EMITTING[name](FEEDS[feed]()).map(mistaken)
     with pytest.raises(TypeError, match=r"^map: mistaken returned"):
         await flow.to_list()
     with pytest.raises(TypeError, match=r"^map: mistaken returned"):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reactive_aio import Flow, from_iterable
+from reactive_aio import Flow, from_iterable, range as flow_range
 from reactive_aio.stage import FlowSubscription, InlineStage, from_push, is_awaitable
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 from tests.cases import Case, cases
@@ -203,3 +203,24 @@ async def test_concurrent_work_that_leaves_out_everything_does_not_block_the_loo
     subscriber.cancel()
     assert isinstance(subscriber.subscription, FlowSubscription)
     await subscriber.subscription.aclose()
+
+
+@pytest.mark.parametrize(
+    "flow",
+    [
+        flow_range(5_000_000).filter(never).map(abs),
+        flow_range(5_000_000).take_last(1).map(abs),
+        flow_range(5_000_000).skip(5_000_000).default_if_empty(1),
+    ],
+    ids=str,
+)
+async def test_an_async_for_that_waits_for_its_first_element_does_not_block_the_loop(
+    flow: Flow[int],
+) -> None:
+    async def read() -> list[int]:
+        return [element async for element in flow]
+
+    reading = asyncio.create_task(read())
+    assert await longest_gap() < GENEROUS
+    reading.cancel()
+    await asyncio.wait([reading])

@@ -291,10 +291,12 @@ _AITER_MANY: Final = _AITER.replace("DELIVER_COUNTED", "DELIVER_CHECKED")
 PROVING_ITERATION: Final = """
 while not proven:
     x = END
-    for x in islice(src, 1):
+    for x in islice(src, 8):
         DELIVER_PROVING
+        if proven: break
     if x is END:
         break
+    END_BATCH
 """
 
 _PLAIN: Final = """
