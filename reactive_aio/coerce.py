@@ -15,6 +15,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass
 from functools import partial
+from threading import Event as ThreadEvent
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
@@ -173,6 +174,11 @@ def _forwarded(publisher: Callable[[], Publisher[T]], name: str) -> "Flow[T]":
 def to_moment(moment: Moment, *, name: str) -> "Flow[Any]":
     """A flow whose first element, or whose end, comes at *moment*."""
     make: Callable[[], Awaitable[Any]]
+    if isinstance(moment, ThreadEvent):
+        raise TypeError(
+            f"{name}: {describe(moment)} is an event of threads, whose wait() blocks the loop; "
+            "give an asyncio.Event, which a thread sets: loop.call_soon_threadsafe(event.set)"
+        )
     if isinstance(moment, Settable):
         make = moment.wait
     elif isinstance(moment, Awaitable) and not isinstance(moment, Fluent):

@@ -12,6 +12,7 @@ from .errors import TimedOut
 from .limits import Limit, require_limit
 from .retry import Attempts, RetryPolicy
 from .stage import (
+    DropCounter,
     Duration,
     describe,
     is_awaitable,
@@ -87,7 +88,15 @@ class ElementWork:
     The result of a call is that of the function, or None if the element is left out.
     """
 
-    __slots__ = ("_function", "_keys", "_loop_handle", "_needs_result", "_operator", "_options")
+    __slots__ = (
+        "_function",
+        "_keys",
+        "_left_out",
+        "_loop_handle",
+        "_needs_result",
+        "_operator",
+        "_options",
+    )
 
     def __init__(
         self,
@@ -96,12 +105,15 @@ class ElementWork:
         options: WorkOptions,
         *,
         needs_result: bool,
+        counts_failed: bool = True,
     ) -> None:
         self._operator = operator
         self._function = function
         self._options = options
         self._needs_result = needs_result
         self._loop_handle = LoopHandle(operator)
+        counts = counts_failed and options.on_error != "fail"
+        self._left_out = DropCounter(operator) if counts else None
         self._keys: dict[Any, _Turns] = {}
         """The keys of elements that are being worked on, or wait for their turn."""
 
@@ -185,10 +197,12 @@ class ElementWork:
         if isinstance(handle, str):
             if handle == "fail":
                 raise error
-            return
-        answer = handle(element, error)
-        if is_awaitable(answer):
-            await cast("Awaitable[object]", answer)
+        else:
+            answer = handle(element, error)
+            if is_awaitable(answer):
+                await cast("Awaitable[object]", answer)
+        if self._left_out is not None:
+            self._left_out.add("failed")
 
 
 @dataclass(slots=True, eq=False)

@@ -68,6 +68,8 @@ class Splitter:
         return chain.from_iterable(self.last_batch())
 
     def last_batch(self) -> Iterable[list[bytes]]:
+        if len(self._rest) > self._limit:  # no separator had begun
+            raise FrameTooLong(self.operator, self._limit)
         return ([bytes(self._rest)],) if self._rest else ()
 
     def _split(self, rest: bytes) -> Iterator[list[bytes]]:
@@ -204,7 +206,7 @@ class JsonLines:
                 continue
             try:
                 document = json.loads(line)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise ValueError(
                     f"json_lines: line {self._number} is not a JSON document: {error}: "
                     f"{short_text(line)}"

@@ -18,6 +18,7 @@ from ._core.arguments import (
     Duration,
     refuse_awaitable,
     require_int,
+    require_number,
     require_sync_callable,
     to_seconds,
 )
@@ -115,7 +116,7 @@ class RateLimit(_LoopBound):
     def __init__(
         self, n: float, *, per: Duration = 1.0, cost: Callable[[Any], float] | None = None
     ) -> None:
-        if isinstance(n, bool) or not n > 0:
+        if not require_number("RateLimit: n", n) > 0:
             raise ValueError(f"RateLimit: n must be more than 0, not {n!r}")
         if cost is not None:
             require_sync_callable("RateLimit", "cost", cost, "compute it before.", takes=1)

@@ -4,9 +4,16 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Final, cast
 
-from ._core.arguments import Duration, refuse_awaitable, require_sync_callable, to_seconds
+from ._core.arguments import (
+    Duration,
+    refuse_awaitable,
+    require_number,
+    require_sync_callable,
+    to_seconds,
+)
 from ._core.compiler.error_notes import add_bounded_note, short_text
 from ._core.observation.registry import note_retry
 
@@ -56,9 +63,9 @@ class RetryPolicy:
                 raise TypeError(f"attempts must be an int or None, not {attempts!r}")
             if attempts < 1:
                 raise ValueError(f"attempts must be at least 1 (the first one), not {attempts}")
-        if self.factor < 1:
-            raise ValueError(f"factor must be at least 1, not {self.factor}")
-        if not 0 <= self.jitter <= 1:
+        if not 1 <= require_number("factor", self.factor) < inf:
+            raise ValueError(f"factor must be at least 1, and finite, not {self.factor}")
+        if not 0 <= require_number("jitter", self.jitter) <= 1:
             raise ValueError(f"jitter must be between 0 and 1, not {self.jitter}")
         to_seconds(self.delay, "delay", zero=True)
         to_seconds(self.maximum, "maximum", zero=True)

@@ -69,6 +69,33 @@ async def test_elements_that_an_operator_drops_are_counted(name: str) -> None:
         probe.cancel()
 
 
+async def failing(x: int) -> int:
+    await asyncio.sleep(0)
+    if x % 2:
+        raise ValueError(x)
+    return x
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_elements_whose_work_failed_and_was_left_out_are_counted(concurrency: int) -> None:
+    left: list[int] = []
+    with loses({"map_async: failed": 3, "for_each: failed": 2}):
+        flow = r.range(6).map_async(failing, concurrency=concurrency, on_error="skip")
+        assert await flow.to_list() == [0, 2, 4]
+        done = await r.range(4).for_each(
+            failing, concurrency=concurrency, on_error=lambda x, _: left.append(x)
+        )
+        assert (done, left) == (2, [1, 3])
+
+
+async def test_a_failure_that_fails_the_flow_is_no_loss() -> None:
+    with loses({}):
+        with pytest.raises(ValueError, match="1"):
+            await r.range(3).map_async(failing, timeout=5).to_list()
+        with pytest.raises(KeyError):
+            await r.range(3).for_each(failing, on_error=lambda *_: {}["no place"])
+
+
 async def test_what_a_slow_subscriber_of_a_shared_flow_misses_is_counted() -> None:
     with loses({"share: drop_oldest": 2}):
         shared = r.range(4).map_async(soon).share(capacity=1, overflow="drop_oldest")

@@ -77,6 +77,8 @@ def test_only_covered_errors_lead_to_another_attempt(
         {"attempts": 0},
         {"delay": -1},
         {"factor": 0.5},
+        {"factor": float("nan")},
+        {"factor": float("inf")},
         {"jitter": 2},
         {"maximum": -1},
         {"within": 0},
@@ -89,10 +91,21 @@ def test_bad_arguments_are_refused_by_name(arguments: dict[str, Any]) -> None:
         RetryPolicy(**arguments)
 
 
-@pytest.mark.parametrize("arguments", [{"attempts": True}, {"attempts": 1.5}, {"only": 3}], ids=str)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"attempts": True},
+        {"attempts": 1.5},
+        {"only": 3},
+        {"factor": "2"},
+        {"factor": True},
+        {"jitter": None},
+    ],
+    ids=str,
+)
 def test_arguments_of_another_kind_are_refused_by_name(arguments: dict[str, Any]) -> None:
     (name,) = arguments
-    with pytest.raises(TypeError, match=name):
+    with pytest.raises(TypeError, match=f"{name} must be"):
         RetryPolicy(**arguments)
 
 

@@ -11,7 +11,7 @@ from inspect import (
     iscoroutine,
     iscoroutinefunction,
 )
-from math import isfinite
+from math import isfinite, isnan
 from types import FunctionType, MethodType
 from typing import Any, Final, cast
 
@@ -225,6 +225,15 @@ def require_int(operator: str, parameter: str, value: int, *, least: int = 0) ->
         raise TypeError(f"{operator}: {parameter} must be an int, not {describe(given)} ({kind})")
     if value < least:
         raise ValueError(f"{operator}: {parameter} must be at least {least}, not {value}")
+    return value
+
+
+def require_number(name: str, value: object) -> float:
+    """*value*, the parameter *name*, must be an ``int`` or ``float``, and not NaN."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a number, not {describe(value)} ({type(value).__name__})")
+    if isnan(value):
+        raise ValueError(f"{name} must be a number, not nan")
     return value
 
 

@@ -43,7 +43,8 @@ def losses() -> Losses:
     """What flows and processors of this process have lost until now, on all of its threads.
 
     Elements count that an overflow policy or an operator such as ``debounce`` dropped, with or
-    without an ``on_drop``; those that a filter left out, or that were held when their flow was
+    without an ``on_drop``, and those whose work failed in ``map_async`` or ``for_each`` and which
+    ``on_error`` left out; those that a filter left out, or that were held when their flow was
     cancelled or failed, do not.
     """
     with _lock:

@@ -85,7 +85,8 @@ def map_async(
 
     When the last attempt has failed, *on_error* decides: ``"fail"``, ``"skip"`` (the element is
     left out), or a function that is called with the element and the error, and may be a coroutine
-    function; its result is ignored, and the element is left out.
+    function; its result is ignored, and the element is left out. `losses` counts the elements left
+    out.
 
     Demand: passed through; with *concurrency* n, at most n elements ahead of it.
     Completes: when the source has completed and all results are delivered.

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
+from .._core.arguments import require_number
 from ..coerce import WINDOW, Source, to_flow, to_flows
 from ..stage import (
     Coordinator,
@@ -240,11 +241,10 @@ def _prioritized(
     if not isinstance(cast("object", priority), Sequence):
         raise TypeError(f"merge: priority must be a list of numbers, not {priority!r}")
     if len(priority) != len(sources):
-        raise ValueError(
-            f"merge: priority must have a number for each source: {len(sources)}, "
-            f"not {len(priority)}"
-        )
-    order = sorted(range_of(len(sources)), key=lambda i: -priority[i])
+        counts = f"{len(sources)}, not {len(priority)}"
+        raise ValueError(f"merge: priority must have a number for each source: {counts}")
+    numbers = [require_number("merge: a priority", each) for each in priority]
+    order = sorted(range_of(len(sources)), key=lambda i: -numbers[i])
     return _combined(
         [sources[i] for i in order],
         "merge",

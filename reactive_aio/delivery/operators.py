@@ -196,7 +196,14 @@ class Work:
         return call
 
     def _worked(self, session: Session) -> Callable[[Tied[Any]], Coroutine[Any, Any, Any]]:
-        work = ElementWork(self.operator, self.call, self.options(session), needs_result=True)
+        # What becomes of an element that failed is for its origin to say, which is told.
+        work = ElementWork(
+            self.operator,
+            self.call,
+            self.options(session),
+            needs_result=True,
+            counts_failed=False,
+        )
 
         async def call(tied: Tied[Any]) -> Any:
             session.enter()

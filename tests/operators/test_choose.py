@@ -4,6 +4,7 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -182,6 +183,11 @@ class TestTakeUntil:
         assert await slow([1], log=log).take_until([1]).to_list() == []
         assert log == []
         assert await slow([1], every=1).take_until(happened).to_list() == []
+
+    def test_an_event_of_threads_is_refused(self) -> None:
+        event: Any = threading.Event()
+        with pytest.raises(TypeError, match=r"take_until: .* event of threads, .* asyncio\.Event"):
+            r.range(2).take_until(event)
 
     async def test_the_end_of_the_source_cancels_the_moment(self) -> None:
         moment = PublisherProbe[int]()

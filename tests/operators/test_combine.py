@@ -360,6 +360,11 @@ class TestPriority:
         with pytest.raises(TypeError, match="priority must be a list of numbers, not 3"):
             r.merge([1], [2], priority=3)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]
 
+    @pytest.mark.parametrize("number", [float("nan"), "high", None, True])
+    def test_a_priority_is_a_number(self, number: Any) -> None:
+        with pytest.raises((TypeError, ValueError), match="merge: a priority must be a number"):
+            r.merge([1], [2], priority=[number, 1])
+
 
 @pytest.mark.parametrize("way", WAYS)
 class TestZipInEveryWay:
