@@ -273,7 +273,7 @@ class SingleOutputBuffer(OutputBuffer[T]):
     def offer(self, element: T) -> Decision[T]:
         if not self.credit:
             return self._consult_queue(element)
-        self.credit, self._granted = 0, 0  # until `processed`, or `request`, which implies it
+        self.credit = self._granted = 0  # until `processed`, or `request`, which implies it
         queue, demand = self.queue, self._demand
         queue.taken += 1
         if demand.outstanding != UNBOUNDED:
@@ -284,7 +284,7 @@ class SingleOutputBuffer(OutputBuffer[T]):
             and not queue.held
             and not self.is_ended
         ):
-            self.credit, self._granted = 1, 1
+            self.credit = self._granted = 1
         return _PASSED
 
     def offer_all(self, elements: list[T]) -> int:
