@@ -79,12 +79,14 @@ async def failing(x: int) -> int:
 @pytest.mark.parametrize("concurrency", [1, 3])
 async def test_elements_whose_work_failed_and_was_left_out_are_counted(concurrency: int) -> None:
     left: list[int] = []
+
+    def leave(x: int, _error: Exception) -> None:
+        left.append(x)
+
     with loses({"map_async: failed": 3, "for_each: failed": 2}):
         flow = r.range(6).map_async(failing, concurrency=concurrency, on_error="skip")
         assert await flow.to_list() == [0, 2, 4]
-        done = await r.range(4).for_each(
-            failing, concurrency=concurrency, on_error=lambda x, _: left.append(x)
-        )
+        done = await r.range(4).for_each(failing, concurrency=concurrency, on_error=leave)
         assert (done, left) == (2, [1, 3])
 
 

@@ -267,8 +267,11 @@ class SingleOutputBuffer(OutputBuffer[T]):
     """Has one element in delivery at a time: the next one passes when that has been processed.
 
     So the island requests all that its subscriber does, and an element costs no request of its own.
-    Its credit is 1 at most, and what passes is counted at once.
+    What passes is counted at once.
     """
+
+    credit: int = field(default=0, init=False)
+    """1 at most."""
 
     def offer(self, element: T) -> Decision[T]:
         if not self.credit:
