@@ -31,6 +31,7 @@ from ._core.arguments import (
     require_element,
     require_hashable,
     require_int,
+    require_number,
     require_sync_callable,
     to_seconds,
 )
@@ -148,6 +149,7 @@ __all__ = (
     "require_element",
     "require_hashable",
     "require_int",
+    "require_number",
     "require_policy",
     "require_sync_callable",
     "run_now",

@@ -91,11 +91,14 @@ async def test_elements_whose_work_failed_and_was_left_out_are_counted(concurren
 
 
 async def test_a_failure_that_fails_the_flow_is_no_loss() -> None:
+    def fail(x: int, _error: Exception) -> None:
+        raise KeyError(x)
+
     with loses({}):
         with pytest.raises(ValueError, match="1"):
             await r.range(3).map_async(failing, timeout=5).to_list()
         with pytest.raises(KeyError):
-            await r.range(3).for_each(failing, on_error=lambda *_: {}["no place"])
+            await r.range(3).for_each(failing, on_error=fail)
 
 
 async def test_what_a_slow_subscriber_of_a_shared_flow_misses_is_counted() -> None:

@@ -8,7 +8,6 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from .._core.arguments import require_number
 from ..coerce import WINDOW, Source, to_flow, to_flows
 from ..stage import (
     Coordinator,
@@ -26,6 +25,7 @@ from ..stage import (
     from_push,
     pull,
     require_int,
+    require_number,
 )
 
 if TYPE_CHECKING:
