@@ -51,6 +51,7 @@ from ._core.compiler.inline import AppliedStage, InlineStage, describe
 from ._core.compiler.places import call_place
 from ._core.demand import UNBOUNDED, Demand, require_demand
 from ._core.discard_handler import discard_handler
+from ._core.failures import not_an_end
 from ._core.flow_subscription import FlowSubscription
 from ._core.loop import LoopHandle, report, running_handle
 from ._core.losses import DropCounter, count_dropped
@@ -139,6 +140,7 @@ __all__ = (
     "is_awaitable",
     "is_coroutine_function",
     "is_spent",
+    "not_an_end",
     "note_element",
     "pull",
     "refuse_awaitable",

@@ -90,7 +90,7 @@ async def test_elements_whose_work_failed_and_was_left_out_are_counted(concurren
         assert (done, left) == (2, [1, 3])
 
 
-async def test_a_failure_that_fails_the_flow_is_no_loss() -> None:
+async def test_a_failure_that_fails_the_flow_is_not_counted() -> None:
     def fail(x: int, _error: Exception) -> None:
         raise KeyError(x)
 

@@ -33,6 +33,19 @@ def _wrapped(kind: type[Exception], error: BaseException) -> Exception:
     return failure
 
 
+def not_an_end(error: BaseException, raiser: str) -> BaseException:
+    """*error*, unless it would look like the end of an iterator: then what Python raises instead.
+
+    A generator that raises ``StopIteration`` raises ``RuntimeError`` (PEP 479); a thread that
+    passes an error on, or a future that is given one, has to do the same.
+    """
+    if not isinstance(error, (StopIteration, StopAsyncIteration)):
+        return error
+    failure = RuntimeError(f"{raiser} raised {error!r}")
+    failure.__cause__ = error
+    return failure
+
+
 def cleanup_failure(error: BaseException) -> BaseException | None:
     """What is left of an error that closing a source raised; None if it has just closed.
 

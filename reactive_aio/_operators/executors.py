@@ -3,7 +3,7 @@
 import pickle
 import sys
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Lock
@@ -19,6 +19,7 @@ from ..stage import (
     WorkerPool,
     describe,
     from_push,
+    not_an_end,
     note_element,
     refuse_awaitable,
     require_int,
@@ -69,7 +70,8 @@ def map_in_thread(
 
     Demand: passed through, in chunks, at most *concurrency* of them ahead of it.
     Completes: when the source has completed and all results are delivered.
-    Fails: when the source or *mapper* fails, after the earlier results.
+    Fails: when the source or *mapper* fails, after the earlier results. Calls that run meanwhile
+        and fail as well are reported to the loop's exception handler.
     Cancels: the source, when the subscriber cancels. A call that runs cannot be interrupted: its
         result is dropped, and ``aclose`` waits for it.
     Holds: 2 × *concurrency* × *chunk* elements, including running calls; with a *chunk* above 1,
@@ -101,6 +103,7 @@ def map_in_process(
     Demand: passed through, in chunks, at most *concurrency* of them ahead of it.
     Completes: when the source has completed and all results are delivered.
     Fails: when the source or *mapper* fails, after the earlier results, or when a process dies.
+        Calls that run meanwhile and fail as well are reported to the loop's exception handler.
     Cancels: the source, when the subscriber cancels. A call that runs is not interrupted: its
         result is dropped, and ``aclose`` waits for it.
     Holds: 2 × *concurrency* × *chunk* elements, including running calls; with a *chunk* above 1,
@@ -155,6 +158,7 @@ def _mapped(
     pooled: Flow[Any] = from_push(
         lambda downstream: _ExecutorWorkers(
             downstream,
+            name,
             chunks,
             ReorderBuffer[Any](concurrency, ordered=ordered),
             ThreadPoolExecutor(concurrency, f"reactive_aio-{name}"),
@@ -180,6 +184,7 @@ class _ExecutorWorkers(WorkerPool):
     def __init__(
         self,
         downstream: Any,
+        name: str,
         source: "Flow[Any]",
         buffer: ReorderBuffer[Any],
         threads: ThreadPoolExecutor,
@@ -187,16 +192,13 @@ class _ExecutorWorkers(WorkerPool):
         work: Callable[[Any], Any],
     ) -> None:
         super().__init__(downstream, source, self._submit, False, buffer)
+        self._name = name
         self._threads = threads
         self._processes = processes
         self._call = work if processes is None else partial(processes.call, work)
+        self._has_failed = False
 
-    def _submit(self, element: Any) -> Awaitable[Any]:
-        if self.downstream.on_discard is None:
-            return self.loop_handle.run_in_executor(self._threads, self._call, element)
-        return self._call_to_its_end(element)
-
-    async def _call_to_its_end(self, element: Any) -> Any:
+    async def _submit(self, element: Any) -> Any:
         """The result of a call; if the flow ends before it returns, the result is discarded."""
         outcome = self.loop_handle.create_future()
         run = self.loop_handle.context.copy().run  # only one thread at a time may enter a context
@@ -213,14 +215,34 @@ class _ExecutorWorkers(WorkerPool):
 
     def _on_returned(self, element: Any, outcome: "Future[Any]", call: "CallFuture[Any]") -> None:
         """A call has returned or raised; nothing waits for it if the flow has ended meanwhile."""
-        error = call.exception()
+        error = failure = call.exception()
         result = element if error is not None else call.result()
         if isinstance(result, _Chunk):
             result.rest = element[len(result.results) :]
+            failure = result.error
+        if failure is not None:
+            self._on_failed(failure, element, is_awaited=not outcome.cancelled())
         if error is not None or outcome.cancelled():
             self.discard((result,))
-        if not outcome.cancelled():
-            outcome.set_result(result) if error is None else outcome.set_exception(error)
+        if outcome.cancelled():
+            return
+        if error is None:
+            outcome.set_result(result)
+        else:
+            outcome.set_exception(not_an_end(error, self._name))
+
+    def _on_failed(self, error: BaseException, element: object, *, is_awaited: bool) -> None:
+        """A call has failed; it is reported if the flow has failed by another one meanwhile.
+
+        That of a flow whose consumer has left is dropped, as its result would be.
+        """
+        if is_awaited:
+            self._has_failed = True
+            self._start_no_more()  # where the error of a chunk comes after its results
+        elif self._has_failed:
+            if not isinstance(element, _Elements):
+                note_element(error, element)
+            self.loop_handle.report(f"{self._name}: another call failed as well", error)
 
     # -- elements in chunks: each is discarded by itself ------------------------------------------
     @property

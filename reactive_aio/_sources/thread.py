@@ -22,7 +22,7 @@ from weakref import ref
 
 from .._core.cleanup import CleanupErrors, add_cleanup_error
 from .._core.compiler.discards import OnDiscard, discard
-from .._core.failures import as_failure
+from .._core.failures import as_failure, not_an_end
 from .._core.loop import yield_to_loop
 from ..stage import (
     UNBOUNDED,
@@ -211,7 +211,7 @@ class _PullState(Generic[T]):
     def finish(self, error: BaseException | None) -> None:
         """The thread ends and adds no more. After a cancellation, *error* is dropped."""
         if error is not None and not self.is_cancelled:
-            self.error = _as_failure(error)
+            self.error = as_failure(not_an_end(error, "the iterable"))
         self.is_finished = True
 
     # -- decisions of the loop --------------------------------------------------------------------
@@ -229,15 +229,6 @@ class _PullState(Generic[T]):
         elements = ready[:]
         del ready[: len(elements)]  # the thread may have appended more
         return elements, is_finished
-
-
-def _as_failure(error: BaseException) -> BaseException:
-    """Wrap an error that has another meaning on the loop, such as the end of an iterator."""
-    if not isinstance(error, (StopIteration, StopAsyncIteration)):
-        return as_failure(error)
-    failure = RuntimeError(f"the iterable raised {error!r}")
-    failure.__cause__ = error
-    return failure
 
 
 class _PullThread(Generic[T]):

@@ -196,7 +196,7 @@ class Work:
         return call
 
     def _worked(self, session: Session) -> Callable[[Tied[Any]], Coroutine[Any, Any, Any]]:
-        # What becomes of an element that failed is for its origin to say, which is told.
+        # The origin decides what becomes of an element that failed, and counts it.
         work = ElementWork(
             self.operator,
             self.call,

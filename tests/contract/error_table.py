@@ -43,6 +43,7 @@ KINDS: Final[Mapping[str, Raise]] = {
     "own `CancelledError`": asyncio.CancelledError,
     "`GeneratorExit`": GeneratorExit,
     "`KeyboardInterrupt`": KeyboardInterrupt,
+    "`StopIteration`": StopIteration,
 }
 
 
@@ -171,6 +172,8 @@ def cases(error: Raise) -> dict[tuple[str, str], Case]:
     f.add("thread", PUSHED, r.from_thread, source=raising())
     f.add("thread", COORDINATOR, lambda s: r.from_thread(s).merge_with(never), source=raising())
     f.add("thread", FOR, r.from_thread, iterate, raising())
+    f.add("call on a thread", COORDINATOR, lambda s: of(s).map_in_thread(f.fails_at_2))
+    f.add("call on a thread", FOR, lambda s: of(s).map_in_thread(f.fails_at_2), iterate)
     f.add("worker", TASK, lambda s: of(s).map_async(f.fails_at_2_async))
     f.add("worker", COORDINATOR, lambda s: of(s).map_async(f.fails_at_2_async, concurrency=3))
     f.add("worker", FOR, lambda s: of(s).map_async(f.fails_at_2_async, concurrency=3), iterate)

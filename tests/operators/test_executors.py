@@ -23,6 +23,7 @@ from reactive_aio.testing import SubscriberProbe
 from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import Failed
+from tests.recipes.waiting import until
 
 NAME: ContextVar[str] = ContextVar("NAME", default="unset")
 
@@ -114,10 +115,75 @@ class TestThreads:
         assert isinstance(probe.error, Failed)
         assert "with the element 2" in probe.error.__notes__[-1]
 
+    @pytest.mark.parametrize("chunk", [1, 2])
+    @pytest.mark.parametrize("ordered", [True, False])
+    async def test_calls_that_fail_when_the_flow_has_failed_are_reported(
+        self, chunk: int, ordered: bool, expects_loop_errors: list[Any]
+    ) -> None:
+        all_run, go_on = threading.Barrier(3), threading.Event()
+
+        def work(x: int) -> int:
+            all_run.wait(10)
+            if x:
+                go_on.wait(10)
+            raise Failed(x)
+
+        before = r.losses()
+        flow = r.range(3 * chunk).map_in_thread(work, concurrency=3, chunk=chunk, ordered=ordered)
+        probe = SubscriberProbe[int](MANY).subscribed_to(flow)
+        await probe.end()
+        assert str(probe.error) == "0"
+        go_on.set()
+        await until(lambda: len(expects_loop_errors) == 2)
+        assert {str(each["exception"]) for each in expects_loop_errors} == {
+            str(chunk), str(2 * chunk)
+        }  # fmt: skip
+        assert "with the element" in expects_loop_errors[0]["exception"].__notes__[-1]
+        assert expects_loop_errors[0]["message"] == "map_in_thread: another call failed as well"
+        assert (r.losses() - before).errors == 2
+
+    async def test_a_call_that_fails_when_the_consumer_has_left_is_dropped(self) -> None:
+        released = threading.Event()
+
+        def work(x: int) -> int:
+            if x:
+                released.wait(10)
+                raise Failed(x)
+            return x
+
+        async with r.range(9).map_in_thread(work, concurrency=3).stream() as elements:
+            assert await anext(elements) == 0
+            asyncio.get_running_loop().call_later(0.01, released.set)
+
+    @pytest.mark.parametrize("chunk", [1, 4])
+    @pytest.mark.parametrize("discards", [True, False])
+    async def test_a_stop_iteration_fails_the_flow(self, chunk: int, discards: bool) -> None:
+        """A future cannot be given one: the flow waited for ever."""
+        flow = r.range(9).map_in_thread(lambda x: next(iter([1][x:])), concurrency=1, chunk=chunk)
+        found = SubscriberProbe[int](MANY)
+        found.subscribed_to(flow.do_on_discard(same) if discards else flow)
+        await found.end()
+        assert found.elements == [1]
+        assert isinstance(found.error, RuntimeError)
+        assert isinstance(found.error.__cause__, StopIteration)
+
+    async def test_no_call_begins_after_a_chunk_has_failed(self) -> None:
+        called: list[int] = []
+
+        def work(x: int) -> int:
+            called.append(x)
+            return fails_at_two(x)
+
+        for feed in (r.range(99), slow(range(99))):
+            called.clear()
+            with pytest.raises(Failed):
+                await feed.map_in_thread(work, concurrency=1, chunk=3).to_list()
+            assert called == [0, 1, 2]
+
     @pytest.mark.parametrize("chunk", [1, 4])
     async def test_none_is_not_an_element(self, chunk: int) -> None:
         with pytest.raises(NotAnElement, match="map_in_thread: gives_none returned None"):
-            await r.range(9).map_in_thread(gives_none, chunk=chunk).run()
+            await r.range(9).map_in_thread(gives_none, concurrency=1, chunk=chunk).run()
 
     async def test_leaving_waits_for_the_call_that_runs(self) -> None:
         released, ended = threading.Event(), threading.Event()
