@@ -43,10 +43,14 @@ async def numbers(count: int) -> AsyncIterator[int]:
         yield number
 
 
-async def pausing(count: int) -> AsyncIterator[int]:
-    """An asynchronous source that suspends at every 64th element, as a socket does."""
+async def pausing(count: int, parts: int = 1) -> AsyncIterator[int]:
+    """An asynchronous source that suspends at every 64th element, as a socket does.
+
+    With *parts*, it is one of so many that have these elements together.
+    """
+    last = 64 // parts - 1
     for number in range(count):
-        if not number & 63:
+        if not number & last:
             await asyncio.sleep(0)
         yield number
 

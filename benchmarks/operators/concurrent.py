@@ -41,6 +41,21 @@ def concurrent(
     return question
 
 
+def splitting(
+    name: str,
+    flow_of: Callable[[int], Flow[Any]],
+    made: Callable[[int], list[Flow[int]]],
+) -> Question:
+    """The same for an operator that splits a flow into those that `made` returns, for `merge`."""
+    question = concurrent(name, flow_of, sources=made)
+
+    @question.other("`merge` of the flow that is split")
+    async def merged(count: int) -> int:
+        return await Summing().sum_of(rx.merge(source(count), rx.empty()))
+
+    return question
+
+
 def outer_and_inner(count: int) -> tuple[Flow[int], Callable[[int], Flow[int]]]:
     """A flow, and for each element of it the inner flow; *count* elements in all."""
 
@@ -69,6 +84,16 @@ def inner_flows(count: int) -> list[Flow[int]]:
 def expanded(count: int) -> list[Flow[int]]:
     """The flows that are made of *count* elements, which nothing follows, and their source."""
     return [source(count), *(ended_at_once(i) for i in range(count))]
+
+
+def windows(count: int) -> list[Flow[int]]:
+    """Flows such as `window` makes."""
+    return [source(min(INNER, count - begin)) for begin in range(0, count, INNER)]
+
+
+def groups(count: int) -> list[Flow[int]]:
+    """Flows such as `group_by` makes: the elements of a turn come in parts, one in each flow."""
+    return [rx.from_aiter(lambda: pausing(count // PARTS, PARTS)) for _ in range(PARTS)]
 
 
 def source(count: int) -> Flow[int]:
@@ -146,13 +171,18 @@ expand = concurrent(
 )
 
 # -- windows and groups ----------------------------------------------------------------------------
-window = concurrent("window(100)", lambda count: source(count).window(INNER).flat_map(identity))
-window_timeout = concurrent(
+window = splitting(
+    "window(100)", lambda count: source(count).window(INNER).flat_map(identity), windows
+)
+window_timeout = splitting(
     "window_timeout(100, hour)",
     lambda count: source(count).window_timeout(INNER, HOUR).flat_map(identity),
+    windows,
 )
-group_by = concurrent(
-    "group_by of 8 keys", lambda count: source(count).group_by(of_eight).flat_map(identity)
+group_by = splitting(
+    "group_by of 8 keys",
+    lambda count: source(count).group_by(of_eight).flat_map(identity),
+    groups,
 )
 buffer_timeout = concurrent(
     "buffer_timeout(100, hour)",

@@ -53,11 +53,10 @@ class LatestProcessor(ReplayProcessor[T]):
         return self._value
 
     def update(self, function: Callable[[T], T]) -> T:
-        """Emit ``function(value)``, and return it."""
+        """Emit ``function(value)``, and return it; after the end, return the value that stays."""
         require_sync_callable("update", "function", function, "await before.", takes=1)
         new = function(self._value)
-        self.try_emit(new)
-        return new
+        return self._value if self.try_emit(new) is Emission.ENDED else new
 
     async def changed(self) -> T:
         """Wait for the next value.

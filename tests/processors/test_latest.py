@@ -23,6 +23,13 @@ async def test_a_subscriber_receives_the_value_and_what_follows() -> None:
     assert value.value == 3
 
 
+async def test_an_update_after_the_end_changes_nothing() -> None:
+    value = LatestProcessor(1)
+    value.complete()
+    assert value.update(lambda x: x + 1) == 1
+    assert value.value == 1
+
+
 async def test_a_slow_subscriber_receives_the_latest() -> None:
     value = LatestProcessor(0)
     probe = SubscriberProbe[int](1).subscribed_to(value)

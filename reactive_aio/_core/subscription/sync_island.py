@@ -193,7 +193,15 @@ class SyncIsland(Island):
             self.error = error.error
         elif not isinstance(error, StopIteration):
             self._loop_raised(error)
+        self._flush_before_error()
         self._must_go_on(None)
+
+    def _flush_before_error(self) -> None:
+        """Deliver what was read before the error, which is discarded if the subscriber leaves."""
+        if self.flush_batch is not None and self.error is not None and not self.is_stopped:
+            self.flush_batch()
+            if self.is_stopped:
+                self.error = None
 
     def _loop_raised(self, error: BaseException) -> None:
         self.error = as_failure(error)
