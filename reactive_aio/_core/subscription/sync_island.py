@@ -198,9 +198,10 @@ class SyncIsland(Island):
 
     def _flush_before_error(self) -> None:
         """Deliver what was read before the error, which is discarded if the subscriber leaves."""
-        if self.flush_batch is not None and self.error is not None and not self.is_stopped:
+        was_stopped = self.is_stopped
+        if self.flush_batch is not None and self.error is not None:
             self.flush_batch()
-            if self.is_stopped:
+            if self.is_stopped and not was_stopped:
                 self.error = None
 
     def _loop_raised(self, error: BaseException) -> None:
