@@ -66,7 +66,8 @@ def share(
     Demand: batched (*capacity* upstream): under ``"wait"`` as the slowest subscriber has room; else
         as the fastest has.
     Completes: when the source completes, after the elements held.
-    Fails: when the source fails, after the elements held; by *overflow*.
+    Fails: when the source fails, after the elements held; by *overflow*. If it fails while there is
+        no subscriber, the next one starts it afresh, and the failure is not reported.
     Cancels: this subscriber; with the last one, after *grace*, the source.
     Holds: 2 × *capacity* elements with one subscriber, and 2 × *replay* of the last ones; for each
         further subscriber *capacity* and *replay* more.
@@ -103,7 +104,8 @@ def replay(
 
     Demand: batched (*capacity* upstream), as in ``share``.
     Completes: when the source completes, after the elements held.
-    Fails: when the source fails, after the elements held; by *overflow*.
+    Fails: when the source fails, after the elements held; by *overflow*. If it fails while there is
+        no subscriber, the next one starts it afresh, and the failure is not reported.
     Cancels: this subscriber; the source is kept.
     Holds: 2 × *capacity* elements with one subscriber, and 2 × *n* of the last ones; for each
         further subscriber *capacity* and *n* more.
@@ -315,7 +317,8 @@ def cache(source: "Flow[T]", *, limit: int = 10_000) -> "Flow[T]":
 
     Demand: what the fastest subscriber has requested beyond the elements kept.
     Completes: when the source completes; a later subscriber completes after the elements kept.
-    Fails: when the source fails; with `Overflow` when it has more than *limit* elements.
+    Fails: when the source fails; with `Overflow` when it has more than *limit* elements. If it fails
+        while there is no subscriber, the failure is not reported.
     Cancels: this subscriber; the source is kept.
     Holds: *limit* elements.
     Rules: 1.1, 1.11
