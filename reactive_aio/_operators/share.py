@@ -317,8 +317,8 @@ def cache(source: "Flow[T]", *, limit: int = 10_000) -> "Flow[T]":
 
     Demand: what the fastest subscriber has requested beyond the elements kept.
     Completes: when the source completes; a later subscriber completes after the elements kept.
-    Fails: when the source fails; with `Overflow` when it has more than *limit* elements. If it fails
-        while there is no subscriber, the failure is not reported.
+    Fails: when the source fails; with `Overflow` when it has more than *limit* elements. If it
+        fails while there is no subscriber, the failure is not reported.
     Cancels: this subscriber; the source is kept.
     Holds: *limit* elements.
     Rules: 1.1, 1.11
