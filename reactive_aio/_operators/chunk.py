@@ -116,8 +116,7 @@ _BUFFER_UNTIL = InlineStage(
     uses=(too_long,),
     setup="$kept = []",
     each="""
-    if len($kept) == $limit:
-        raise too_long($limit)
+    full if len($kept) == $limit: raise too_long($limit)
     $ends = $predicate(x)
     sync $ends of $predicate
     $kept.append(x)
@@ -131,6 +130,7 @@ _BUFFER_UNTIL = InlineStage(
         emit $last
     """,
     held="$kept",
+    room="$limit - len($kept)",
 )
 
 

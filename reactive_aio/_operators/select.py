@@ -145,9 +145,9 @@ _DISTINCT_LINES = """
         $seen.add({key})
     except TypeError as error:
         raise unhashable({key}) from error
-    if len($seen) > $limit:
-        raise too_many_keys($max_keys)
+    full if len($seen) > $limit: raise too_many_keys($max_keys)
 """
+_DISTINCT_ROOM = "$limit - len($seen)"
 
 _DISTINCT = InlineStage(
     "distinct",
@@ -155,6 +155,7 @@ _DISTINCT = InlineStage(
     uses=(too_many_keys, unhashable),
     setup=_DISTINCT_SETUP,
     each=_DISTINCT_LINES.format(key="x"),
+    room=_DISTINCT_ROOM,
 )
 
 _DISTINCT_KEY = InlineStage(
@@ -163,6 +164,7 @@ _DISTINCT_KEY = InlineStage(
     uses=(too_many_keys, unhashable),
     setup=_DISTINCT_SETUP,
     each="    $value = $key(x)\n    sync $value of $key" + _DISTINCT_LINES.format(key="$value"),
+    room=_DISTINCT_ROOM,
 )
 
 

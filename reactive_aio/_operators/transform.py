@@ -107,6 +107,8 @@ _ENUMERATE = InlineStage(
     x = ($index, x)
     $index += 1
     """,
+    pulled="enumerate(src, $start)",
+    given="x[1]",
 )
 
 _PAIRWISE = InlineStage(

@@ -241,7 +241,10 @@ GUARDS: Final = (
         "self.is_source_spent()",
     ),
     Guard(
-        "1.4 None is not an element", COMPILER, 'return ["if x is None:", f', 'return [] and ["", f'
+        "1.4 None is not an element",
+        COMPILER,
+        'return [f"if {given} is None:", f',
+        'return [] and ["", f',
     ),
     Guard(
         "1.4 nor is it in a batch",

@@ -13,8 +13,9 @@ from ..run_control import RunControl, RunDiscards
 from . import error_notes
 from .discards import Discards, OnDiscard
 from .inline import AppliedStage, InlineStage, describe
-from .loop_compiler import CompiledLoop, LoopShape, compile_loop
+from .loop_compiler import compile_loop
 from .loop_runtime import length_hint_of
+from .loop_shape import CompiledLoop, LoopShape
 from .places import Place, call_place
 
 T = TypeVar("T")

@@ -15,6 +15,8 @@ these directives:
 ``sync EXPR of F``  refuse EXPR, the result of the user's function F, if it is an awaitable: only
                     until an element has passed all such lines of the chain, which then cost nothing
 ``first LINE``      LINE, only until an element has passed all such lines, as with ``sync``
+``full LINE``       LINE, which looks whether the stage is full: not in a batch that fits into its
+                    ``room``
 ``track LINE``      LINE, only in a loop that gives discarded elements back
 
 Without an ``emit`` line, the stage delivers ``x``. In ``before`` (ahead of the first element) and
@@ -31,11 +33,11 @@ from typing import Any
 from .places import Place
 
 DIRECTIVES = re.compile(
-    r"^(?P<pad> *)(?P<word>drop|keep|last|done|emit each|emit lists|emit|sync|first|track)\b ?"
+    r"^(?P<pad> *)(?P<word>drop|keep|last|done|emit each|emit lists|emit|sync|first|full|track)\b ?"
     r"(?P<rest>.*)$"
 )
 _NAME = re.compile(r"\$(\w+)")
-_TEXTS = ("setup", "before", "each", "after", "demand", "on_end", "held")
+_TEXTS = ("setup", "before", "each", "after", "demand", "on_end", "held", "room", "pulled")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +70,13 @@ class InlineStage:
     """The parameter that names the flow, for reports about a running program."""
     held: str = ""
     """An expression for the elements that the stage holds and has not delivered."""
+    pulled: str = ""
+    """An iterator over the iterator ``src`` that does what ``each`` does, if this is the first
+    stage of a loop that pulls."""
+    given: str = "x"
+    """What the source has given, if ``x`` is of that iterator."""
+    room: str = ""
+    """An expression for how many elements the stage can take at least, before it is full."""
     drops: bool = field(init=False)
     emits_many: bool = field(init=False)
     expands: bool = field(init=False)

@@ -21,18 +21,17 @@ them. It contains names, never text of a user; values are passed as arguments.
 
 import linecache
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import count, islice
-from typing import Any, Literal, NamedTuple
+from typing import Any
 from weakref import finalize
 
 from ..arguments import refuse_awaitable
 from . import named_counts
 from .discards import END
-from .end_hooks import EndHooks, Hook
-from .inline import DIRECTIVES, InlineStage
+from .end_hooks import EndHooks
+from .inline import DIRECTIVES
 from .loop_runtime import (
     Done,
     Pause,
@@ -45,41 +44,18 @@ from .loop_runtime import (
     measure,
     no_element,
 )
-from .loop_templates import LOOP_TEMPLATES, MODE_LINES, PROVING_ITERATION, keeping_together
-
-Feed = Literal["pull", "push", "flatten", "aiter"]
-Mode = Literal["sync", "task", "async_generator", "fair_generator", "generator"]
-
-
-class LoopShape(NamedTuple):
-    """Everything that the text of a loop depends on."""
-
-    feed: Feed
-    mode: Mode
-    delivery: Literal["call", "append", "inspect", "extend", "await", "yield"]
-    checked: bool
-    """Whether the source guarantees that no element is None."""
-    stages: tuple[InlineStage, ...]
-    discards: bool = False
-    """Whether it gives back the elements that it discards (`Discards`)."""
-
-
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class CompiledLoop:
-    """A generated loop and its text."""
-
-    run: Callable[..., Any]
-    text: str
-    emits_first: bool
-    """Whether a stage may emit ahead of the first element from upstream."""
-    emits_unprompted: bool
-    """Whether a stage may emit, or observe the end, without an element from upstream."""
-    end_hooks: Callable[..., list[tuple[int, Hook]]] | None
-    """Creates the end hooks from the stages' arguments; None if no stage has one."""
-
+from .loop_shape import CompiledLoop, LoopShape
+from .loop_templates import (
+    LOOP_TEMPLATES,
+    MODE_LINES,
+    PROVING_ITERATION,
+    in_batches,
+    keeping_together,
+)
 
 _numbers = count(1)
 _POSITION = re.compile(r"  # (\d+)$", re.MULTILINE)
+_TRACK = re.compile(r"^( *)track ")
 _ELEMENT = re.compile(r"\bx\b")
 _SIGNAL = re.compile(r" *(r = |await )on_next\(")
 _ALIVE = "if S.is_stopped: return"
@@ -144,19 +120,30 @@ class _Writer:
         self.stops = any(stage.stops for stage in self.stages)
         self.hooked = any(stage.on_end for stage in self.stages)
         self.last_proof = max((i for i, s in enumerate(self.stages, 1) if s.proves), default=0)
-        self.counting = _counting_label(self.stages)
+        self.counting = named_counts.counting_label(self.stages)
         self.is_named = any(stage.label for stage in self.stages)  # figures read its counts
         self.fills_container = shape.mode == "sync" and shape.delivery == "append"
         is_sync = shape.mode == "sync" and shape.delivery != "extend"
         self.measures = self.is_named and not self.counting and is_sync
         self.leave = "continue"  # what ends the work on an element that is dropped
         self.proves = False  # the lines that are being written look at results of functions
+        self.fits = False  # they are for a batch that no stage is too full for
+        self.rooms: list[str] = []
         self.mode_lines = MODE_LINES[shape.mode]
         self.delivery = "append" if shape.delivery == "inspect" else shape.delivery
         self.iterated = shape.mode in ("async_generator", "fair_generator", "generator")
         self.has_task = shape.mode not in ("fair_generator", "generator")  # it can be cancelled
         self.discards = shape.discards
         self.finds_in_hand = self._finds_in_hand()
+        self.pulled = self._pulled()
+
+    def _pulled(self) -> list[str]:
+        """The iterator that does what the first stage does, if there is one and nothing looks at
+        elements or closes the source between the two."""
+        is_simple = self.shape.feed == "pull" and not (
+            self.iterated or self.discards or self.is_named
+        )
+        return self.stages[0].lines("pulled", 1) if is_simple and self.stages else []
 
     def _finds_in_hand(self) -> bool:
         """Whether the line at which the loop ends says if it has an element in its hands: only at
@@ -194,6 +181,7 @@ class _Writer:
                 *_indent(1, self.mode_lines["prologue"]),
                 *_indent(1, self.mode_lines.get(f"prologue {self.delivery}", [])),
                 *_indent(1, self._tracked(self._all("lines", "setup"))),
+                *_indent(1, [f"src = {iterator}" for iterator in self.pulled]),
                 *_indent(1, ["stop = False"] if self.stops or self.ends or self.hooked else []),
                 *_indent(1, ["spent = 0"] if expands else []),
                 *_indent(1, ["passed = 0"] if self.counting else []),
@@ -225,7 +213,8 @@ class _Writer:
             skeleton = keeping_together(skeleton, kept)
         if self.last_proof and self.iterated:
             skeleton = PROVING_ITERATION + skeleton
-        skeleton = skeleton.replace(" IF_PROVEN", " and proven" if self.last_proof else "")
+        self.rooms = self._all("lines", "room") if "IF_ROOM" in skeleton else []
+        skeleton = in_batches(skeleton, self.rooms, is_proven=bool(self.last_proof))
         lines = [raw for raw in skeleton.splitlines() if raw.strip()]
         body = [line for raw in lines for line in self._expand(raw)]
         run = ["try:", *_indent(1, [*self._beginnings(), *body]), *self._except_done()]
@@ -310,9 +299,9 @@ class _Writer:
 
     def _tracked(self, lines: list[str]) -> list[str]:
         """*lines*, with or without those that begin with ``track``."""
-        if self.discards:
-            return [line.replace("track ", "", 1) if _is_tracking(line) else line for line in lines]
-        return [line for line in lines if not _is_tracking(line)]
+        return [
+            _TRACK.sub(r"\1", line) for line in lines if self.discards or not _TRACK.match(line)
+        ]
 
     # -- end hooks --------------------------------------------------------------------------------
     def _hooks(self, args: str) -> list[str]:
@@ -365,6 +354,7 @@ class _Writer:
             counted = word in ("DELIVER_COUNTED", "DELIVER_CHECKED")
             check = word == "DELIVER_CHECKED"
             self.proves = word == "DELIVER_PROVING" or (counted and not self.iterated)
+            self.fits = word == "DELIVER_BULK" and bool(self.rooms)
             lines = self._refusing_none() + self._stage(0, 0, counted=counted, check=check)
         elif word.startswith("REFUSE_NONE"):
             lines = self._refusing_none(word.removeprefix("REFUSE_NONE").removeprefix("_IN "))
@@ -375,6 +365,8 @@ class _Writer:
             lines = self._request_needed()
         elif word in self.mode_lines:
             lines = [line for each in self.mode_lines[word] for line in self._expand(each)]
+            if word in ("END_BATCH", "MEASURE_BATCH"):
+                lines += [f"batch = min(batch, max({room}, 8))" for room in self.rooms]
         else:
             lines = [word]
         return [pad + line for line in lines]
@@ -384,7 +376,8 @@ class _Writer:
         if self.shape.checked:
             return []
         if not batch:
-            return ["if x is None:", f"    {_REFUSE}"]
+            given = self.stages[0].given if self.pulled else "x"
+            return [f"if {given} is None:", f"    {_REFUSE}"]
         keep = [f"emitted += extend_to_none(kept, {batch})", _REFUSE]
         return [f"for x in {batch}:", "    if x is None:", *_indent(2, keep)]
 
@@ -401,7 +394,8 @@ class _Writer:
         out: list[str] = []
         for number, stage in enumerate(self.stages[index:], index + 1):
             lines: list[str] = []
-            for line in stage.lines("each", number):
+            is_done = number == 1 and self.pulled
+            for line in () if is_done else stage.lines("each", number):
                 lines += self._line(line, number - 1, within, counted=counted, check=check)
             lines += ["passed += 1"] * (number == self.counting)
             out += self._positioned(lines, number)
@@ -433,6 +427,8 @@ class _Writer:
             case "done":
                 is_counted = ["dropped += 1"] * self._is_in_batch(counted=counted)
                 lines = [f"stop = {number}", *is_counted, *self._let_go(), "raise Done"]
+            case "full":
+                lines = [found["rest"]] * (not self.fits)
             case "track":
                 lines = [found["rest"]] * self.discards
             case "sync":
@@ -491,8 +487,9 @@ class _Writer:
         """The lines of the stages after *number*, for one of the elements that it emits."""
         leave, self.leave = self.leave, "continue"  # with the next of these elements
         proves, self.proves = self.proves, self.proves and counted
+        fits, self.fits = self.fits, False  # there may be more of these elements
         lines = self._stage(number, number, counted=counted, check=check)
-        self.leave, self.proves = leave, proves
+        self.leave, self.proves, self.fits = leave, proves, fits
         return lines
 
     def _let_go(self) -> list[str]:
@@ -556,7 +553,11 @@ class _Writer:
 
     # -- before and after the elements ------------------------------------------------------------
     def _part(self, part: str, index: int) -> list[str]:
-        number, self.proves = index + 1, True  # what is emitted here may be the first to pass
+        number, self.proves, self.fits = (
+            index + 1,
+            True,
+            False,
+        )  # what is emitted here may be the first to pass
         lines: list[str] = []
         for line in self.stages[index].lines(part, number):
             lines += self._line(line, index, number, counted=True, check=True)
@@ -582,18 +583,6 @@ class _Writer:
                 completed = [f"H.complete_at({number})"]
                 out += [f"if stop < {number}:", *_indent(1, self._positioned(completed, number))]
         return out
-
-
-def _counting_label(stages: tuple[InlineStage, ...]) -> int:
-    """The position of the last name if what it passes on is not what the loop delivers; else 0."""
-    labels = [number for number, stage in enumerate(stages, 1) if stage.label]
-    if not labels or not any(stage.drops or stage.emits_many for stage in stages[labels[-1] :]):
-        return 0
-    return labels[-1]
-
-
-def _is_tracking(line: str) -> bool:
-    return line.lstrip().startswith("track ")
 
 
 def _indent(depth: int, lines: Iterable[str]) -> list[str]:

@@ -7,6 +7,7 @@ A line in capitals is replaced by lines of the chain or of the mode (`MODE_LINES
 ``DELIVER_CHECKED``      the same, checking demand before each delivery (one in, many out)
 ``DELIVER_PROVING``      like ``DELIVER_BULK``, with the lines that look at results of functions
 ``IF_PROVEN``            only if an element has passed those lines: the others do not have them
+``IF_ROOM``              only if ``size`` elements fit into every stage that has a bound
 ``AWAIT_DEMAND``         pause until there is demand, or end if the source is known to be exhausted
 ``CHECK_DEMAND``         the same, only if there is no demand
 ``BREAK_IF_SPENT``       end if the source is known to be exhausted
@@ -33,8 +34,8 @@ from typing import Final
 _PULL: Final = """
 while True:
     room = S.limit - emitted
-    if room > 8 IF_PROVEN:
-        size = batch if batch < room else room - 1
+    size = batch if batch < room else room - 1
+    if room > 8 IF_PROVEN IF_ROOM:
         dropped = 0
         x = END
         MEASURE src
@@ -110,7 +111,7 @@ while True:
 """
 
 _PUSH: Final = f"""{_NEXT_CHUNK}\
-    if emitted + size <= S.limit IF_PROVEN:
+    if emitted + size <= S.limit IF_PROVEN IF_ROOM:
         dropped = 0
         MEASURE chunk
         for x in chunk:
@@ -186,7 +187,7 @@ for x in inner:
 # One that fits into the batch and into the demand needs no counting.
 _FITTING_ITERABLE: Final = """
 size = len(inner)
-if size < left and emitted + size <= S.limit IF_PROVEN:
+if size < left and emitted + size <= S.limit IF_PROVEN IF_ROOM:
     left -= size
     dropped = 0
     MEASURE inner
@@ -314,6 +315,13 @@ def _exact(skeleton: str) -> str:
     return skeleton.replace("room > 8", without_limit).replace(
         "emitted + size <= S.limit", without_limit
     )
+
+
+def in_batches(skeleton: str, rooms: list[str], *, is_proven: bool) -> str:
+    """The template with the conditions for a batch: its size is at most each of *rooms*."""
+    proven = " and proven" if is_proven else ""
+    fits = "".join(f" and size <= {room}" for room in rooms)
+    return skeleton.replace(" IF_PROVEN", proven).replace(" IF_ROOM", fits)
 
 
 def keeping_together(skeleton: str, kept: str) -> str:

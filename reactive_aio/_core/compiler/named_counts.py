@@ -6,6 +6,8 @@ batch, and an iterator says what is left of it: ``part``, of the length ``whole`
 is what was counted although the source had ended before.
 """
 
+from .inline import InlineStage
+
 _READS = "for x in taken:"
 
 
@@ -54,3 +56,11 @@ def around_loop(
         count = ["S.emitted = emitted - over + measure(part, whole, dropped)"]
     body, end = (["    " + line for line in part] for part in (lines, count))
     return [*setup, "try:", *body, *handler, "finally:", *end]
+
+
+def counting_label(stages: tuple[InlineStage, ...]) -> int:
+    """The position of the last name if what it passes on is not what the loop delivers; else 0."""
+    labels = [number for number, stage in enumerate(stages, 1) if stage.label]
+    if not labels or not any(stage.drops or stage.emits_many for stage in stages[labels[-1] :]):
+        return 0
+    return labels[-1]

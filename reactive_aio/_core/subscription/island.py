@@ -20,13 +20,13 @@ from ..cleanup import CleanupErrors, add_cleanup_error
 from ..compiler.chain import Chain, PullSource, PushSource, control_of_source, is_spent
 from ..compiler.discards import Discards
 from ..compiler.end_hooks import EndHooks
-from ..compiler.loop_compiler import CompiledLoop
 from ..compiler.loop_runtime import (
     NO_DEMAND,
     NO_ELEMENTS,
     Pause,
     measure,
 )
+from ..compiler.loop_shape import CompiledLoop
 from ..demand import require_demand
 from ..failures import STOPS_PROGRAM, as_failure, is_cancelled
 from ..flow_subscription import FlowSubscription
