@@ -194,3 +194,30 @@ async def example_buffer_until() -> None:
 async def example_sliding_window() -> None:
     means = r.just(1, 2, 6, 4).sliding_window(3).map(lambda window: sum(window) / 3)
     print(await means.to_list())
+
+
+FEEDS: dict[str, Callable[[int], Flow[int]]] = {
+    "pulled": flow_range,
+    "pushed": lambda n: flow_range(n).boundary(256),
+    "split": lambda n: flow_range(n).flat_map(lambda x: [x]),
+}
+
+
+@pytest.mark.parametrize("feed", FEEDS.values(), ids=FEEDS)
+@pytest.mark.parametrize("demand", ["unbounded", "one by one", "async for"])
+@pytest.mark.parametrize("limit", [1, 7, 8, 9, 64, 1000, 3000])
+async def test_the_limit_of_a_list_is_exact(
+    feed: Callable[[int], Flow[int]], demand: str, limit: int
+) -> None:
+    """In a batch, an element is not looked at by itself."""
+    looked_at: list[int] = []
+
+    def ends(x: int) -> bool:
+        looked_at.append(x)
+        return x % limit == limit - 1 and x < 3 * limit
+
+    flow = feed(5 * limit).buffer_until(ends, limit=limit)
+    *lists, error = await collected(flow, demand)
+    assert [len(each) for each in lists] == [limit] * 3
+    assert isinstance(error, Overflow)
+    assert looked_at == [*range(4 * limit)]

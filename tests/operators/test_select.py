@@ -166,6 +166,19 @@ async def test_too_many_keys_name_the_remedy() -> None:
     assert "distinct_until_changed" in str(error)
 
 
+@pytest.mark.parametrize("boundary", [0, 256])
+@pytest.mark.parametrize("demand", ["unbounded", "one by one", "async for"])
+@pytest.mark.parametrize("limit", [1, 7, 8, 9, 64, 1000, 3000])
+async def test_the_number_of_keys_is_exact(demand: str, limit: int, boundary: int) -> None:
+    """In a batch, an element is not looked at by itself."""
+    twice = flow_range(4 * limit).map(lambda x: x // 2)
+    pushed = twice.boundary(boundary) if boundary else twice
+    for flow in (pushed.distinct(max_keys=limit), pushed.distinct(str, max_keys=limit)):
+        *found, error = await collected(flow, demand)
+        assert found == [*range(limit)]
+        assert isinstance(error, Overflow)
+
+
 async def test_an_unhashable_element_fails_with_the_remedy() -> None:
     [error] = await collected(just({"a": 1}).distinct(), "unbounded")
     assert "dict" in str(error)

@@ -357,3 +357,11 @@ async def example_transform() -> None:
         return lines.map(str.strip).filter(bool)
 
     print(await r.just(" a ", "", "b ").transform(cleaned).to_list())
+
+
+async def test_enumerate_refuses_none_of_a_source() -> None:
+    """Its loop pulls pairs."""
+    elements: list[Any] = ["a", None]
+    probe = SubscriberProbe[Any](2**63 - 1).subscribed_to(r.from_iterable(elements).enumerate())
+    assert probe.elements == [(0, "a")]
+    assert isinstance(probe.error, NotAnElement)
