@@ -202,6 +202,7 @@ def changes(xs: Elements) -> Elements:
 
 
 small = st.integers(0, 4)
+_or_42 = Stage("default_if_empty", lambda f: f.default_if_empty(42), defaulted)
 some = st.integers(1, 4)
 stages: st.SearchStrategy[Stage] = st.one_of(
     st.builds(mapping, st.integers(-3, 40)),
@@ -227,7 +228,7 @@ stages: st.SearchStrategy[Stage] = st.one_of(
                 lambda xs: (i + x for i, x in enumerate(xs)),
             ),
             Stage("pairwise", lambda f: f.pairwise().map(sum), lambda xs: map(sum, pairwise(xs))),
-            Stage("default_if_empty", lambda f: f.default_if_empty(42), defaulted),
+            _or_42,
             Stage("distinct", lambda f: f.distinct(), seen_once),
             Stage("changes", lambda f: f.distinct_until_changed(), changes),
             Stage("do_finally", lambda f: f.do_finally(lambda _: None), lambda xs: xs),
@@ -367,6 +368,7 @@ def expected(elements: list[int], fails: bool, chain: list[Stage]) -> list[Any]:
 @example(source=([5, 6], False), chain=[starting(3), skipping(1)])
 @example(source=([5, 6], False), chain=[starting(3), filtering(2)])
 @example(source=([5, 6, 7, 8], False), chain=[last(3), filtering(2)])
+@example(source=([5], False), chain=[_or_42, starting(1), mapping(1)])
 async def test_a_chain_is_equal_to_its_generators(
     feed: str, consumer: str, source: tuple[list[int], bool], chain: list[Stage]
 ) -> None:

@@ -31,7 +31,7 @@ def freeze(bench: Bench) -> None:
 
 @pytest.mark.virtual_time
 async def test_a_client_reconnects_as_soon_as_its_server_is_silent() -> None:
-    bench = Bench(router, policy=RetryPolicy(attempts=3, delay=0.1, jitter=False))
+    bench = Bench(router, policy=RetryPolicy(attempts=3, delay=0.1, jitter=0))
     bench.options["keepalive"], bench.options["lifetime"] = 1.0, LIFETIME
     loop = asyncio.get_running_loop()
     client = await bench.client()

@@ -127,6 +127,7 @@ class _Writer:
         self.measures = self.is_named and not self.counting and is_sync
         self.leave = "continue"  # what ends the work on an element that is dropped
         self.proves = False  # the lines that are being written look at results of functions
+        self.emitting = 0  # the stage that emits ahead of the elements, or after them
         self.fits = False  # they are for a batch that no stage is too full for
         self.rooms: list[str] = []
         self.mode_lines = MODE_LINES[shape.mode]
@@ -431,11 +432,8 @@ class _Writer:
                 lines = [found["rest"]] * (not self.fits)
             case "track":
                 lines = [found["rest"]] * self.discards
-            case "sync":
-                lines = self._proof(found["rest"], number) if self.proves else []
-            case "first":
-                lines = [found["rest"]] if self.proves else []
-                lines += ["proven = True"] * (self.proves and number == self.last_proof)
+            case "sync" | "first":
+                lines = self._proof(found["word"], found["rest"], number) if self.proves else []
             case "emit lists":
                 lines = self._lists(found["rest"], number, check=check)
             case _:
@@ -496,11 +494,18 @@ class _Writer:
         """The loop has no undelivered element in its hands any more."""
         return ["x = None"] * self.discards
 
-    def _proof(self, rest: str, number: int) -> list[str]:
+    def _proof(self, word: str, rest: str, number: int) -> list[str]:
+        proven = ["proven = True"] * self._is_proven_at(number)
+        if word == "first":
+            return [rest, *proven]
         result, _, function = rest.partition(" of ")
-        name = self.stages[number - 1].name
-        lines = ["if not proven:", f"    refuse_awaitable({name!r}, {function}, {result})"]
-        return lines + ["    proven = True"] * (number == self.last_proof)
+        refuse = f"refuse_awaitable({self.stages[number - 1].name!r}, {function}, {result})"
+        return ["if not proven:", *_indent(1, [refuse, *proven])]
+
+    def _is_proven_at(self, number: int) -> bool:
+        """Whether what reaches stage *number* has passed all lines that look at results."""
+        passed = self.stages[: self.emitting]
+        return number == self.last_proof and not any(stage.proves for stage in passed)
 
     def _stopped(self, within: int, index: int) -> list[str]:
         """End here if a stage up to *index* has stopped, and no stage still emits."""
@@ -553,14 +558,12 @@ class _Writer:
 
     # -- before and after the elements ------------------------------------------------------------
     def _part(self, part: str, index: int) -> list[str]:
-        number, self.proves, self.fits = (
-            index + 1,
-            True,
-            False,
-        )  # what is emitted here may be the first to pass
+        self.emitting = number = index + 1
+        self.proves, self.fits = True, False  # what is emitted here may be the first to pass
         lines: list[str] = []
         for line in self.stages[index].lines(part, number):
             lines += self._line(line, index, number, counted=True, check=True)
+        self.emitting = 0
         return self._positioned(lines, number)
 
     def _beginnings(self) -> list[str]:
