@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import Flow, from_iterable
+from reactive_aio._core.subscription.island import Island
 from reactive_aio.stage import InlineStage, from_pull
 from reactive_aio.testing import SubscriberProbe
 from tests.contract.subscribers import (
@@ -189,6 +190,22 @@ async def test_an_element_requested_inside_on_next_arrives_after_it(shape: Shape
     await subscriber.end()
     assert deepest == 1
     assert len(subscriber.elements) == 300
+
+
+@on_one_loop
+async def test_a_request_inside_on_next_resumes_no_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """3.3, 3.4: it is an addition, since the loop that runs reads the demand again."""
+    resumed: list[object] = []
+    resume = Island.resume
+
+    def counting(island: Island, elements: tuple[object, ...] | None = None, /) -> Any:
+        resumed.append(elements)
+        return resume(island, elements)
+
+    monkeypatch.setattr(Island, "resume", counting)
+    probe = SubscriberProbe[int](1, again=1).subscribed_to(from_iterable(range(100)))
+    assert await probe.end() == [*range(100), "|"]
+    assert resumed == []
 
 
 @on_one_loop
