@@ -1,7 +1,7 @@
 """Demand: additive, saturating, never negative."""
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import example, given, strategies as st
 
 from reactive_aio._core.demand import UNBOUNDED, Demand, require_demand
 from reactive_aio.errors import IllegalDemand
@@ -10,6 +10,7 @@ amounts = st.integers(1, UNBOUNDED) | st.integers(1, 5)
 
 
 @given(st.lists(amounts))
+@example([UNBOUNDED, 1])
 def test_requests_add_up_to_the_bound(requests: list[int]) -> None:
     """3.8, 3.17."""
     demand = Demand()
