@@ -378,6 +378,7 @@ class TestCountsInTheMiddleOfABatch:
         while_less = r.range(200).take_while(lambda x: x < count)
         assert await self.delivered(while_less, f"while {count}") == count
 
+    @pytest.mark.virtual_time
     async def test_while_a_signal_is_awaited_after_the_source_has_ended(self) -> None:
         class Awaited(SubscriberProbe[int]):
             def on_next(self, element: int, /) -> Any:
