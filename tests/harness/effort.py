@@ -27,7 +27,7 @@ class Effort(Enum):
     """The share of its budget that an exploration gets, and the examples of Hypothesis."""
 
     QUICK = (1 / 20, 20)
-    NORMAL = (1 / 20, 50)
+    NORMAL = (1 / 20, 40)
     THOROUGH = (1.0, 1000)
 
 

@@ -73,6 +73,7 @@ def test_all_laws_of_the_wire_hold_over_tls() -> None:
     holds(asyncio.run(judged(uri, ssl=authority.server, tls=authority.anonymous)), *MESSAGES)
 
 
+@pytest.mark.thorough
 def test_all_laws_of_the_wire_hold_in_an_asgi_application() -> None:
     async def run() -> Report:
         async with running(mounted_in_starlette(asgi_app(kit_routes(), **STRICT))) as where:

@@ -94,6 +94,7 @@ def test_a_request_that_checks_the_phase_before_it_adds(monkeypatch: Broken) -> 
     assert len(failure.order.split()) <= 3
 
 
+@pytest.mark.thorough
 def test_a_loop_that_resets_is_posted_after_it_has_taken(monkeypatch: Broken) -> None:
     def take(self: "_PullState[Any]") -> tuple[list[Any], bool]:
         is_finished = self.is_finished

@@ -60,22 +60,17 @@ def may_block(blocking_calls_fail: BlockBuster) -> None:
 # its threads cannot be seen to wait for demand; the thread of mode "rows" can.
 REAL = [name for name in LOOPS if name != "virtual"]
 MODES_AND_LOOPS = [
-    ("arrow", REAL[-1]),
-    *[
-        pytest.param(mode, name, marks=pytest.mark.thorough)
-        for mode, name in [
-            ("rows", "asyncio"),
-            # It polls while a thread runs: minutes, if the JVM has to share the processors.
-            ("rows", "virtual"),
-            ("connect", "asyncio"),
-            *[("arrow", name) for name in REAL[:-1]],
-        ]
-    ],
+    ("rows", "asyncio"),
+    # It polls while a thread runs: minutes, if the JVM has to share the processors.
+    ("rows", "virtual"),
+    ("connect", "asyncio"),
+    *[("arrow", name) for name in REAL],
 ]
-# Each law starts some queries, so these modes are judged by those about demand and the end.
+# Each law starts some queries, so in a short run only those about demand and the end judge.
 SOME_RULES = ("1.1", "1.4", "1.5", "1.8", "3.12", "3.13", "L.1", "L.6")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("may_block")
 @pytest.mark.parametrize(("mode", "loop"), MODES_AND_LOOPS)
 def test_from_dataframe_conforms(session: "SparkSession", loop: str, mode: "ReadMode") -> None:
@@ -83,7 +78,7 @@ def test_from_dataframe_conforms(session: "SparkSession", loop: str, mode: "Read
 
 
 @pytest.mark.usefixtures("may_block")
-@pytest.mark.parametrize("mode", ["rows", "connect"])
+@pytest.mark.parametrize("mode", ["arrow", "rows", "connect"])
 def test_from_dataframe_conforms_to_some_rules(session: "SparkSession", mode: "ReadMode") -> None:
     judge(replace(candidate(session, mode), **LOOPS["asyncio"]), SOME_RULES)
 
