@@ -152,6 +152,41 @@ async def test_errors_without_a_receiver_are_counted(
     expects_loop_errors.clear()
 
 
+SHARED: dict[str, Callable[[Flow[int]], Flow[int]]] = {
+    "share": lambda flow: flow.share(grace=9),
+    "replay": lambda flow: flow.replay(1),
+    "cache": lambda flow: flow.cache(),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+async def test_a_failure_of_a_shared_flow_without_subscribers_is_reported(
+    name: str, expects_loop_errors: list[dict[str, Any]]
+) -> None:
+    source = PublisherProbe[int]()
+    shared = SHARED[name](r.from_publisher(source))
+    probe = SubscriberProbe[int](5).subscribed_to(shared)
+    await asyncio.sleep(0)
+    source.emit(1)
+    await asyncio.sleep(0)
+    probe.cancel()
+    with loses({}, errors=1):
+        source.fail(OSError("no connection"))
+        await asyncio.sleep(0)
+    [context] = expects_loop_errors
+    assert context["message"] == "a shared flow failed while it had no subscriber"
+    assert isinstance(context["exception"], OSError)
+    expects_loop_errors.clear()
+
+
+def test_a_shared_flow_does_not_fail_at_the_end_of_the_program() -> None:
+    async def leave() -> None:
+        await r.range(9).map_async(soon).cache().first()
+
+    with loses({}):
+        asyncio.run(leave())
+
+
 async def test_errors_that_the_consumer_receives_are_not_counted() -> None:
     with loses({}), pytest.raises(ZeroDivisionError):
         await r.just(0).map(lambda x: 1 // x).first()

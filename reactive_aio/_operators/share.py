@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..errors import Overflow
+from ..errors import Interrupted, Overflow
 from ..stage import (
     BoundedQueue,
     Demand,
@@ -67,7 +67,7 @@ def share(
         as the fastest has.
     Completes: when the source completes, after the elements held.
     Fails: when the source fails, after the elements held; by *overflow*. If it fails while there is
-        no subscriber, the next one starts it afresh, and the failure is not reported.
+        no subscriber, that is reported, and the next one starts it afresh.
     Cancels: this subscriber; with the last one, after *grace*, the source.
     Holds: 2 × *capacity* elements with one subscriber, and 2 × *replay* of the last ones; for each
         further subscriber *capacity* and *replay* more.
@@ -105,7 +105,7 @@ def replay(
     Demand: batched (*capacity* upstream), as in ``share``.
     Completes: when the source completes, after the elements held.
     Fails: when the source fails, after the elements held; by *overflow*. If it fails while there is
-        no subscriber, the next one starts it afresh, and the failure is not reported.
+        no subscriber, that is reported, and the next one starts it afresh.
     Cancels: this subscriber; the source is kept.
     Holds: 2 × *capacity* elements with one subscriber, and 2 × *n* of the last ones; for each
         further subscriber *capacity* and *n* more.
@@ -117,6 +117,13 @@ def replay(
     policy = require_policy(overflow, "replay")
     shared = _Shared(source, "replay", capacity, policy, n, seconds, None)
     return _hot(shared, source, f"replay({n})")
+
+
+def _report(loop_handle: Any, error: BaseException) -> None:
+    """The next subscriber starts the source afresh, so that no subscriber receives *error*."""
+    # Without a cause, it is the program that ends: asyncio.run() cancels the tasks that are left.
+    if not isinstance(error, Interrupted) or error.__cause__ is not None:
+        loop_handle.report("a shared flow failed while it had no subscriber", error)
 
 
 def _shown(**arguments: float) -> str:
@@ -289,6 +296,8 @@ class _Shared(Generic[T]):
             self._is_completed, self._history = True, history
         for output in outputs:
             output.end(error)
+        if error is not None and not outputs:
+            _report(self.loop_handle, error)
 
     def _room(self) -> int:
         return self._shared_room.now(self._outputs) if self._outputs else 0
@@ -318,7 +327,7 @@ def cache(source: "Flow[T]", *, limit: int = 10_000) -> "Flow[T]":
     Demand: what the fastest subscriber has requested beyond the elements kept.
     Completes: when the source completes; a later subscriber completes after the elements kept.
     Fails: when the source fails; with `Overflow` when it has more than *limit* elements. If it
-        fails while there is no subscriber, the failure is not reported.
+        fails while there is no subscriber, that is reported.
     Cancels: this subscriber; the source is kept.
     Holds: *limit* elements.
     Rules: 1.1, 1.11
@@ -420,6 +429,8 @@ class _Cached(Generic[T]):
         self._reset()
         for reader in readers:
             reader.fail(error)
+        if not readers:
+            _report(self.loop_handle, error)
 
 
 class _Reader(FlowSubscription, Generic[T]):

@@ -51,10 +51,20 @@ READING_AHEAD: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("read", READING_AHEAD.values(), ids=READING_AHEAD)
+KEEPING = ("share: grace", "replay")
+"""Which keep their source when the consumer has left: it may fail later, which is reported."""
+
+
+@pytest.mark.parametrize("name", READING_AHEAD)
 @pytest.mark.parametrize("source", FAILING.values(), ids=FAILING)
 async def test_a_failure_behind_the_elements_taken_is_discarded(
-    source: Callable[[], Flow[int]], read: Callable[[Flow[int]], Flow[Any]]
+    source: Callable[[], Flow[int]], name: str, expects_loop_errors: list[Any]
 ) -> None:
+    read = READING_AHEAD[name]
     assert await read(source()).first() is not None
     assert len(await read(source()).take(1).to_list()) == 1
+    if name in KEEPING:
+        await asyncio.sleep(0.01)
+        assert all(isinstance(each["exception"], ReadAheadError) for each in expects_loop_errors)
+    else:
+        assert expects_loop_errors == []
