@@ -108,7 +108,7 @@ class ChildProcess:
                 where = "" if command.cwd is None else f" with cwd={command.cwd!r}"
                 error.filename = command.argv[0] + where
             raise
-        except NotImplementedError as error:
+        except NotImplementedError as error:  # of a loop that starts no processes
             raise self._no_processes() from error
         finally:
             os.close(given)

@@ -12,6 +12,7 @@ from ..stage import (
     Duration,
     FlowSubscription,
     InnerSubscriber,
+    LoopHandle,
     OutputBuffer,
     OverflowPolicy,
     RecentElements,
@@ -119,7 +120,7 @@ def replay(
     return _hot(shared, source, f"replay({n})")
 
 
-def _report(loop_handle: Any, error: BaseException) -> None:
+def _report(loop_handle: LoopHandle, error: BaseException) -> None:
     """The next subscriber starts the source afresh, so that no subscriber receives *error*."""
     # Without a cause, it is the program that ends: asyncio.run() cancels the tasks that are left.
     if not isinstance(error, Interrupted) or error.__cause__ is not None:

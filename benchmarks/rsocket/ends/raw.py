@@ -187,7 +187,7 @@ class IntoBuffer(asyncio.BufferedProtocol):
         self.data_received(bytes(self.buffer[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
-        raise NotImplementedError
+        raise NotImplementedError("the protocol that it is mixed into defines it")
 
 
 class BufferServer(Server, IntoBuffer):

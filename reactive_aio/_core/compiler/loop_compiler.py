@@ -395,8 +395,8 @@ class _Writer:
         out: list[str] = []
         for number, stage in enumerate(self.stages[index:], index + 1):
             lines: list[str] = []
-            is_done = number == 1 and self.pulled
-            for line in () if is_done else stage.lines("each", number):
+            each = [] if number == 1 and self.pulled else stage.lines("each", number)
+            for line in each:
                 lines += self._line(line, number - 1, within, counted=counted, check=check)
             lines += ["passed += 1"] * (number == self.counting)
             out += self._positioned(lines, number)
