@@ -1,4 +1,4 @@
-"""The streaming example, killed between delivery and checkpoint, and run again."""
+"""The streaming example: run once, and killed between delivery and checkpoint and run again."""
 
 import subprocess
 import sys
@@ -22,6 +22,16 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=190, check=False)
 
 
+def test_each_row_is_written_once(tmp_path: Path) -> None:
+    done = run("--directory", str(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines() == [
+        *(f"micro-batch {number}: 250 rows" for number in range(4)),
+        "1000 rows, 1000 distinct, in 4 micro-batches",
+    ]
+
+
+@pytest.mark.thorough
 def test_a_crash_between_delivery_and_checkpoint_neither_loses_nor_repeats_rows(
     tmp_path: Path,
 ) -> None:
