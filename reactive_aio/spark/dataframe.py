@@ -302,8 +302,8 @@ def from_dataframe(
     Elements are ``"row"``: a ``pyspark.sql.Row`` as ``collect()`` returns it; ``"tuple"``: the same
     without names, faster; ``"dict"``; or ``"batch"``: a ``pyarrow.RecordBatch`` of up to *batch*
     rows. `SparkFlow.schema` describes the columns. By default *batch* is 4096 for a
-    ``RecordBatch``; for rows it is 1024, or up to 4096 where rows are small and have few columns
-    of simple types.
+    ``RecordBatch``; for rows it is 1024, or where rows are small and have few columns of simple
+    types, up to 8192 tuples and 4096 others.
 
     *mode* ``"arrow"`` computes partitions in windows, one Spark job each: of 1, 1, 2, 4, … up to
     *window* partitions, if demand covers them, and of fewer at the end; their rows are read on the

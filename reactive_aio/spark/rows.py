@@ -73,8 +73,10 @@ def batch_sizes(schema: "StructType", kind: RowKind, requested: int | None) -> B
         return BatchSizes(_LARGEST_BATCH, _LARGEST_BATCH)
     if not all(type(field.dataType).__name__ in _CHEAP for field in schema.fields):
         return BatchSizes(DEFAULT_BATCH, DEFAULT_BATCH)
-    by_columns = _VALUES // max(1, len(schema.fields))
-    return BatchSizes(DEFAULT_BATCH, max(DEFAULT_BATCH, min(_LARGEST_BATCH, by_columns)))
+    by_columns = min(_LARGEST_BATCH, _VALUES // max(1, len(schema.fields)))
+    if kind == "tuple":  # it takes half of the time of other rows
+        by_columns *= 2
+    return BatchSizes(DEFAULT_BATCH, max(DEFAULT_BATCH, by_columns))
 
 
 def decoder(schema: "StructType", kind: RowKind) -> Decode:

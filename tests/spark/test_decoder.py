@@ -59,14 +59,16 @@ def test_a_slice_of_a_batch_has_its_own_numbers(
 @pytest.mark.parametrize(
     ("columns", "kind", "requested", "sizes"),
     [
-        ((LongType(), DoubleType(), StringType()), "tuple", None, (1024, 4096)),
+        ((LongType(), DoubleType(), StringType()), "tuple", None, (1024, 8192)),
+        ((LongType(), DoubleType(), StringType()), "dict", None, (1024, 4096)),
+        ([LongType()] * 8, "tuple", None, (1024, 4096)),
         ([LongType()] * 8, "row", None, (1024, 2048)),
         ([LongType()] * 99, "dict", None, (1024, 1024)),
         ((LongType(), DecimalType(9, 2)), "tuple", None, (1024, 1024)),
         ([ArrayType(LongType())], "tuple", None, (1024, 1024)),
         ([DecimalType(9, 2)], "batch", None, (4096, 4096)),
         ([LongType()], "tuple", 7, (7, 7)),
-        ((), "tuple", None, (1024, 4096)),
+        ((), "tuple", None, (1024, 8192)),
     ],
 )
 def test_the_size_of_a_batch_depends_on_the_cost_of_its_values(
