@@ -21,10 +21,9 @@ TUPLES, BATCHES, FIRST_ROW = 1 / 0.65, 1 / 0.85, 0.5  # × the time of toArrow, 
 def rates(millions: int, where: str = "", make: Callable[[], Any] = session) -> Question:
     """Return the question about the time of all rows, in the session that *make* returns."""
     text = f"{millions},000,000 rows of Spark{where}"
-    question = Question(
-        text, millions * 1_000_000, clock=perf_counter, prepare=partial(clear_results, make),
-        rounds=5, is_scaled=False,
-    )  # fmt: skip
+    prepare = partial(clear_results, make)
+    count = millions * 1_000_000
+    question = Question(text, count, clock=perf_counter, prepare=prepare, is_scaled=False)
 
     @question.handwritten("`df.toArrow()`")
     async def to_arrow(count: int) -> int:
