@@ -310,7 +310,7 @@ class LoopHandle:
             raise ValueError(str(error)) from error
 
         def restore() -> None:
-            with suppress(NotImplementedError):  # the same
+            with suppress(NotImplementedError):  # Windows
                 self.event_loop.remove_signal_handler(number)
             if before is not None:  # it was not installed by Python
                 signal.signal(number, before)

@@ -64,8 +64,9 @@ _NO_VALUE: Final = {
 def batch_sizes(schema: "StructType", kind: RowKind, requested: int | None) -> BatchSizes:
     """Return how many rows a record batch of *schema* may have: *requested*, or the best size.
 
-    All values of a batch are made before its first element, which delays other work on the loop;
-    and each batch costs some microseconds, however small it is.
+    All values but numbers are made before the first element of a batch, and its elements are handed
+    over together: both delay other work on the loop. And each batch costs some tens of
+    microseconds, however small it is.
     """
     if requested is not None:
         return BatchSizes(requested, requested)
@@ -74,7 +75,7 @@ def batch_sizes(schema: "StructType", kind: RowKind, requested: int | None) -> B
     if not all(type(field.dataType).__name__ in _CHEAP for field in schema.fields):
         return BatchSizes(DEFAULT_BATCH, DEFAULT_BATCH)
     by_columns = min(_LARGEST_BATCH, _VALUES // max(1, len(schema.fields)))
-    if kind == "tuple":  # it takes half of the time of other rows
+    if kind == "tuple":  # which takes half of the time of another row
         by_columns *= 2
     return BatchSizes(DEFAULT_BATCH, max(DEFAULT_BATCH, by_columns))
 
