@@ -4,6 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Iterator
+from queue import SimpleQueue
 
 import pytest
 
@@ -135,15 +136,17 @@ async def test_the_context_of_the_subscriber_is_in_force() -> None:
 
 # -- the pool --------------------------------------------------------------------------------------
 def test_an_idle_thread_ends() -> None:
-    pool, ended = ThreadPool(idle_seconds=0.001), threading.Event()
-    pool.run(ended.set, "quick")
-    assert ended.wait(30)
-    [idle] = [each for each in threads(IDLE_NAME) if each._target.__self__._pool is pool]  # type: ignore[attr-defined]
-    idle.join(30)
-    assert not idle.is_alive()
-    again = threading.Event()
-    pool.run(again.set, "quick")
-    assert again.wait(30)
+    pool, thread_of = ThreadPool(idle_seconds=0.001), SimpleQueue[threading.Thread]()
+
+    def work() -> None:
+        thread_of.put(threading.current_thread())
+
+    pool.run(work, "quick")
+    first = thread_of.get(timeout=30)
+    first.join(30)
+    assert not first.is_alive()
+    pool.run(work, "quick")
+    assert thread_of.get(timeout=30) is not first
 
 
 def test_a_call_that_comes_when_its_thread_ends_is_made() -> None:
