@@ -132,7 +132,9 @@ def _close_now(generator: Any) -> None:
         generator.aclose().send(None)
     except StopIteration:
         pass
-    except Exception as error:
+    except STOPS_PROGRAM:
+        raise
+    except BaseException as error:
         report("the cleanup of a source raised", error)
 
 

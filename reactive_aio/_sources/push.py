@@ -264,9 +264,11 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
         discarded = self.producer.shut_down()
         self._stop()
         callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            self._call(callback)
-        self.output.discard(discarded)
+        try:
+            for callback in callbacks:
+                self._call(callback)
+        finally:
+            self.output.discard(discarded)
 
     def on_cancel(self, callback: Callable[[], object]) -> None:
         if self._is_cancelled:
@@ -277,5 +279,7 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
     def _call(self, callback: Callable[[], object]) -> None:
         try:
             callback()
-        except Exception as error:
+        except STOPS_PROGRAM:
+            raise
+        except BaseException as error:
             self.loop_handle.report(f"on_cancel({describe(callback)}) raised", error)

@@ -162,15 +162,16 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("place", functions(OwnError))
 async def test_it_reaches_the_consumer(place: str, kind: str, way: str) -> None:
-    error, received = KINDS[kind]
-    flow = functions(error)[place]()
+    (error, received), outcomes = KINDS[kind], list[str]()
+    flow = functions(error)[place]().do_finally(outcomes.append)
     consumer = asyncio.ensure_future(WAYS[way](flow))
     await asyncio.wait([consumer])
     assert not consumer.cancelled()
     raised = consumer.exception()
     if kind == "GeneratorExit":  # a generator of the user turns it into the end of the generator
-        received = BaseException
+        received, outcomes = BaseException, ["failed"]
     assert isinstance(raised, received), raised
+    assert outcomes == ["failed"]
 
 
 @pytest.mark.parametrize("make_loop", REAL_LOOPS.values(), ids=REAL_LOOPS)
@@ -186,6 +187,144 @@ def test_a_keyboard_interrupt_stops_the_program_and_reaches_the_consumer(
         assert outcome.end == NOTHING  # it is raised to the subscriber, which made the request
     else:
         assert isinstance(outcome.end, (Interrupted, KeyboardInterrupt)), outcome.end
+
+
+# -- callbacks of the end --------------------------------------------------------------------------
+class Source:
+    """A source in each of its kinds, and whether it was closed."""
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    def __iter__(self) -> Iterator[int]:
+        try:
+            yield from range(1, 10)
+        finally:
+            self.is_closed = True
+
+    async def iterate(self) -> AsyncIterator[int]:
+        with contextlib.closing(iter(self)) as numbers:
+            for number in numbers:
+                yield number
+                await asyncio.sleep(0)
+
+    def listen(self, to: Any) -> None:
+        def close() -> None:
+            self.is_closed = True
+
+        to.on_cancel(close)
+        to.try_emit(1)
+
+    def flows(self) -> dict[str, Any]:
+        create: Any = r.create
+        return {
+            "iterable": r.from_iterable(self),
+            "asynchronous": r.from_aiter(self.iterate),
+            "boundary": r.from_aiter(self.iterate).boundary(2),
+            "create": create(self.listen),
+            "thread": r.from_thread(lambda: iter(self)),
+        }
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what a thread may do."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+
+
+async def leave(flow: Any) -> None:
+    async for _ in flow:
+        break
+
+
+async def leave_stream(flow: Any) -> None:
+    async with flow.stream() as elements:
+        async for _ in elements:
+            break
+
+
+async def cancel(flow: Any) -> None:
+    probe = SubscriberProbe[Any](1).subscribed_to(flow)
+    await probe.next_element()
+    probe.cancel()
+
+
+LEAVE: dict[str, Callable[[Any], Any]] = {
+    "break": leave,
+    "stream": leave_stream,
+    "first": lambda flow: flow.first(),
+    "take": lambda flow: flow.take(1).run(),
+    "boundary": lambda flow: flow.boundary(2).first(),
+    "cancel": cancel,
+}
+
+
+@pytest.mark.parametrize("way", LEAVE)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("hook", ["do_finally", "do_on_cancel"])
+@pytest.mark.parametrize("name", Source().flows())
+async def test_a_callback_that_raises_at_a_cancellation_is_reported_and_the_source_closed(
+    name: str, hook: str, kind: str, way: str, expects_loop_errors: list[Any]
+) -> None:
+    error, outcomes, source = KINDS[kind][0](), list[str](), Source()
+
+    def fail(*_: object) -> None:
+        raise error
+
+    flow = source.flows()[name].do_finally(outcomes.append)
+    await LEAVE[way](getattr(flow, hook)(fail))
+    await until(lambda: source.is_closed and bool(expects_loop_errors))
+    assert outcomes == ["cancelled"]
+    assert [each["exception"] for each in expects_loop_errors] == [error]
+    assert "a callback raised when its flow was cancelled" in expects_loop_errors[0]["message"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("hook", ["do_finally", "do_on_error", "do_on_complete"])
+@pytest.mark.parametrize("name", ["iterable", "asynchronous", "boundary"])
+async def test_what_a_callback_raises_at_the_end_reaches_the_consumer(
+    name: str, hook: str, kind: str, way: str
+) -> None:
+    error, received = KINDS[kind]
+    source, outcomes = Source(), list[str]()
+
+    def fail(*_: object) -> None:
+        raise error()
+
+    # It completes, or fails, while the source could go on.
+    flow = source.flows()[name]
+    flow = flow.take(2) if hook == "do_on_complete" else flow.map(lambda x: 1 // (3 - x))
+    consumer = asyncio.ensure_future(
+        WAYS[way](getattr(flow, hook)(fail).do_finally(outcomes.append))
+    )
+    await asyncio.wait([consumer])
+    assert not consumer.cancelled()
+    assert isinstance(consumer.exception(), received), consumer.exception()
+    assert outcomes == ["failed"]
+    await until(lambda: source.is_closed)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_callback_of_on_cancel_that_raises_is_reported_and_the_others_are_called(
+    kind: str, expects_loop_errors: list[Any]
+) -> None:
+    error, called = KINDS[kind][0](), list[str]()
+
+    def fail() -> None:
+        raise error
+
+    def listen(to: r.Emitter[int]) -> None:
+        to.on_cancel(fail)
+        to.on_cancel(lambda: called.append("second"))
+        to.try_emit(1)
+        to.try_emit(2)
+
+    discarded = list[int]()
+    assert await r.create(listen).do_on_discard(discarded.append).first() == 1
+    assert (called, discarded) == (["second"], [2])
+    assert [each["exception"] for each in expects_loop_errors] == [error]
 
 
 # -- sources around a task group -------------------------------------------------------------------

@@ -32,7 +32,7 @@ class EndHooks:
         """The elements have ended at *position*. What the hook raises fails the flow there."""
         hook = self._waiting.pop(position, None)
         if hook is not None:
-            hook("completed", None)
+            _call(hook, "completed", None)
 
     def stop_at(self, position: float) -> None:
         """The stage at *position* takes no more elements: the stages before it are cancelled."""
@@ -42,7 +42,9 @@ class EndHooks:
                 continue
             try:
                 hook("cancelled", None)
-            except Exception as error:  # no subscriber is left to receive it
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as error:  # no subscriber is left to receive it
                 self._report("a callback raised when its flow was cancelled", error)
 
     def fail_at(self, position: int, error: BaseException) -> BaseException:
@@ -53,9 +55,7 @@ class EndHooks:
         """
         if isinstance(error, StopIteration | StopAsyncIteration):
             # Inside a generator it would look like the end of the elements.
-            stray = RuntimeError(f"a function of the flow raised {type(error).__name__}")
-            stray.__cause__ = error
-            error = stray
+            error = _stray(error)
         return self.pass_error(error, position)
 
     def pass_error(self, error: BaseException, position: int = 0) -> BaseException:
@@ -63,8 +63,10 @@ class EndHooks:
         self.stop_at(position)
         for each in list(self._waiting):
             try:
-                self._waiting.pop(each)("failed", error)
-            except Exception as raised:
+                _call(self._waiting.pop(each), "failed", error)
+            except (KeyboardInterrupt, SystemExit):
+                raise
+            except BaseException as raised:
                 if raised is not error and raised.__context__ is None:
                     raised.__context__ = error
                 error = raised
@@ -73,3 +75,18 @@ class EndHooks:
     def cancel_rest(self) -> None:
         """Every hook that has not run yet was cancelled."""
         self.stop_at(inf)
+
+
+def _call(hook: Hook, outcome: Outcome, error: BaseException | None) -> None:
+    """Call *hook* inside a loop, where a ``GeneratorExit`` would mean that the loop is closed."""
+    try:
+        hook(outcome, error)
+    except GeneratorExit as raised:
+        raise _stray(raised) from raised
+
+
+def _stray(error: BaseException) -> RuntimeError:
+    """What is raised instead of *error*, which means something else where it was raised."""
+    stray = RuntimeError(f"a function of the flow raised {type(error).__name__}")
+    stray.__cause__ = error
+    return stray

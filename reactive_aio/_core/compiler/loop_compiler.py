@@ -133,7 +133,7 @@ class _Writer:
         self.mode_lines = MODE_LINES[shape.mode]
         self.delivery = "append" if shape.delivery == "inspect" else shape.delivery
         self.iterated = shape.mode in ("async_generator", "fair_generator", "generator")
-        self.has_task = shape.mode not in ("fair_generator", "generator")  # it can be cancelled
+        self.has_task = shape.mode in ("task", "async_generator")  # it can be cancelled
         self.discards = shape.discards
         self.finds_in_hand = self._finds_in_hand()
         self.pulled = self._pulled()
@@ -317,6 +317,9 @@ class _Writer:
 
     def _guarded(self, args: str) -> list[str]:
         opening = f"H = EndHooks(hooks({args}), report)" if self.iterated else "H = S.end_hooks"
+        failure = "H.fail_at(STAGE_OF_LINE[error.__traceback__.tb_lineno], error)"
+        if self.shape.mode == "async_generator":
+            failure = f"S.failure_of({failure})"
         return [
             opening,
             "try:",
@@ -330,7 +333,7 @@ class _Writer:
             "    raise",
             "except BaseException as error:",
             *(["    if S.is_cancelled(error): raise"] if self.has_task else []),
-            "    raise H.fail_at(STAGE_OF_LINE[error.__traceback__.tb_lineno], error)",
+            f"    raise {failure}",
             "finally:",
             "    H.cancel_rest()",
         ]

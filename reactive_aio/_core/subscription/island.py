@@ -389,9 +389,11 @@ class Island(TimeSlice, FlowSubscription):
         if self.record is not None:
             self.record.end(self, End("cancelled", self.delivered))
         self.subscriber = self.flush_batch = self.pending_signal = None
-        if self.end_hooks is not None:
-            self.end_hooks.cancel_rest()
-        self._close_source()
+        try:
+            if self.end_hooks is not None:
+                self.end_hooks.cancel_rest()
+        finally:  # if a callback stops the program, the source is closed as well
+            self._close_source()
 
     def _close_source(self) -> None:
         """Cancel upstream and run the source's cleanup."""

@@ -197,5 +197,7 @@ class TaskIsland(Island):
         self._close_source()
 
     def _release(self) -> None:
-        super()._release()
-        self._interrupt()
+        try:
+            super()._release()
+        finally:
+            self._interrupt()
