@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import Any, cast
 
 import pytest
@@ -196,14 +196,14 @@ class Source:
     def __init__(self) -> None:
         self.is_closed = False
 
-    def __iter__(self) -> Iterator[int]:
+    def __iter__(self) -> Generator[int, None, None]:
         try:
             yield from range(1, 10)
         finally:
             self.is_closed = True
 
     async def iterate(self) -> AsyncIterator[int]:
-        with contextlib.closing(iter(self)) as numbers:
+        with contextlib.closing(self.__iter__()) as numbers:
             for number in numbers:
                 yield number
                 await asyncio.sleep(0)

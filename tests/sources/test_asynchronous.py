@@ -523,6 +523,7 @@ class TestMisbehaviour:
 class TestThreads:
     async def test_signals_of_another_thread_are_moved_to_the_loop(self) -> None:
         here, seen = get_ident(), set[int]()
+        threads = list[Thread]()
 
         def from_thread(subscriber: Any) -> None:
             def work() -> None:
@@ -531,9 +532,8 @@ class TestThreads:
                     subscriber.on_next(x)
                 subscriber.on_complete()
 
-            thread = Thread(target=work)
-            thread.start()
-            thread.join()
+            threads.append(Thread(target=work))
+            threads[0].start()
 
         class Quiet:
             def request(self, n: int, /) -> None:
@@ -547,6 +547,7 @@ class TestThreads:
         probe = SubscriberProbe[int](3).subscribed_to(noted)
         assert await probe.end() == [0, 1, 2, "|"]
         assert seen == {here}
+        await asyncio.to_thread(threads[0].join)
 
 
 class TestReading:

@@ -4,6 +4,7 @@ import gc
 import sys
 import threading
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -15,13 +16,18 @@ def test_the_frame_of_a_thread_is_where_it_waits() -> None:
     thread = threading.Thread(target=waits.wait)
     assert frame_of(thread) is None, "it has not started"
     thread.start()
-    frame = frame_of(thread)
-    while frame is not None and frame.f_code is not threading.Event.wait.__code__:
-        frame = frame.f_back
+    while not is_in(threading.Event.wait, frame_of(thread)):
+        """It is on its way there."""
     waits.set()
     thread.join()
-    assert frame is not None
     assert frame_of(thread) is None, "it has ended"
+
+
+def is_in(function: Any, frame: FrameType | None) -> bool:
+    """Whether *frame* was called from *function*."""
+    while frame is not None and frame.f_code is not function.__code__:
+        frame = frame.f_back
+    return frame is not None
 
 
 @pytest.mark.parametrize("enabled", [True, False])
