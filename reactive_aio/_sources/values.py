@@ -6,7 +6,7 @@ from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Never, SupportsIndex, TypeVar, cast, overload
 
-from .._core.compiler.error_notes import remove_notes
+from .._core.compiler.error_notes import remove_notes, restorer
 from .._core.subscription.subscribing import INERT
 from ..coerce import Source, from_factory, from_sync_iterable
 from ..errors import NotAnElement
@@ -126,30 +126,19 @@ def error(cause: Exception | Callable[[], Exception]) -> "Flow[Never]":
         raise TypeError(f"error: cause must be an Exception or make one, not {describe(cause)}")
     if not isinstance(cause, Exception):
         require_sync_callable("error", "cause", cause, "make the exception at once.", takes=0)
-    restore = _restorer(cause) if isinstance(cause, Exception) else None
+    restore = restorer(cause) if isinstance(cause, Exception) else None
 
     def open() -> Iterator[Never]:
         if restore is not None:
-            raise restore()
+            shared = restore()
+            remove_notes(shared)  # it may have failed another flow before
+            raise shared
         made = cast("Any", cause)()
         if isinstance(made, Exception):
             raise made
         raise TypeError(f"error: {describe(cause)} made no Exception but {describe(made)}")
 
     return from_pull(open, name=f"error({describe(cause)})", checked=True)
-
-
-def _restorer(shared: Exception) -> Callable[[], Exception]:
-    """A function that returns *shared* without what earlier subscriptions have added to it."""
-    traceback, context = shared.__traceback__, shared.__context__
-
-    def restore() -> Exception:
-        if shared.__context__ is not context:
-            shared.__context__ = context
-        remove_notes(shared)
-        return shared.with_traceback(traceback)
-
-    return restore
 
 
 def defer(factory: Callable[[], Source[T]]) -> "Flow[T]":

@@ -7,6 +7,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from .._core.compiler.chain import Chain, PushSource
+from .._core.compiler.error_notes import restorer
 from .._core.losses import DISCARDED, OVERTAKEN, DropCounter
 from .._core.observation.figures import FlowStats
 from .._core.observation.registry import add_processor
@@ -67,7 +68,7 @@ class ProcessorStats(FlowStats):
 class HotProcessor(Flow[T], BulkReceiver, ABC):
     """A hot flow that producers or a publisher emit into; the base of all processors."""
 
-    __slots__ = ("_accepted", "_capacity", "_drops", "_emitter", "_error", "_feed", "_highest",
+    __slots__ = ("_accepted", "_capacity", "_drops", "_emitter", "_failure", "_feed", "_highest",
                  "_is_done", "_is_loop_running", "_mail", "_name", "_outputs", "_overflow", "_sole",
                  "_subscriber_waiters", "_thread", "_waiting")  # fmt: skip
 
@@ -104,7 +105,8 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         self._sole: OutputBuffer[T] | None = None
         """That of the only subscriber, if an element may be pushed into it directly."""
         self._is_done = False
-        self._error: BaseException | None = None
+        self._failure: Callable[[], BaseException] | None = None
+        """Returns the error that it has failed with, as it was when it failed."""
         self._accepted: int = 0
         self._highest: int = 0
         self._drops: DropCounter = DropCounter(self._name)
@@ -290,7 +292,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         if repeated := self._repeated():
             output.offer_all(repeated)
         if self._is_done:
-            output.end(self._error)
+            output.end(self._error())
         return output
 
     def _held_besides(self) -> int:
@@ -351,9 +353,14 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         """Whether a producer that can wait should wait."""
 
     # -- the end ----------------------------------------------------------------------------------
+    def _error(self) -> BaseException | None:
+        """What it has failed with, for one more subscriber."""
+        return None if self._failure is None else self._failure()
+
     def _finish(self, error: BaseException | None) -> None:
         """End every subscriber after the elements that are held for it."""
-        self._is_done, self._error = True, error
+        self._is_done = True
+        self._failure = None if error is None else restorer(error)
         self._cancel_upstream()
         for output in self._outputs:
             output.end(error)
@@ -365,7 +372,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         waiting = [*self._emitter.shut_down(), *inner.elements]
         self._drops.add(OVERTAKEN, len(waiting))
         inner.elements.clear()
-        self._is_done, self._error = True, error
+        self._is_done, self._failure = True, restorer(error)
         for queue in self._queues():
             waiting += queue.discard(OVERTAKEN)
         for output in self._outputs:

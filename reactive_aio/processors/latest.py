@@ -80,7 +80,7 @@ class LatestProcessor(ReplayProcessor[T]):
         before = self._changes
         while self._changes == before:
             if self._emitter.is_ended:
-                raise self._error or EmptyFlow(f"{self._name} has completed")
+                raise self._error() or EmptyFlow(f"{self._name} has completed")
             waiter: Future[None] = self._emitter.loop_handle.create_future()
             self._waiters[waiter] = None
             try:

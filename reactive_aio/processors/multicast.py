@@ -1,5 +1,6 @@
 """MulticastProcessor: a hot flow for any number of subscribers."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from .._core.queues.bounded_queue import Emission
@@ -107,9 +108,10 @@ class MulticastProcessor(HotProcessor[T]):
             if self._feed is not None:
                 self._feed.on_room(None)
         elif self._feed is not None and self._auto_cancel and not self._is_done:
-            self._error = Interrupted(
+            self._failure = partial(
+                Interrupted,
                 f"{self._name} has ended: its last subscriber has left, so that the publisher "
-                "upstream was cancelled; to keep it, pass auto_cancel=False"
+                "upstream was cancelled; to keep it, pass auto_cancel=False",
             )
             self._shut_down()
         else:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import traceback
 import weakref
 from collections.abc import Callable, Mapping
 from itertools import count
@@ -498,3 +499,42 @@ class TestMulticast:
         stats = hot.stats()
         assert (stats.accepted, stats.subscribers, stats.held, stats.requested) == (3, 2, 2, 0)
         assert not stats.is_done
+
+
+# -- a failure that many receive -------------------------------------------------------------------
+class Session:
+    """What a consumer has in its frame."""
+
+
+LATE: dict[str, Callable[[], tuple[Any, Callable[[Any], Any]]]] = {
+    "multicast": lambda: (MulticastProcessor[int](), lambda hot: hot.map(str).to_list()),
+    "replay": lambda: (ReplayProcessor[int](2), lambda hot: hot.map(str).to_list()),
+    "latest": lambda: (LatestProcessor[int](0), lambda hot: hot.map(str).to_list()),
+    "changed": lambda: (LatestProcessor[int](0), lambda hot: hot.changed()),
+    "wait_for": lambda: (LatestProcessor[int](0), lambda hot: hot.wait_for(bool)),
+}
+
+
+@pytest.mark.parametrize("way", LATE)
+async def test_a_processor_that_has_failed_keeps_no_frame_of_its_later_consumers(way: str) -> None:
+    hot, consume = LATE[way]()
+    error = OSError("lost")
+    error.add_note("of the producer")
+    hot.fail(error)
+    sessions = list["weakref.ref[Session]"]()
+    lengths = set[int]()
+
+    async def consumer() -> None:
+        session = Session()
+        sessions.append(weakref.ref(session))
+        with pytest.raises(OSError, match="lost") as raised:
+            await consume(hot)
+        assert raised.value is error
+        lengths.add(len(traceback.extract_tb(error.__traceback__)))
+        assert error.__notes__[0] == "of the producer"
+
+    for _ in range(5):
+        await consumer()
+    gc.collect()
+    assert sum(session() is not None for session in sessions) <= 1, "the last one may be kept"
+    assert len(lengths) == 1

@@ -14,10 +14,11 @@ above it with its own, longer one. The failing stage is found in the traceback, 
 no line for it; where it is written was noted when the flow was made (`places`).
 """
 
+from collections.abc import Callable
 from contextlib import suppress
 from reprlib import Repr
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from ...errors import are_elements_shown
 from .inline import safe_repr
@@ -26,6 +27,8 @@ from .places import describe_place
 if TYPE_CHECKING:
     from .chain import Chain
     from .inline import AppliedStage
+
+E = TypeVar("E", bound=BaseException)
 
 _START: Final = "in the flow: "
 _RESULT: Final = "raised by the cleanup, after the flow had a result"
@@ -180,6 +183,25 @@ def remove_notes(error: BaseException) -> None:
     """Remove the notes of other flows from an exception that is going to be raised again."""
     notes: list[str] = getattr(error, "__notes__", [])
     notes[:] = [note for note in notes if not note.startswith(_STARTS)]
+
+
+def restorer(shared: E) -> Callable[[], E]:
+    """A function that returns *shared* as it is now, without what raising it adds meanwhile.
+
+    The traceback of an exception that is raised for one consumer after another would grow, and keep
+    the frames of all of them.
+    """
+    traceback, context = shared.__traceback__, shared.__context__
+    notes = tuple(getattr(shared, "__notes__", ()))
+
+    def restore() -> E:
+        if shared.__context__ is not context:
+            shared.__context__ = context
+        if (added := getattr(shared, "__notes__", None)) is not None:
+            added[:] = notes
+        return shared.with_traceback(traceback)
+
+    return restore
 
 
 def note_element(error: BaseException, x: object) -> None:
