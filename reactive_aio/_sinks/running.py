@@ -100,7 +100,8 @@ class DrainReport:
     them again. Each is also one of those above, or of those before `deliveries`. 0 where there are
     no deliveries."""
     is_complete: bool
-    """Whether the flow completed within the time."""
+    """Whether the flow completed within the time. What a queue of asyncio still holds was not read,
+    and is not counted anywhere."""
     seconds: float
     """How long it took."""
 
