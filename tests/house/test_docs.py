@@ -10,6 +10,7 @@ with ``--thorough``. In blocks of shell, the sessions and files named must exist
 import ast
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -49,6 +50,16 @@ if code.co_flags & inspect.CO_COROUTINE:
     asyncio.run(main())
 else:
     exec(code, scope)
+"""
+
+
+TEST_OF_AN_HOUR = """
+import asyncio, pytest
+
+@pytest.mark.asyncio
+async def test_an_hour_takes_no_time():
+    await asyncio.sleep(3600)
+    assert asyncio.get_running_loop().time() == 3600
 """
 
 
@@ -129,6 +140,19 @@ def test_code_runs(block: Block, tmp_path: Path) -> None:
     assert SLOW.sub("", ended.stderr) == ""
     if block.output is not None:
         assert ended.stdout == block.output
+
+
+@pytest.mark.slow
+def test_conftest_of_the_page_on_tests_gives_a_test_virtual_time(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "how-to" / "testing.md"
+    [block] = [each for each in blocks(page) if "def pytest_asyncio_loop_factories" in each.text]
+    (tmp_path / "conftest.py").write_text(block.text, "utf-8")
+    (tmp_path / "test_hours.py").write_text(TEST_OF_AN_HOUR, "utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout
+    assert "1 passed" in ended.stdout
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
