@@ -57,7 +57,7 @@ _ELSEWHERE: Final = {
     # combine
     "concat_with": "append concat end_with",
     "merge_with": "merge merge_all_with",
-    "zip_with": "zip zip_all",
+    "zip_with": "zip zip_all zip_with_iterable",
     "then": "and_then then_empty then_many",
     # clock
     "timestamp": "timestamped with_timestamp",
@@ -74,7 +74,8 @@ _ELSEWHERE: Final = {
     # time
     "timeout": "completion_timeout idle_timeout initial_timeout",
     "buffer_timeout": (
-        "buffer_time buffer_with_time_or_count grouped_weighted_within grouped_within"
+        "buffer_time buffer_with_time buffer_with_time_or_count grouped_weighted_within "
+        "grouped_within"
     ),
     # chunk
     "buffer": "batch batched buffer_count buffer_with_count chunk chunked chunks grouped",
@@ -82,9 +83,9 @@ _ELSEWHERE: Final = {
     "sliding_window": "sliding windowed",
     # window
     "window": "split_every window_count window_with_count",
-    "window_timeout": "window_time window_with_time_or_count",
+    "window_timeout": "window_time window_with_time window_with_time_or_count",
     # group
-    "group_by": "group_adjacent groupby grouped_by key_by partition_by",
+    "group_by": "group_adjacent group_by_until groupby grouped_by key_by partition_by",
     # framing
     "lines": "decode_lines split_lines",
     "delimited": "split_by",
@@ -122,11 +123,13 @@ _ELSEWHERE: Final = {
         "last_element last_option last_or_default last_or_error last_or_null last_value_from "
         "to_future"
     ),
-    "single": "single_element single_or_default single_or_null",
-    "element_at": "getitem nth",
+    "single": "single_element single_or_default single_or_error single_or_null",
+    "element_at": "element_at_or_default element_at_or_error getitem nth",
     "reduce": "aggregate fold reduce_with",
-    "any": "exists has_element has_elements some",
+    "any": "contains exists has_element has_elements is_empty some",
     "all": "every forall",
+    "max": "max_by",
+    "min": "min_by",
     "run": "ignore ignore_elements launch_in",
     # collect
     "to_list": "collect collect_list collection list seq to_array to_collection to_iterable",
@@ -185,6 +188,15 @@ _NO_SIGNALS: Final = (
     "reactive_aio.testing checks them"
 )
 _NO_SORT: Final = "only a whole list can be sorted: sorted(await flow.to_list())"
+_NO_JOIN: Final = "there are no windows of two sources that overlap in time"
+_NO_SKIP_UNTIL: Final = (
+    "with_latest_from() of another flow skips until that one emits, and skip_while() of the "
+    "opposite condition until an element meets it"
+)
+_NO_DISPOSE: Final = (
+    "a flow is not a subscription; leaving `async for` cancels it, and so does cancel() of what "
+    "on_subscribe() receives"
+)
 NO_EQUIVALENT: Final[dict[str, str]] = {
     **dict.fromkeys(
         ("flow_on", "observe_on", "publish_on", "run_on", "subscribe_on"), _NO_SCHEDULERS
@@ -192,6 +204,12 @@ NO_EQUIVALENT: Final[dict[str, str]] = {
     **dict.fromkeys(("block", "block_first", "block_last", "blocking_first"), _NO_BLOCKING),
     **dict.fromkeys(("dematerialize", "materialize"), _NO_SIGNALS),
     **dict.fromkeys(("sort", "sorted"), _NO_SORT),
+    **dict.fromkeys(("group_join", "join"), _NO_JOIN),
+    **dict.fromkeys(("skip_until", "skip_until_other"), _NO_SKIP_UNTIL),
+    **dict.fromkeys(("dispose", "unsubscribe"), _NO_DISPOSE),
+    "average": "statistics.fmean(await flow.to_list()) is the mean",
+    "partition": "two filter() of one share() are the two parts",
+    "to_set": "set(await flow.to_list()) is the set",
     "exhaust_map": (
         "on_backpressure_drop().concat_map() drops what arrives while an inner flow is running"
     ),

@@ -46,7 +46,7 @@ of the result: a bar is the completion, a red cross an error, a slanted stroke t
 the source. An arrow with a number is a request; where none is drawn, demand is unbounded.
 *Holds* says how many elements an operator holds at most: `flow.bound()` adds them up.
 """
-_CODE: Final = r'\w+\(await [\w.]+\(\)\)|[\w.]+\(\)|[a-z]+(?:[_.]\w+)+(?:="\w+")?'
+_CODE: Final = r'[\w.]+\(await [\w.]+\(\)\)|[\w.]+\(\)|[a-z]+(?:[_.]\w+)+(?:="\w+")?'
 """Code in a plain sentence: a call, or a name with an underscore or a dot."""
 NAMES_HEAD: Final = """\
 ## Names in other libraries
