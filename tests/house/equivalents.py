@@ -23,6 +23,7 @@ MODULES: Final = {
     "contextvars": "contextvars",
     "errors": "reactive_aio.errors",
     "functools": "functools",
+    "observe": "reactive_aio.observe",
     "operator": "operator",
     "rx": "reactive_aio",
     "statistics": "statistics",
