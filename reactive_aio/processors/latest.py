@@ -25,7 +25,7 @@ class LatestProcessor(ReplayProcessor[T]):
         await temperature.changed()  # the next value
 
     A subscriber receives the value at once, and then each new one; a slow subscriber misses values
-    and receives the latest. Values are not compared: put ``distinct_until_changed()`` behind it to
+    and receives the latest. Values are not compared: put ``distinct_until_changed()`` after it to
     leave out equal ones. The value stays readable after the end.
 
     Demand: a value for which there is demand is delivered in the producer's call.
