@@ -198,6 +198,12 @@ class Fluent(Generic[T_co]):
         The subscription belongs to the running event loop. A flow is cold: each subscription opens
         its source again, unless the source is documented as hot.
 
+        Demand: what the subscriber requests.
+        Completes: ``on_complete`` is signalled, after the elements.
+        Fails: ``on_error`` is signalled, at once with `NoRunningLoop` where no loop runs. A
+            subscriber that raises is cancelled, and its error is reported (rule 2.13).
+        Cancels: ``subscription.cancel()``, from any thread.
+        Holds: nothing besides what the operators hold (``bound()``).
         Rules: 1.9, 1.10, 1.11
         """
         subscribe(self.chain, subscriber)

@@ -66,8 +66,13 @@ def stream(source: "Fluent[T]", *, prefetch: int | None = None) -> "Stream[T]":
             async for element in elements:
                 ...
 
-    Elements are requested as by ``async for`` over the flow, or *prefetch* of them ahead; at most
-    that many are held (``stream().bound()``).
+    Demand: as by ``async for`` over the flow, or *prefetch* elements ahead.
+    Completes: the loop ends.
+    Fails: the loop raises the error.
+    Cancels: the end of the block cancels upstream, unless the flow has ended, and waits for its
+        cleanup.
+    Holds: the elements requested ahead: up to 256, or *prefetch* (``stream().bound()``).
+    Rules: 1.3, 2.1, 2.6
     """
     return Stream(source, None if prefetch is None else require_demand(prefetch))
 

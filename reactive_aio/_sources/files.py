@@ -67,11 +67,13 @@ def from_lines(
         from_lines(three_lines)
         a--b--c--|
 
-    With *follow*, the flow continues at the end of the file, as ``tail -F`` does: it looks for more
-    every *poll* seconds. A line that has begun is emitted when its end is written. When another
-    file has taken the name, or the file has become shorter, its lines are emitted from the first
-    one on, after those that were left of the old one; what was left of an unfinished line is a line
-    of its own. While there is no file of that name, the flow waits for one, except at the start.
+    With *follow*, the flow emits the lines that are there, and then continues at the end of the
+    file, as ``tail -n +1 -F`` does: it looks for more every *poll* seconds. A line that has begun
+    is emitted when its end is written. When another file has taken the name, or the file has become
+    shorter, its lines are emitted from the first one on, after those that were left of the old one;
+    what was left of an unfinished line is a line of its own. While there is no file of that name,
+    the flow waits for one, except at the start. For new lines only, run the program:
+    ``from_process(["tail", "-n", "0", "-F", path]).lines()``.
 
     Demand: passed through, one chunk of 65,536 bytes after the other until the requested lines are
         complete. Without demand, the file is not touched.

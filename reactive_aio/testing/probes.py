@@ -237,7 +237,20 @@ class AsyncSubscriberProbe(SubscriberProbe[T]):
 
 
 class PublisherProbe(Generic[T]):
-    """A publisher that emits only on call; it records the demand and the cancellations."""
+    """A publisher that emits only on call; it records the demand and the cancellations.
+
+    ::
+
+        publisher, subscriber = PublisherProbe[int](), SubscriberProbe[int](2)
+        subscriber.subscribed_to(to_flow(publisher).map(str))
+        await publisher.expect_request(2)
+        publisher.emit(1)
+        publisher.complete()
+
+    `emit`, `complete` and `fail` signal the latest subscriber, with or without demand; `send` waits
+    until the subscriber has processed each element. `expect_request` and `expect_cancel` wait for
+    a signal of the subscriber, and raise an AssertionError if it does not come.
+    """
 
     def __init__(self) -> None:
         self.journal: Journal = Journal()

@@ -110,7 +110,18 @@ class ExecutorCall:
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """A selector event loop with a clock of its own, which starts at 0."""
+    """An event loop whose clock, which starts at 0, jumps to the next timer when nothing is ready.
+
+    ::
+
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(asyncio.sleep(3600))  # takes no time
+
+    The clock stands still while a thread is running. The loop raises `Deadlock` when nothing is
+    ready, no timer is set, and no thread and no watched socket can wake it. Timers that are set
+    again and again, as by ``interval`` or the keepalive of RSocket, keep the clock moving: limit
+    what waits beside them, by ``asyncio.timeout``.
+    """
 
     def __init__(self) -> None:
         self._now = 0.0
