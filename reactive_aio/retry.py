@@ -35,26 +35,28 @@ class RetryPolicy:
 
     makes at most five attempts with delays of 0.1, 0.2, 0.4 and 0.8 seconds, each shortened at
     random by up to a half, and gives up at once when the error is not an `OSError`.
+
+    - attempts: the number of attempts, including the first; None for no limit (then set *within*).
+    - delay: the delay before the second attempt.
+    - factor: the factor by which each delay exceeds the previous one.
+    - maximum: the longest delay.
+    - jitter: the part of each delay that is random, from 0 (none) to 1 (all).
+    - only: the errors after which to try again: their types, or a predicate.
+    - within: the time budget: no attempt starts later than this after the start of the first one.
+    - reset: whether an element that arrives resets the attempts and the time budget.
+    - retry_after: reads from an error how long the other side asks to wait; the delay is at least
+      that.
     """
 
     attempts: int | None = 3
-    """The number of attempts, including the first; None for no limit (then set *within*)."""
     delay: Duration = 0.0
-    """The delay before the second attempt."""
     factor: float = 2.0
-    """The factor by which each delay exceeds the previous one."""
     maximum: Duration = 60.0
-    """The longest delay."""
     jitter: float = 0.5
-    """The part of each delay that is random, from 0 (none) to 1 (all)."""
     only: Errors | Callable[[BaseException], object] = Exception
-    """The errors after which to try again: their types, or a predicate."""
     within: Duration | None = None
-    """The time budget: no attempt starts later than this after the start of the first one."""
     reset: bool = False
-    """Whether an element that arrives resets the attempts and the time budget."""
     retry_after: Callable[[BaseException], Duration | None] | None = None
-    """Reads from an error how long the other side asks to wait; the delay is at least that."""
 
     def __post_init__(self) -> None:
         attempts = cast("object", self.attempts)

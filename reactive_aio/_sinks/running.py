@@ -85,25 +85,28 @@ _NO_OPTIONS: Final = (1, False, None, None, None, "fail", None)
 
 @dataclass(frozen=True, slots=True)
 class DrainReport:
-    """What a drain has done with the elements of a run."""
+    """What a drain has done with the elements of a run.
+
+    - delivered: elements that have passed the whole flow, from the start of the run on.
+    - drained: how many of those were delivered since the drain began.
+    - in_flight: elements whose processing had begun, and was cancelled when the time was over.
+    - discarded: elements that were held and not processed when the time was over; a list counts
+      once.
+    - unacknowledged: deliveries that were read, and neither acknowledged nor given back: their
+      source delivers them again. Each is also one of those above, or of those before `deliveries`.
+      0 where there are no deliveries.
+    - is_complete: whether the flow completed within the time. What a queue of asyncio still holds
+      was not read, and is not counted anywhere.
+    - seconds: how long it took.
+    """
 
     delivered: int
-    """Elements that have passed the whole flow, from the start of the run on."""
     drained: int
-    """How many of those were delivered since the drain began."""
     in_flight: int
-    """Elements whose processing had begun, and was cancelled when the time was over."""
     discarded: int
-    """Elements that were held and not processed when the time was over; a list counts once."""
     unacknowledged: int
-    """Deliveries that were read, and neither acknowledged nor given back: their source delivers
-    them again. Each is also one of those above, or of those before `deliveries`. 0 where there are
-    no deliveries."""
     is_complete: bool
-    """Whether the flow completed within the time. What a queue of asyncio still holds was not read,
-    and is not counted anywhere."""
     seconds: float
-    """How long it took."""
 
     def __str__(self) -> str:
         how = "drained" if self.is_complete else "not drained"
@@ -115,7 +118,12 @@ class DrainReport:
 
 
 class Run(Generic[T]):
-    """A flow that runs: the context manager that `running` returns. It runs once."""
+    """A flow that runs beside a block: the context manager that `running` returns. It runs once.
+
+    `wait` waits for the end of the flow; `drain` ends its input and waits until what was read is
+    delivered. Leaving the block cancels the flow, unless it has ended, and waits for its cleanup. A
+    flow that fails cancels the block, which raises its error.
+    """
 
     __slots__ = (
         "_cancelled_before",

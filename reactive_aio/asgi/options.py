@@ -38,28 +38,31 @@ class Counters:
 
 
 class ResponseOptions(TypedDict, total=False):
-    """Keyword arguments of `sse`, `ndjson` and `stream`; each has a default."""
+    """Keyword arguments of `sse`, `ndjson` and `stream`; each has a default.
+
+    - prefetch: the number of elements requested ahead of the client (64).
+    - heartbeat: send a heartbeat after so many seconds without data (15); None sends none.
+    - max_start_delay: start the response with the first element, but after so many seconds at the
+      latest (1); None waits for the first element, so that every error before it sets the status.
+    - count_parameter: the query parameter that limits the elements of a response; none by default.
+    - max_streams: the number of clients that the endpoint serves at a time (1000); further ones
+      receive 503. It does not limit a route whose function returns a new endpoint for each request.
+    - expose_errors: send clients the text of all errors, not only of `Refused` (False).
+    - on_error: receives errors that are not meant for clients; default: the loop's exception
+      handler.
+    - headers: additional headers of the response.
+    - counters: counts streams, elements, bytes and demand.
+    """
 
     prefetch: int
-    """The number of elements requested ahead of the client (64)."""
     heartbeat: Duration | None
-    """Send a heartbeat after so many seconds without data (15); None sends none."""
     max_start_delay: Duration | None
-    """Start the response with the first element, but after so many seconds at the latest (1); None
-    waits for the first element, so that every error before it sets the status."""
     count_parameter: str | None
-    """The query parameter that limits the elements of a response; none by default."""
     max_streams: int
-    """The number of clients that the endpoint serves at a time (1000); further ones receive 503.
-    It does not limit a route whose function returns a new endpoint for each request."""
     expose_errors: bool
-    """Send clients the text of all errors, not only of `Refused` (False)."""
     on_error: Callable[[BaseException], object] | None
-    """Receives errors that are not meant for clients; default: the loop's exception handler."""
     headers: Mapping[str, str] | None
-    """Additional headers of the response."""
     counters: Counters | None
-    """Counts streams, elements, bytes and demand."""
 
 
 class ResponseConfig:

@@ -30,24 +30,26 @@ _MAX_PROBLEM: Final = 4096  # bytes of a response that is not a stream
 
 
 class EventStreamOptions(TypedDict, total=False):
-    """Keyword arguments of `from_sse`; each has a default."""
+    """Keyword arguments of `from_sse`; each has a default.
+
+    - method: the HTTP method (GET).
+    - json: the body of the request, as JSON; none by default.
+    - headers: additional headers of the request.
+    - timeout: the number of seconds within which a connection must be there (10).
+    - silence: the number of seconds after which a connection without a byte is lost (60). Servers
+      send comments meanwhile; this package's do after 15 seconds.
+    - max_event: the number of bytes that the data of an event, or a line, may have (1 MiB).
+    - client: the client of httpx whose connections are used, and which decides on redirects; by
+      default there is one for each request, which follows none.
+    """
 
     method: str
-    """The HTTP method (GET)."""
     json: Any
-    """The body of the request, as JSON; none by default."""
     headers: Mapping[str, str] | None
-    """Additional headers of the request."""
     timeout: Duration
-    """The number of seconds within which a connection must be there (10)."""
     silence: Duration | None
-    """The number of seconds after which a connection without a byte is lost (60). Servers send
-    comments meanwhile; this package's do after 15 seconds."""
     max_event: int
-    """The number of bytes that the data of an event, or a line, may have (1 MiB)."""
     client: "AsyncClient | None"
-    """The client of httpx whose connections are used, and which decides on redirects; by default
-    there is one for each request, which follows none."""
 
 
 def from_sse(

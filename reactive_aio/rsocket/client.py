@@ -111,36 +111,39 @@ class InterceptedClient(Intercepting[T], Client[T]):
 
 
 class ClientOptions(TypedDict, total=False):
-    """The options of `connect`."""
+    """The options of `connect`.
+
+    - credentials: the client's credentials, or a function, possibly a coroutine function, that
+      returns them. The function is called once for each connection.
+    - keepalive: the interval between two KEEPALIVE frames: 20 seconds.
+    - lifetime: how long either side may be silent before the other closes the connection: 90
+      seconds.
+    - limits: the bounds of the connection.
+    - interceptors: called around each request, the first one outermost. See `ClientInterceptor`.
+    - on_close: called with the reason when a connection has ended, before the client reconnects.
+    - router: the router that serves requests of the server.
+    - responder_options: how *router* is served.
+    - lease: whether requests in both directions need leases. Those of the server get
+      `ResponderOptions.leases`.
+    - resume: whether, and how long, the session outlives its transport.
+    - metadata_mime: the MIME type of metadata, for servers that do not support composite metadata.
+    - metadata: additional metadata of the SETUP.
+    - data: the data of the SETUP.
+    """
 
     credentials: "Credentials | Callable[[], Any] | None"
-    """The client's credentials, or a function, possibly a coroutine function, that returns them.
-    The function is called once for each connection."""
     keepalive: Duration
-    """The interval between two KEEPALIVE frames: 20 seconds."""
     lifetime: Duration
-    """How long either side may be silent before the other closes the connection: 90 seconds."""
     limits: Limits | None
-    """The bounds of the connection."""
     interceptors: "Sequence[ClientInterceptor]"
-    """Called around each request, the first one outermost. See `ClientInterceptor`."""
     on_close: "Callable[[StreamFailed], object] | None"
-    """Called with the reason when a connection has ended, before the client reconnects."""
     router: Router | None
-    """The router that serves requests of the server."""
     responder_options: ResponderOptions
-    """How *router* is served."""
     lease: bool
-    """Whether requests in both directions need leases. Those of the server get
-    `ResponderOptions.leases`."""
     resume: "Resumption | None"
-    """Whether, and how long, the session outlives its transport."""
     metadata_mime: str
-    """The MIME type of metadata, for servers that do not support composite metadata."""
     metadata: "tuple[MetadataItem | tuple[str, bytes], ...]"
-    """Additional metadata of the SETUP."""
     data: bytes
-    """The data of the SETUP."""
 
 
 _OPTIONS: Final = ClientOptions.__annotations__.keys()

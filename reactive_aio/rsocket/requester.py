@@ -54,14 +54,17 @@ _MAX_CACHED_ROUTES: Final = 256
 
 
 class RequestOptions(TypedDict, total=False):
-    """The options of a request."""
+    """The options of a request.
+
+    - route: the route; by default, that of the address.
+    - metadata: additional items of metadata.
+    - timeout: the time until the end of the response. The responder gets it and enforces it as
+      well.
+    """
 
     route: str | None
-    """The route; by default, that of the address."""
     metadata: Metadata
-    """Additional items of metadata."""
     timeout: Duration | None
-    """The time until the end of the response. The responder gets it and enforces it as well."""
 
 
 class Requester(Generic[T]):
@@ -224,9 +227,17 @@ class Requester(Generic[T]):
     ) -> "Flow[Any]":
         """Request a stream, once for each subscription, with its first demand.
 
-        With *with_metadata*, its elements are `Received`, with the metadata of each. The demand of
-        the subscriber is the demand on the other side. The stream fails with
-        `TimedOut` unless it ends within *timeout* seconds from its first demand.
+        With *with_metadata*, its elements are `Received`, with the metadata of each.
+
+        Demand: that of the subscriber is the demand on the other side.
+        Completes: when the other side completes.
+        Fails: with `ApplicationError` when the other side does; with `RequestRejected`,
+            `RequestInvalid` or `RequestCanceled` when it does not serve the request to its end;
+            with `ConnectionLost` when the connection ends, or has ended; with `TimedOut` unless the
+            stream ends within *timeout* seconds from its first demand; when an element cannot be
+            decoded.
+        Cancels: the stream on the other side.
+        Holds: no more elements than were requested.
         """
         limit = None if timeout is None else to_seconds(timeout, "timeout")
         request = self._encode(payload, codec, route, metadata, limit)
@@ -275,8 +286,15 @@ class Requester(Generic[T]):
         """Send the elements of *source* under the demand of the other side; receive its elements.
 
         With *with_metadata*, the elements received are `Received`, with the metadata of each.
-        The first element of *source* opens the channel; if *source* is empty, so is the result. An
-        error of *source* fails the channel; its text is not sent to the other side.
+        The first element of *source* opens the channel; if *source* is empty, so is the result.
+
+        Demand: that of the subscriber is the demand on the other side, and the other way round.
+        Completes: when the other side completes. *source* continues until it ends, or the other
+            side cancels it.
+        Fails: as `request_stream`, and *source* is cancelled; with the error of *source*, whose
+            text is not sent to the other side.
+        Cancels: both directions.
+        Holds: no more elements than were requested.
         """
         limit = None if timeout is None else to_seconds(timeout, "timeout")
         items = self._encode_metadata(codec, route, metadata, limit)

@@ -97,47 +97,53 @@ class Lease:
 
 
 class ResponderOptions(TypedDict, total=False):
-    """How a router is served, by `serve`, `asgi_app`, `loopback` or `connect`."""
+    """How a router is served, by `serve`, `asgi_app`, `loopback` or `connect`.
+
+    - authenticate: called with the credentials of each client, or None, and the `ConnectingClient`
+      if it takes two arguments. Returns the user, or a false value to refuse the client. May be a
+      coroutine function.
+    - authorize: called with each `Request` before it is served. Returns False to refuse it, True,
+      or the user of this request. May be a coroutine function.
+    - interceptors: called around each request, the first one outermost: for logging, tracing,
+      metrics. They see requests before `authorize`, and its refusals. See `Interceptor`.
+    - connection_interceptors: called around `authenticate` for each client. See
+      `ConnectionInterceptor`.
+    - auth_timeout: the timeout of `authenticate` and `authorize`: 5 seconds.
+    - codecs: codecs in addition to those for bytes, text, JSON and MessagePack, by MIME type.
+    - leases: called with the user of a client that requires leases; returns the publisher of its
+      leases. Without it, such clients are refused.
+    - on_connect: called with a requester for each accepted client. May be a coroutine function,
+      which is cancelled when the connection has ended.
+    - on_close: called with that requester and the reason when the connection has ended.
+    - max_fire_and_forget: the maximum number of handlers of fire-and-forget requests and metadata
+      pushes that run at the same time for one connection: 256.
+    - max_fire_and_forget_total: the same for all connections together: 1024. Each connection may
+      always run one.
+    - fire_and_forget_overflow: what happens beyond these limits: the connection is not read until a
+      handler ends (``wait``, the default), or the request is dropped (``drop_newest``).
+    - on_drop: called with each fire-and-forget request and metadata push that no handler processes;
+      the first of them is also logged.
+    - expose_errors: whether the texts of all exceptions, not only of `StreamFailed`, are sent to
+      the peer.
+    - on_error: called with exceptions that are not sent to the peer; by default, the loop's handler
+      is.
+    """
 
     authenticate: "Authenticate | None"
-    """Called with the credentials of each client, or None, and the `ConnectingClient` if it takes
-    two arguments. Returns the user, or a false value to refuse the client. May be a coroutine
-    function."""
     authorize: "Authorize | None"
-    """Called with each `Request` before it is served. Returns False to refuse it, True, or the user
-    of this request. May be a coroutine function."""
     interceptors: "Sequence[Interceptor]"
-    """Called around each request, the first one outermost: for logging, tracing, metrics. They see
-    requests before `authorize`, and its refusals. See `Interceptor`."""
     connection_interceptors: "Sequence[ConnectionInterceptor]"
-    """Called around `authenticate` for each client. See `ConnectionInterceptor`."""
     auth_timeout: Duration
-    """The timeout of `authenticate` and `authorize`: 5 seconds."""
     codecs: dict[str, Codec[Any]] | None
-    """Codecs in addition to those for bytes, text, JSON and MessagePack, by MIME type."""
     leases: "Callable[[Any], Publisher[Lease]] | None"
-    """Called with the user of a client that requires leases; returns the publisher of its leases.
-    Without it, such clients are refused."""
     on_connect: Callable[[Requester[Any]], Any] | None
-    """Called with a requester for each accepted client. May be a coroutine function, which is
-    cancelled when the connection has ended."""
     on_close: "Callable[[Requester[Any], StreamFailed], object] | None"
-    """Called with that requester and the reason when the connection has ended."""
     max_fire_and_forget: int
-    """The maximum number of handlers of fire-and-forget requests and metadata pushes that run at
-    the same time for one connection: 256."""
     max_fire_and_forget_total: int
-    """The same for all connections together: 1024. Each connection may always run one."""
     fire_and_forget_overflow: Literal["wait", "drop_newest"]
-    """What happens beyond these limits: the connection is not read until a handler ends (``wait``,
-    the default), or the request is dropped (``drop_newest``)."""
     on_drop: "Callable[[DroppedRequest], object] | None"
-    """Called with each fire-and-forget request and metadata push that no handler processes; the
-    first of them is also logged."""
     expose_errors: bool
-    """Whether the texts of all exceptions, not only of `StreamFailed`, are sent to the peer."""
     on_error: Callable[[BaseException], object] | None
-    """Called with exceptions that are not sent to the peer; by default, the loop's handler is."""
 
 
 Handlers: TypeAlias = dict[bytes | None, DirectHandler | None]

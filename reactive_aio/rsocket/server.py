@@ -54,17 +54,19 @@ _logger: Final = getLogger("reactive_aio.rsocket")
 
 
 class ServerOptions(ResponderOptions, total=False):
-    """The options of `serve` and `asgi_app`."""
+    """The options of `serve` and `asgi_app`, besides those of `ResponderOptions`.
+
+    - limits: the bounds of each connection.
+    - resume: whether, and how long, sessions outlive their transports.
+    - max_connections: the maximum number of open connections: 1024. A client above it is refused
+      with `ConnectionLost`, so that its retry policy applies.
+    - grace: how long `Server.aclose` lets open streams continue before it cancels them: 0 seconds.
+    """
 
     limits: Limits | None
-    """The bounds of each connection."""
     resume: "Resumption | None"
-    """Whether, and how long, sessions outlive their transports."""
     max_connections: int
-    """The maximum number of open connections: 1024. A client above it is refused with
-    `ConnectionLost`, so that its retry policy applies."""
     grace: Duration
-    """How long `Server.aclose` lets open streams continue before it cancels them: 0 seconds."""
 
 
 class Server:

@@ -26,18 +26,20 @@ OverflowPolicy = Literal["wait", "drop_newest", "drop_oldest", "latest", "fail"]
 
 
 class Emission(Enum):
-    """The outcome of an emission. True if the element was accepted."""
+    """The outcome of an emission. True if the element was accepted.
+
+    - ACCEPTED: it was delivered, or waits for demand.
+    - DROPPED: the queue is full and the policy drops the newest, or there is no subscriber.
+    - REFUSED: the queue is full: emit the element again later, or await ``emit``.
+    - OVERFLOWED: the queue is full and the policy is to fail: the flow has failed.
+    - ENDED: the flow has ended, or its subscriber has cancelled.
+    """
 
     ACCEPTED = "accepted"
-    """It was delivered, or waits for demand."""
     DROPPED = "dropped"
-    """The queue is full and the policy drops the newest, or there is no subscriber."""
     REFUSED = "refused"
-    """The queue is full: emit the element again later, or await ``emit``."""
     OVERFLOWED = "overflowed"
-    """The queue is full and the policy is to fail: the flow has failed."""
     ENDED = "ended"
-    """The flow has ended, or its subscriber has cancelled."""
 
     def __bool__(self) -> bool:
         return self is Emission.ACCEPTED

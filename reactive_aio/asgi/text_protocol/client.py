@@ -35,30 +35,35 @@ _UNLIMITED: Final = 2**63  # useless messages: a server may still send what was 
 
 
 class ClientOptions(TypedDict, total=False):
-    """Keyword arguments of `connect` and `from_websocket`; each has a default."""
+    """Keyword arguments of `connect` and `from_websocket`; each has a default.
+
+    - headers: additional headers of the handshake, such as ``{"authorization": "Bearer …"}``.
+    - ssl: the TLS context for ``wss://``; by default, the system's certificates are trusted.
+    - timeout: the number of seconds within which the socket must be open (10).
+    - keepalive: the number of seconds between two pings, and within which a ping must be answered
+      (20).
+    - proxy: the URL of an HTTP proxy; none by default.
+    - max_message: the number of bytes that a message of the server may have (1 MiB).
+    - max_streams: the number of streams that the server may open at a time (100).
+    - encode: encodes the elements that are published; JSON by default.
+    - expose_errors: send the server the text of all errors of published flows, not only of
+      `Refused` (False).
+    - on_error: receives errors that are not meant for the server; default: the loop's exception
+      handler.
+    - counters: counts the published streams, their elements, bytes and demand.
+    """
 
     headers: Mapping[str, str] | None
-    """Additional headers of the handshake, such as ``{"authorization": "Bearer …"}``."""
     ssl: SSLContext | None
-    """The TLS context for ``wss://``; by default, the system's certificates are trusted."""
     timeout: Duration
-    """The number of seconds within which the socket must be open (10)."""
     keepalive: Duration | None
-    """The number of seconds between two pings, and within which a ping must be answered (20)."""
     proxy: str | None
-    """The URL of an HTTP proxy; none by default."""
     max_message: int
-    """The number of bytes that a message of the server may have (1 MiB)."""
     max_streams: int
-    """The number of streams that the server may open at a time (100)."""
     encode: Callable[[Any], str | bytes]
-    """Encodes the elements that are published; JSON by default."""
     expose_errors: bool
-    """Send the server the text of all errors of published flows, not only of `Refused` (False)."""
     on_error: Callable[[BaseException], object] | None
-    """Receives errors that are not meant for the server; default: the loop's exception handler."""
     counters: Counters | None
-    """Counts the published streams, their elements, bytes and demand."""
 
 
 def from_websocket(
