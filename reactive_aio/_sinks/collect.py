@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
 from ..errors import TooManyElements
 from ..stage import describe, refuse_awaitable, require_int, require_sync_callable
-from .first_value import first_value
+from .first_value import only_value
 from .terminal import USE_MAP_ASYNC, fold
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ async def to_list(source: "Fluent[T]", *, limit: int = LIMIT) -> list[T]:
     Rules: 2.1
     """
     require_int("to_list", "limit", limit)
-    found = await first_value(source.via(_TO_LIST, limit, holds=limit))
+    found = await only_value(source.via(_TO_LIST, limit, holds=limit))
     return cast("list[T]", found)
 
 
@@ -142,4 +142,4 @@ async def to_dict(
         value = _refusing_awaitables(value)
     require_int("to_dict", "limit", limit)
     stage = source.via(_TO_DICT, key, value, limit, holds=limit)
-    return cast("dict[Any, Any]", await first_value(stage))
+    return cast("dict[Any, Any]", await only_value(stage))

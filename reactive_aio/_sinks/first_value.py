@@ -1,6 +1,6 @@
 """The first value of a flow, which a terminal operator awaits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,21 +19,22 @@ if TYPE_CHECKING:
     from ..spec import Subscription
     from ..stage import Fluent
 
-__all__ = ("NOTHING", "first_value")
+__all__ = ("NOTHING", "first_value", "only_value")
 
 NOTHING: Final[Any] = Absent("nothing")
 """The value of a flow without elements."""
 
 
-async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
+async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED, *, leaves: bool = True) -> Any:
     """Return the first element of *flow*, or `NOTHING`; raise the error of a flow that fails.
 
-    It requests *request* elements, cancels once it has one, and waits for the cleanup of the flow,
-    also when it fails or is cancelled itself.
+    It requests *request* elements and, if it *leaves*, cancels once it has one. It waits for the
+    cleanup of the flow, also when it fails or is cancelled itself.
     """
     if flow.chain.is_pullable:
         return await _first_pulled(flow.chain)
-    subscriber = _FirstValueSubscriber(request, LoopHandle("a terminal operator").create_future())
+    arrival = LoopHandle("a terminal operator").create_future()
+    subscriber = _FirstValueSubscriber(request, arrival, leaves)
     flow.subscribe(subscriber)
     try:
         await subscriber.arrival
@@ -50,6 +51,11 @@ async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Any:
         subscriber.discard(flow.chain.on_discard_at_end)
         raise error
     return element
+
+
+def only_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Coroutine[Any, Any, Any]:
+    """The same for a flow that completes by itself after one element, and so is not cancelled."""
+    return first_value(flow, request, leaves=False)
 
 
 async def _first_pulled(chain: Chain) -> Any:
@@ -81,11 +87,12 @@ async def _first_pulled(chain: Chain) -> Any:
 
 @dataclass(slots=True, eq=False, repr=False)
 class _FirstValueSubscriber(BulkSubscriber):
-    """Cancels as soon as it has one element."""
+    """Takes one element; if it *leaves*, it cancels then."""
 
     _demand: int
     arrival: Future[None]
-    """Done when the value or the end is known."""
+    """Done when the result is known."""
+    _leaves: bool
     _elements: list[Any] = field(default_factory=list[Any])
     append: Callable[[Any], None] = field(init=False)
     is_notified: bool = False
@@ -99,11 +106,11 @@ class _FirstValueSubscriber(BulkSubscriber):
         self.append = self._elements.append
 
     def value(self) -> Any:
+        if self._error is None or (self._leaves and self._elements):
+            return self._elements[0] if self._elements else NOTHING
         if self._elements:
-            return self._elements[0]
-        if self._error is not None:
-            raise self._error
-        return NOTHING
+            note_result(self._error, self._elements[0])
+        raise self._error
 
     def discard(self, on_discard: OnDiscard | None) -> None:
         """The value will not be returned."""
@@ -130,10 +137,11 @@ class _FirstValueSubscriber(BulkSubscriber):
 
     def flush(self) -> None:
         if self._elements and not self.is_notified:
-            self.is_notified = True
-            self.on_complete()
-            if self._subscription is not None:
-                self._subscription.cancel()
+            self.is_notified = self.cleanup.is_awaited = True
+            if self._leaves:
+                self.on_complete()
+                if self._subscription is not None:
+                    self._subscription.cancel()
 
     def on_error(self, error: BaseException) -> None:
         self._error = error

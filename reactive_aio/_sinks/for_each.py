@@ -22,7 +22,7 @@ from ..stage import (
     require_callable,
     require_int,
 )
-from .first_value import first_value
+from .first_value import only_value
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -122,9 +122,9 @@ async def for_each(
         limiter=limiter,
     )
     if stage is not None:
-        return cast("int", await first_value(stage.via(_COUNT)))
+        return cast("int", await only_value(stage.via(_COUNT)))
     each = _EACH_ASYNC if is_coroutine_function(function) else _EACH
-    return cast("int", await first_value(source.via(each, function)))
+    return cast("int", await only_value(source.via(each, function)))
 
 
 _CALL = InlineStage(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 from .._core.compiler.error_notes import note_consumer
 from ..errors import EmptyFlow, TooManyElements
 from ..stage import InlineStage, describe, require_int, require_sync_callable
-from .first_value import NOTHING, first_value
+from .first_value import NOTHING, first_value, only_value
 
 if TYPE_CHECKING:
     from ..stage import Fluent
@@ -222,7 +222,7 @@ async def last(source: "Fluent[Any]", *, default: Any = NOTHING) -> Any:
     Holds: one element.
     Rules: 2.1
     """
-    return _value_or_default(source, default, await first_value(source.via(_LAST, holds=1)), "last")
+    return _value_or_default(source, default, await only_value(source.via(_LAST, holds=1)), "last")
 
 
 @overload
@@ -247,7 +247,7 @@ async def single(source: "Fluent[Any]", *, default: Any = NOTHING) -> Any:
     Holds: one element.
     Rules: 2.1
     """
-    found = await first_value(source.via(_SINGLE, holds=1), 1)
+    found = await only_value(source.via(_SINGLE, holds=1), 1)
     return _value_or_default(source, default, found, "single")
 
 
@@ -274,7 +274,7 @@ async def element_at(source: "Fluent[Any]", index: int, *, default: Any = NOTHIN
     Rules: 2.1, 3.4
     """
     require_int("element_at", "index", index)
-    found = await first_value(source.via(_ELEMENT_AT, index), 1)
+    found = await only_value(source.via(_ELEMENT_AT, index), 1)
     return _value_or_default(source, default, found, f"element_at({index})")
 
 
@@ -350,7 +350,7 @@ async def _extreme_of(source: "Fluent[Any]", stage: InlineStage, key: Any, defau
     if key is not None:
         require_sync_callable(stage.name, "key", key, USE_MAP_ASYNC, takes=1)
     return _value_or_default(
-        source, default, await first_value(source.via(stage, key, holds=1)), stage.name
+        source, default, await only_value(source.via(stage, key, holds=1)), stage.name
     )
 
 
@@ -397,8 +397,8 @@ async def reduce(
     """
     require_sync_callable("reduce", "reducer", reducer, USE_MAP_ASYNC, takes=2)
     if seed is not NOTHING:
-        return await first_value(source.via(_REDUCE_SEED, reducer, seed))
-    found = await first_value(source.via(_REDUCE, reducer))
+        return await only_value(source.via(_REDUCE_SEED, reducer, seed))
+    found = await only_value(source.via(_REDUCE, reducer))
     if found is NOTHING:
         message = "reduce: the flow has no elements; give a seed to return then"
         raise _empty(source, f"reduce({describe(reducer)})", message)
@@ -421,7 +421,7 @@ async def count(source: "Fluent[object]") -> int:
     Holds: nothing.
     Rules: 2.1
     """
-    return cast("int", await first_value(source.via(_COUNT)))
+    return cast("int", await only_value(source.via(_COUNT)))
 
 
 @overload
@@ -446,7 +446,7 @@ async def sum(source: "Fluent[Any]", start: Any = 0) -> Any:
     Holds: nothing.
     Rules: 2.1
     """
-    return await first_value(source.via(_SUM, start))
+    return await only_value(source.via(_SUM, start))
 
 
 async def any(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> bool:
@@ -466,7 +466,7 @@ async def any(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> b
     Rules: 2.1
     """
     require_sync_callable("any", "predicate", predicate, USE_MAP_ASYNC, takes=1)
-    return cast("bool", await first_value(source.via(_ANY, predicate)))
+    return cast("bool", await only_value(source.via(_ANY, predicate)))
 
 
 async def all(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> bool:
@@ -486,7 +486,7 @@ async def all(source: "Fluent[T]", predicate: Callable[[T], object] = bool) -> b
     Rules: 2.1
     """
     require_sync_callable("all", "predicate", predicate, USE_MAP_ASYNC, takes=1)
-    return cast("bool", await first_value(source.via(_ALL, predicate)))
+    return cast("bool", await only_value(source.via(_ALL, predicate)))
 
 
 async def run(source: "Fluent[object]") -> None:
@@ -505,4 +505,4 @@ async def run(source: "Fluent[object]") -> None:
     Holds: nothing.
     Rules: 2.1
     """
-    await first_value(source.via(_IGNORE))
+    await only_value(source.via(_IGNORE))

@@ -94,6 +94,42 @@ async def test_what_was_delivered_is_exact_after_the_end(n: int, fails: bool) ->
         assert bulk.stats().delivered == n, name
 
 
+TERMINAL: dict[str, Callable[[Flow[int]], Any]] = {
+    "to_list": lambda flow: flow.to_list(),
+    "to_dict": lambda flow: flow.to_dict(str),
+    "run": lambda flow: flow.run(),
+    "count": lambda flow: flow.count(),
+    "sum": lambda flow: flow.sum(),
+    "min": lambda flow: flow.min(),
+    "max": lambda flow: flow.max(),
+    "last": lambda flow: flow.last(),
+    "single": lambda flow: flow.take(1).single(),
+    "element_at": lambda flow: flow.element_at(1),
+    "any": lambda flow: flow.any(lambda x: x == 1),
+    "all": lambda flow: flow.all(lambda x: x < 9),
+    "reduce": lambda flow: flow.reduce(lambda one, other: one + other),
+    "for_each": lambda flow: flow.for_each(lambda _: None),
+    "for_each, concurrent": lambda flow: flow.for_each(asyncio.sleep, concurrency=2),
+}
+
+
+@pytest.mark.parametrize("source", ["pushed", "awaited"])
+@pytest.mark.parametrize("name", TERMINAL)
+async def test_a_flow_that_a_terminal_operator_reads_to_its_end_has_completed(
+    name: str, source: str
+) -> None:
+    flow = r.from_aiter(lambda: asynchronous(3)) if source == "awaited" else r.range(3).boundary(2)
+    await TERMINAL[name](flow.name(name))
+    stats = flow.name(name).stats()
+    assert (stats.started, stats.completed, stats.cancelled) == (1, 1, 0)
+
+
+async def test_a_flow_that_first_leaves_was_cancelled() -> None:
+    flow = r.range(3).boundary(2).name("first")
+    await flow.first()
+    assert (flow.stats().completed, flow.stats().cancelled) == (0, 1)
+
+
 STAGES: Mapping[str, Callable[[Flow[int], int], Flow[Any]]] = {
     "map": lambda flow, _: flow.map(abs),
     "filter": lambda flow, n: flow.filter(lambda x: x % 3 != n % 3),
