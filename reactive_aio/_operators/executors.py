@@ -320,7 +320,7 @@ class _Chunk:
 
     def __init__(self) -> None:
         self.results: deque[Any] = deque()
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self.rest: list[Any] = []
         """The elements from the one that failed on, once the loop has received the chunk."""
 
@@ -358,7 +358,9 @@ def _call_each(
     for element in elements:
         try:
             chunk.results.append(_call(name, mapper, element))
-        except Exception as error:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
             chunk.error = error
             if in_process:  # the traceback stays behind
                 text = "".join(format_exception(error)).rstrip()

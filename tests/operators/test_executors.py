@@ -18,7 +18,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow, Publisher
-from reactive_aio.errors import NotAnElement
+from reactive_aio.errors import Interrupted, NotAnElement
 from reactive_aio.testing import SubscriberProbe
 from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
@@ -71,6 +71,10 @@ IDENTITIES: Identities = {"map_in_thread": lambda up: up.map_in_thread(same)}
 NO_IDENTITY: Mapping[str, str] = {"map_in_process": "each law would start processes"}
 
 
+class OwnError(BaseException):
+    """An exception that is not an Exception."""
+
+
 class TestThreads:
     @pytest.mark.parametrize("chunk", [1, 3, 100])
     @pytest.mark.parametrize("feed", ["pulled", "pushed"])
@@ -114,6 +118,28 @@ class TestThreads:
         assert probe.elements == [0, 1]
         assert isinstance(probe.error, Failed)
         assert "with the element 2" in probe.error.__notes__[-1]
+
+    @pytest.mark.parametrize(
+        ("error", "received"),
+        [
+            (OwnError, OwnError),
+            (asyncio.CancelledError, Interrupted),
+            (GeneratorExit, RuntimeError),
+        ],
+    )
+    async def test_any_exception_follows_the_results_before_it(
+        self, error: type[BaseException], received: type[BaseException]
+    ) -> None:
+        def fail(x: int) -> int:
+            if x == 2:
+                raise error
+            return x
+
+        flow = r.range(9).map_in_thread(fail, concurrency=1, chunk=4)
+        probe = SubscriberProbe[int](9).subscribed_to(flow)
+        *results, failure = await probe.end()
+        assert results == [0, 1]
+        assert isinstance(failure, received)
 
     @pytest.mark.parametrize("chunk", [1, 2])
     @pytest.mark.parametrize("ordered", [True, False])

@@ -12,7 +12,7 @@ from ..cleanup import CleanupErrors
 from ..compiler.chain import Chain, PushSource, control_of_source
 from ..compiler.discards import OnDiscard, discard
 from ..demand import UNBOUNDED
-from ..failures import as_failure
+from ..failures import STOPS_PROGRAM, as_failure
 from ..flow_subscription import FlowSubscription
 from .bulk_subscriber import BulkSubscriber
 
@@ -60,8 +60,10 @@ class ListDelivery(FlowSubscription, Generic[T]):
             return
         try:
             upstream = cast("PushSource", self.chain.source).open(self)
-        except Exception as error:
+        except BaseException as error:
             self.fail(as_failure(error))
+            if isinstance(error, STOPS_PROGRAM):
+                raise
             return
         if self._subscriber is None:
             self._closing = upstream
