@@ -233,7 +233,17 @@ class _Once:
             if self.is_used:
                 raise AlreadySubscribed(
                     f"rule 1.11: {self.name} was given an iterator, which serves one subscription "
-                    "and has served it; give an iterable, or use defer()"
+                    f"and has served it; give {self._reusable()}"
                 )
             self.is_used = True
         return iterator
+
+    def _reusable(self) -> str:
+        """What serves any number of subscriptions instead of the iterator."""
+        name: object = getattr(self.iterable, "__name__", "")  # of the function of a generator
+        is_known = isinstance(name, str) and name.isidentifier()
+        what = "the generator function" if is_known else "a function that makes one"
+        function = name if is_known else "lambda: …"
+        if self.opener is aiter:
+            return f"{what}: from_aiter({function})"
+        return f"an iterable, or {what}: defer({function})"

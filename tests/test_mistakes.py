@@ -1,8 +1,9 @@
 """Mistakes in how a flow is written are answered with operator, cause and remedy."""
 
 import asyncio
+import logging
 import re
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow, foreign_names
-from reactive_aio.errors import WrongLoop
+from reactive_aio.errors import AlreadySubscribed, WrongLoop
 from reactive_aio.stage import is_awaitable
 from reactive_aio.testing import SubscriberProbe
 
@@ -44,6 +45,20 @@ def mistaken(*_: object) -> Any:
 
 def three(a: object, b: object, c: object) -> None:
     pass
+
+
+def counted() -> Iterator[int]:
+    yield 1
+
+
+class Endless:
+    """An iterator, whose class is not a function of one."""
+
+    def __aiter__(self) -> "Endless":
+        return self
+
+    async def __anext__(self) -> int:
+        return 1
 
 
 PLAIN: dict[str, Callable[[Any], object]] = {
@@ -274,6 +289,49 @@ async def test_a_class_is_not_a_subscriber() -> None:
 
     with pytest.raises(TypeError, match=r"^rule 1\.9: 'Printer' is a class; .*Printer\(\.\.\.\)"):
         FLOW.subscribe(Printer)
+
+
+def test_a_time_source_names_itself() -> None:
+    with pytest.raises(TypeError, match=r"^interval: initial_delay must be seconds .* not '1'"):
+        r.interval(1, initial_delay=cast("Any", "1"))
+    with pytest.raises(ValueError, match=r"^interval: overflow must be one of"):
+        r.interval(1, overflow=cast("Any", "buffer"))
+    with pytest.raises(ValueError, match=r"^timer: delay must be"):
+        r.timer(-1)
+
+
+def test_the_prefetch_of_a_stream_is_a_number_of_elements() -> None:
+    with pytest.raises(ValueError, match=r"^stream: prefetch must be at least 1, not 0$"):
+        FLOW.stream(prefetch=0)
+    with pytest.raises(TypeError, match=r"^stream: prefetch must be an int, not 'x' \(str\)$"):
+        FLOW.stream(prefetch="x")
+
+
+def test_log_takes_a_logger() -> None:
+    logger = logging.getLogger("orders")
+    with pytest.raises(TypeError, match=r"^log: logger must be a logger .*, not 3 \(int\)$"):
+        FLOW.log(logger=3)
+    with pytest.raises(TypeError, match=r"^log: name must be a str, .*\(Logger\); .* logger=…$"):
+        FLOW.log(logger)
+    FLOW.log(logger=logging.LoggerAdapter(logger))
+
+
+@pytest.mark.parametrize(
+    ("make", "remedy"),
+    [
+        (lambda: r.from_aiter(generator_function()), "generator function: from_aiter(generator_f"),
+        (lambda: r.from_aiter(aiter(Endless())), "function that makes one: from_aiter(lambda: …)"),
+        (lambda: r.from_iterable(counted()), "generator function: defer(counted)"),
+        (lambda: r.from_iterable(x for x in "a"), "function that makes one: defer(lambda: …)"),
+    ],
+)
+async def test_a_second_subscription_to_an_iterator_says_what_serves_several(
+    make: Callable[[], Flow[Any]], remedy: str
+) -> None:
+    flow = make()
+    await flow.first()
+    with pytest.raises(AlreadySubscribed, match=re.escape(remedy)):
+        await flow.first()
 
 
 async def test_an_unhashable_key_is_named() -> None:

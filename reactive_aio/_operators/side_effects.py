@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from ..stage import InlineStage, discard_handler, require_int, require_sync_callable
+from ..stage import InlineStage, describe, discard_handler, require_int, require_sync_callable
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -288,7 +288,7 @@ def log(
     Rules: 1.4
     """
     require_int("log", "level", level)
-    target = logging.getLogger(logger) if isinstance(logger, str) else logger
+    target = _logger_of(name, logger)
     flow: Flow[Any] = source.via(_LOG, name, target, level)
     if not requests:
         return flow
@@ -297,6 +297,18 @@ def log(
         target.log(level, "%s: request(%d)", name, n)
 
     return do_on_request(flow, log_request)
+
+
+def _logger_of(name: object, logger: logging.Logger | str) -> logging.Logger:
+    if not isinstance(name, str):
+        shown = f"{describe(name)} ({type(name).__name__})"
+        raise TypeError(f"log: name must be a str, not {shown}; a logger is given as logger=…")
+    if isinstance(logger, str):
+        return logging.getLogger(logger)
+    if not callable(getattr(cast("object", logger), "log", None)):  # LoggerAdapter has it, too
+        shown = f"{describe(logger)} ({type(logger).__name__})"
+        raise TypeError(f"log: logger must be a logger or the name of one, not {shown}")
+    return logger
 
 
 _NAME = InlineStage("name", params=("text",), label="text")

@@ -19,7 +19,7 @@ from .._core.compiler.loop_runtime import SLICE_OVER
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from .._core.loop import CancelledError, Future, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
-from ..stage import FlowSubscription, LoopHandle, TimeSlice, require_demand
+from ..stage import FlowSubscription, LoopHandle, TimeSlice, require_int
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -74,7 +74,9 @@ def stream(source: "Fluent[T]", *, prefetch: int | None = None) -> "Stream[T]":
     Holds: the elements requested ahead: up to 256, or *prefetch* (``stream().bound()``).
     Rules: 1.3, 2.1, 2.6
     """
-    return Stream(source, None if prefetch is None else require_demand(prefetch))
+    if prefetch is not None:
+        require_int("stream", "prefetch", prefetch, least=1)
+    return Stream(source, prefetch)
 
 
 def largest_window(chain: Chain) -> int:

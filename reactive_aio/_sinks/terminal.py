@@ -43,6 +43,7 @@ class _Comparable(Protocol):
 C = TypeVar("C", bound=_Comparable)
 
 USE_MAP_ASYNC: Final = "use map_async before it"
+_EMPTY: Final = "the flow is empty"
 
 _IF_FOUND: Final = """
 if $value is not None:
@@ -275,7 +276,8 @@ async def element_at(source: "Fluent[Any]", index: int, *, default: Any = NOTHIN
     """
     require_int("element_at", "index", index)
     found = await only_value(source.via(_ELEMENT_AT, index), 1)
-    return _value_or_default(source, default, found, f"element_at({index})")
+    has_less = f"the flow has fewer than {index + 1} elements" if index else _EMPTY
+    return _value_or_default(source, default, found, f"element_at({index})", has_less)
 
 
 @overload
@@ -354,13 +356,14 @@ async def _extreme_of(source: "Fluent[Any]", stage: InlineStage, key: Any, defau
     )
 
 
-def _value_or_default(source: "Fluent[Any]", default: Any, found: Any, what: str) -> Any:
+def _value_or_default(
+    source: "Fluent[Any]", default: Any, found: Any, what: str, has_less: str = _EMPTY
+) -> Any:
     if found is not NOTHING:
         return found
     if default is not NOTHING:
         return default
-    message = f"{what}: the flow has no such element; give default=… to return then"
-    raise _empty(source, what, message)
+    raise _empty(source, what, f"{what}: {has_less}; give default=… to return a value instead")
 
 
 def _empty(source: "Fluent[Any]", what: str, message: str) -> EmptyFlow:
@@ -400,7 +403,7 @@ async def reduce(
         return await only_value(source.via(_REDUCE_SEED, reducer, seed))
     found = await only_value(source.via(_REDUCE, reducer))
     if found is NOTHING:
-        message = "reduce: the flow has no elements; give a seed to return then"
+        message = f"reduce: {_EMPTY}; give a seed, which is returned instead"
         raise _empty(source, f"reduce({describe(reducer)})", message)
     return found
 

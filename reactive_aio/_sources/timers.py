@@ -50,12 +50,12 @@ def interval(
     Holds: one tick with ``overflow="latest"``, else nothing.
     Rules: 1.1, 3.5
     """
-    every = to_seconds(period, "period")
-    first = (
-        every if initial_delay is None else to_seconds(initial_delay, "initial_delay", zero=True)
-    )
+    every = to_seconds(period, "interval: period")
+    first = every
+    if initial_delay is not None:
+        first = to_seconds(initial_delay, "interval: initial_delay", zero=True)
     if overflow not in _POLICIES:
-        raise ValueError(f"overflow must be one of {_POLICIES}, not {overflow!r}")
+        raise ValueError(f"interval: overflow must be one of {_POLICIES}, not {overflow!r}")
     keep = overflow == "latest"
     return from_push(
         lambda downstream: _Clock(downstream, first, every, keep),
@@ -143,9 +143,9 @@ def timer(delay: Duration, value: Any = 0) -> "Flow[Any]":
     Holds: nothing.
     Rules: 1.1, 1.5, 3.5
     """
-    wait = to_seconds(delay, "delay", zero=True)
+    wait = to_seconds(delay, "timer: delay", zero=True)
     if value is None:
-        raise NotAnElement("timer(delay, None): None is not an element")
+        raise NotAnElement("timer: value is None, which is not an element")
     return from_push(
         lambda downstream: _DelayedValue(downstream, wait, value),
         name=f"timer({wait:g})",

@@ -98,7 +98,7 @@ class TestInterval:
 
     @pytest.mark.parametrize("period", [0, -1, float("nan"), float("inf")])
     def test_the_period_must_be_positive(self, period: float) -> None:
-        with pytest.raises(ValueError, match="period"):
+        with pytest.raises(ValueError, match=r"^interval: period must be"):
             r.interval(period)
 
     def test_the_policy_must_be_known(self) -> None:
