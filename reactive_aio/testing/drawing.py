@@ -36,10 +36,10 @@ _UP: Final = frozenset({Kind.SUBSCRIBE, Kind.REQUEST, Kind.CANCEL})
 _LABELS: Final = {Kind.SUBSCRIBE: ">", Kind.ON_SUBSCRIBE: ">", Kind.CANCEL: "x",
                   Kind.ON_COMPLETE: "|", Kind.ON_ERROR: "#"}  # fmt: skip
 _LEGEND: Final = {
-    Kind.SUBSCRIBE: "> subscribed",
-    Kind.ON_SUBSCRIBE: "> subscribed",
-    Kind.REQUEST: "2 requested",
-    Kind.CANCEL: "x cancelled",
+    ">": "subscribed",
+    "a number": "requested",
+    "∞": "unbounded demand",
+    "x": "cancelled",
 }
 
 _short, _long = Repr(), Repr()
@@ -245,7 +245,15 @@ def _footer(journal: Journal, notes: list[str], width: int) -> Iterator[str]:
         )
     if journal.left_out:
         yield f"{'…':>{_MARGIN - 2}}  {journal.left_out} more were not recorded"
-    used = {entry.kind for entry in journal.entries}
-    signs = dict.fromkeys(words for kind, words in _LEGEND.items() if kind in used)
+    used = {_sign(entry) for entry in journal.entries}
+    signs = [f"{sign}: {meaning}" for sign, meaning in _LEGEND.items() if sign in used]
     if signs:
-        yield f"{' ' * _MARGIN}({', '.join(signs)})"
+        yield f"{' ' * _MARGIN}({'; '.join(signs)})"
+
+
+def _sign(entry: Entry) -> str | None:
+    """What the legend explains of *entry*."""
+    if entry.kind is Kind.REQUEST:
+        label = _label(entry)
+        return label if label in _LEGEND else "a number"
+    return _LABELS.get(entry.kind)

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import isawaitable
 from reprlib import repr as shortened
-from typing import Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from ..spec import Publisher
 from .drawing import draw
@@ -40,6 +40,7 @@ from .virtual_time import VirtualTimeLoop
 T = TypeVar("T")
 
 _LONGEST: Final = 70
+_NO_LAST_STEP: Final = "end the steps with complete(), error(), cancel() or never_ends()"
 _Action = Callable[[SubscriberProbe[T]], Awaitable[object]]
 Expected = type[BaseException] | BaseException | Callable[[BaseException], object]
 
@@ -218,6 +219,23 @@ class Expectation(Generic[T]):
                 raise AssertionError(words)
 
         return Verification(f"{self._start}.marbles(…)", run)
+
+    # -- without a last step -----------------------------------------------------------------------
+    # Mistakes: a type checker reports them, so it must not know these methods.
+    if not TYPE_CHECKING:
+
+        def __await__(self) -> NoReturn:
+            raise TypeError(f"{self._shown()} cannot be awaited yet; {_NO_LAST_STEP}")
+
+        def __getattr__(self, name: str) -> NoReturn:
+            hint = ""
+            if name == "verify":
+                hint = f"; {_NO_LAST_STEP}, then await it or call verify()"
+            message = f"{type(self).__name__!r} object has no attribute {name!r}{hint}"
+            raise AttributeError(message, name=name, obj=self)
+
+        def _shown(self) -> str:
+            return self._start + "".join(code for code, *_ in self._steps)
 
     # -- running the steps -------------------------------------------------------------------------
     async def _expect(

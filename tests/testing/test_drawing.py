@@ -53,7 +53,7 @@ def test_both_lanes_have_a_column_for_every_entry() -> None:
         demand   >---2------∞-x
         signals    >---a-10-----d-|
                                 ^-- 1.8: an element came after cancel()
-                 (> subscribed, 2 requested, x cancelled)
+                 (>: subscribed; a number: requested; ∞: unbounded demand; x: cancelled)
         """
     )
 
@@ -87,7 +87,7 @@ def test_an_error_and_notes_are_footnotes() -> None:
         signals    >---¹-#
               #  ValueError('boom')
               ¹  waited
-                 (> subscribed, 2 requested)
+                 (>: subscribed; a number: requested)
         """
     )
 

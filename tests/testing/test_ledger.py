@@ -79,7 +79,7 @@ class TestFailures:
             "",
             "demand     ∞---------",
             "signals  >---1-3-4-|",
-            "         (> subscribed, 2 requested)",
+            "         (>: subscribed; ∞: unbounded demand)",
         ]
 
     async def test_a_duplicated_element(self) -> None:

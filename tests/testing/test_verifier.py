@@ -150,7 +150,7 @@ class TestFailures:
             "demand   >---2-------",
             "signals    >---1-2-|",
             "                 ^-- 3 was expected, and on_next(2) came",
-            "         (> subscribed, 2 requested)",
+            "         (>: subscribed; a number: requested)",
         ]
 
     async def test_a_signal_that_no_step_expects(self) -> None:
@@ -208,6 +208,16 @@ class TestMisuse:
     def test_steps_that_are_never_awaited_warn(self) -> None:
         with pytest.warns(RuntimeWarning, match=r"complete\(\) was never awaited"):
             expect(just(1)).next(1).complete()
+
+    async def test_steps_without_a_last_one_are_not_run(self) -> None:
+        steps: Any = expect(just(1)).next(1)
+        last = r"end the steps with complete\(\), error\(\), cancel\(\) or never_ends\(\)"
+        with pytest.raises(AttributeError, match=rf"no attribute 'verify'; {last}, .* verify\(\)$"):
+            steps.verify()
+        with pytest.raises(TypeError, match=rf"^expect\(.*\)\.next\(1\) cannot be .*; {last}$"):
+            await steps
+        with pytest.raises(AttributeError, match=r"^'Expectation' .* no attribute 'nonsense'$"):
+            steps.nonsense  # noqa: B018
 
     async def test_beginnings_can_be_shared(self) -> None:
         begun = expect(just(1, 2)).next(1)
