@@ -32,7 +32,8 @@ def error_frame(error: BaseException, expose: bool) -> tuple[int, bytes]:
     if isinstance(error, StreamFailed) and not isinstance(error, ConnectionLost):
         return error.code, error.data
     expose = expose or isinstance(error, PayloadError)  # perhaps the peer chose the wrong codec
-    return ErrorCode.APPLICATION_ERROR, f"{error}".encode() if expose else b""
+    text = str(error) or type(error).__name__
+    return ErrorCode.APPLICATION_ERROR, text.encode() if expose else b""
 
 
 @dataclass(eq=False, repr=False)

@@ -454,7 +454,7 @@ class TestRSocket:
         self, spans: Spans, expects_loop_errors: list[dict[str, Any]]
     ) -> None:
         async with connected([]) as requester:
-            with pytest.raises(Exception, match="the other side says no more"):
+            with pytest.raises(Exception, match="the handler of the other side failed"):
                 await requester.request_stream(route="fails").run()
             with pytest.raises(RequestInvalid, match="no such route"):
                 await requester.request_response(route="missing")

@@ -5,8 +5,16 @@ to one request. `ConnectionLost`, `SetupRejected`: the connection has ended, or 
 `MustWait`, `NoStreamLeft`: a request could not be sent, and may be retried later or elsewhere.
 """
 
+from typing import Final
+
 from ...errors import ReactiveError
 from .frames import ErrorCode
+
+_NO_TEXT: Final = "no reason was given"
+_HANDLER_FAILED: Final = (
+    "the handler of the other side failed, and the text of its error was not sent; the log there "
+    "should have it (a server of reactive_aio logs it, and sends it with expose_errors=True)"
+)
 
 
 class ProtocolError(ReactiveError):
@@ -21,8 +29,10 @@ class StreamFailed(ReactiveError):
     """The peer ended a stream with an error; `code` and `data` are those of its frame."""
 
     def __init__(self, code: int, data: bytes = b"") -> None:
-        said = data.decode("utf-8", "replace") or "the other side says no more"
-        super().__init__(f"{name_of(code)}: {said}")
+        text = data.decode("utf-8", "replace")
+        if not text:
+            text = _HANDLER_FAILED if code == ErrorCode.APPLICATION_ERROR else _NO_TEXT
+        super().__init__(f"{name_of(code)}: {text}")
         self.code: int = code
         self.data: bytes = data
 
