@@ -44,6 +44,7 @@ __all__ = (
     "from_factory",
     "from_foreign",
     "from_sync_iterable",
+    "is_source",
     "to_flow",
     "to_flows",
     "to_moment",
@@ -93,6 +94,11 @@ def to_flow(source: Source[T], *, name: str = "") -> "Flow[T]":
     if isinstance(source, Iterable) and not isinstance(source, (str, bytes, bytearray)):
         return from_sync_iterable(source)
     raise TypeError(_refusal(source, name))
+
+
+def is_source(value: object) -> bool:
+    """Whether *value* is a flow or can become one, and is not a function that makes one."""
+    return hasattr(value, "subscribe") or isinstance(value, (AsyncIterable, Iterable))
 
 
 def to_flows(sources: Iterable[Source[Any]], *, name: str) -> "tuple[Flow[Any], ...]":

@@ -3,14 +3,14 @@
 `javascript` serves the module with which browsers read them.
 """
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any, Generic, TypeVar, Unpack, cast
+from typing import Any, Final, Generic, TypeVar, Unpack, cast
 
-from .._core.arguments import Duration
+from .._core.arguments import Duration, require_callable
 from .._core.loop import LoopHandle
-from ..coerce import Source, to_flow
+from ..coerce import Source, is_source, to_flow
 from ..stage import is_awaitable
 from .body_writer import BodyWriter, ResponseStart
 from .formats import BodyFormat, EventStream, Ndjson, negotiate, to_json
@@ -25,13 +25,15 @@ from .http import (
     send_problem,
     send_response,
 )
-from .options import ResponseConfig, ResponseOptions
+from .options import ResponseConfig, ResponseOptions, response_config
 from .problem import Problem, Refused
 
 T = TypeVar("T")
 
 Make = Callable[[HttpRequest], Source[T] | Awaitable[Source[T] | None] | None]
 """Makes the flow for a request; None when there is nothing to stream (204)."""
+
+_OF_EVENTS: Final = ("id", "event", "retry", "encode")
 
 
 def sse(
@@ -69,7 +71,7 @@ def sse(
     100 elements without the event ``complete``, so that a browser reconnects for more.
     """
     form = EventStream("sse", encode, id, event, retry)
-    return HttpEndpoint("sse", source, lambda _: form, ResponseConfig("sse", **options))
+    return HttpEndpoint("sse", source, lambda _: form, response_config("sse", options, *_OF_EVENTS))
 
 
 def ndjson(
@@ -95,7 +97,9 @@ def ndjson(
     The heartbeat is a blank line. Everything else is as in `sse`.
     """
     form: Ndjson[T] = Ndjson("ndjson", encode)
-    return HttpEndpoint("ndjson", source, lambda _: form, ResponseConfig("ndjson", **options))
+    return HttpEndpoint(
+        "ndjson", source, lambda _: form, response_config("ndjson", options, "encode")
+    )
 
 
 def stream(
@@ -123,7 +127,7 @@ def stream(
         return found
 
     options["headers"] = {"vary": "accept", **(options.get("headers") or {})}
-    return HttpEndpoint("stream", source, choose, ResponseConfig("stream", **options))
+    return HttpEndpoint("stream", source, choose, response_config("stream", options, *_OF_EVENTS))
 
 
 class HttpEndpoint(Endpoint, Generic[T]):
@@ -193,15 +197,11 @@ class HttpEndpoint(Endpoint, Generic[T]):
 
 
 def _maker(source: Source[T] | Make[T], name: str) -> Make[T]:
-    if callable(source) and not is_flow(source):
+    if callable(source) and not is_source(source):
+        require_callable(name, "source", source, takes=1)
         return source
     flow = to_flow(cast("Source[T]", source), name=name)
     return lambda _: flow
-
-
-def is_flow(source: object) -> bool:
-    """Whether *source* is a flow or can become one, and does not make them."""
-    return hasattr(source, "subscribe") or isinstance(source, AsyncIterable | Iterable)
 
 
 def javascript() -> "JavaScriptEndpoint":

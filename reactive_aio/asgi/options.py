@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, TypedDict
 
 from .._core.arguments import Duration, require_int, to_seconds
+from ..option_names import require_known_options
 from .http import Headers, encode_headers
 from .problem import ErrorPolicy
 
@@ -97,3 +98,9 @@ class ResponseConfig:
         self.errors: ErrorPolicy = ErrorPolicy(expose_errors, on_error)
         self.headers: Headers = encode_headers(_HEADERS | additional)
         self.counters: Counters = Counters() if counters is None else counters
+
+
+def response_config(name: str, options: ResponseOptions, *own: str) -> ResponseConfig:
+    """Validate *options* of the function *name*, whose *own* ones are validated by itself."""
+    require_known_options(name, options, (*own, *ResponseOptions.__annotations__))
+    return ResponseConfig(name, **options)

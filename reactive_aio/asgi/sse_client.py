@@ -13,6 +13,7 @@ from anyio.to_thread import run_sync
 from .._core.arguments import Duration, require_int, to_seconds
 from .._sources.values import defer
 from ..errors import MissingExtra
+from ..option_names import require_known_options
 from ..retry import RetryPolicy
 from ..stage import from_async
 from .event_parser import EventParser
@@ -118,9 +119,8 @@ class _Config:
     """The validated options of `from_sse`."""
 
     def __init__(self, url: str, options: EventStreamOptions, *, ends: bool) -> None:
-        if unknown := options.keys() - EventStreamOptions.__annotations__.keys():
-            known = ", ".join(EventStreamOptions.__annotations__)
-            raise TypeError(f"{_NAME}: unknown {', '.join(sorted(unknown))}; known are {known}")
+        known = ("retry", *EventStreamOptions.__annotations__)
+        require_known_options(_NAME, options, known)
         scheme = urlsplit(url).scheme
         if scheme not in ("http", "https"):
             raise ValueError(f"{_NAME}: the URL must begin with http:// or https://, not {url!r}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
 from anyio import move_on_after
 
 from .._core.arguments import Duration, to_seconds
+from ..option_names import require_known_options
 from ..retry import RetryPolicy
 from .connecting import Dialer, wait_accepted
 from .driver import Driver
@@ -28,13 +29,13 @@ from .reconnection import Reconnector
 from .request import checked_items, write_items
 from .requester import Requester
 from .responder import CODECS, ResponderOptions, RouterResponder
-from .routing import Router
+from .routing import Router, to_router
 from .shutdown import report_end, require_on_close, wait_closed
 from .transports.bytestream import StreamTransport
 from .uri import Address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from anyio.abc import ByteStream
     from typing_extensions import TypeVar as TypeVarWithDefault
@@ -121,7 +122,8 @@ class ClientOptions(TypedDict, total=False):
     - limits: the bounds of the connection.
     - interceptors: called around each request, the first one outermost. See `ClientInterceptor`.
     - on_close: called with the reason when a connection has ended, before the client reconnects.
-    - router: the router that serves requests of the server.
+    - router: the router, or a mapping from routes to handlers or flows, that serves requests of the
+      server.
     - responder_options: how *router* is served.
     - lease: whether requests in both directions need leases. Those of the server get
       `ResponderOptions.leases`.
@@ -137,7 +139,7 @@ class ClientOptions(TypedDict, total=False):
     limits: Limits | None
     interceptors: "Sequence[ClientInterceptor]"
     on_close: "Callable[[StreamFailed], object] | None"
-    router: Router | None
+    router: "Router | Mapping[str, Any] | None"
     responder_options: ResponderOptions
     lease: bool
     resume: "Resumption | None"
@@ -146,15 +148,25 @@ class ClientOptions(TypedDict, total=False):
     data: bytes
 
 
-_OPTIONS: Final = ClientOptions.__annotations__.keys()
+OF_CONNECT: Final = ("codec", "ssl", "timeout", "retry")
+"""The options of `connect` besides `ClientOptions`."""
+
+
+def checked_options(what: str, options: ClientOptions, *own: str) -> ClientOptions:
+    """*options* of the function *what*, which has its *own* ones: names and router are checked."""
+    require_known_options(what, options, (*own, *ClientOptions.__annotations__))
+    nested = options.get("responder_options", ResponderOptions())
+    require_known_options(f"{what}: responder_options", nested, ResponderOptions.__annotations__)
+    router = options.get("router")
+    if router is not None:
+        return {**options, "router": to_router(router, what, "router")}
+    return options
 
 
 def client_driver(
     codec: Codec[Any], options: ClientOptions, credentials: Credentials | None
 ) -> Driver:
     """The driver of a client's connection, without a transport."""
-    if unknown := options.keys() - _OPTIONS:
-        raise TypeError(f"unknown {', '.join(sorted(unknown))}; known are {', '.join(_OPTIONS)}")
     items = [*checked_items(options.get("metadata", ()))]
     if credentials is not None:
         items.insert(0, (AUTHENTICATION, write_auth(credentials)))
@@ -181,7 +193,7 @@ def client_driver(
     if codec.mime not in CODECS:
         codecs = {codec.mime: codec, **(responder_options.get("codecs") or {})}
         responder_options["codecs"] = codecs
-    responder = RouterResponder(router, **responder_options)
+    responder = RouterResponder(to_router(router, "connect", "router"), **responder_options)
     driver = Driver(make_connection, responder)
     responder.begin(driver)
     return _reporting(driver, options)
@@ -216,7 +228,7 @@ async def connect(
     neither is repeated. A refused client does not try again, whatever the policy. With
     ``resume=Resumption()``, streams continue over the next transport without loss.
     """
-
+    options = checked_options("connect", options, *OF_CONNECT)
     chosen: Any = codec or BYTES
     interceptors = checked("interceptors", options.get("interceptors", ()))
 

@@ -14,7 +14,7 @@ from .._sources.values import defer
 from ..coerce import Source
 from ..retry import RetryPolicy
 from .balance import BalancedServer, Member, ServerState, choose
-from .client import Client, ClientOptions, connect
+from .client import OF_CONNECT, Client, ClientOptions, checked_options, connect
 from .payloads import Codec
 from .protocol.errors import ConnectionLost, RequestRejected
 from .protocol.frames import ErrorCode
@@ -304,6 +304,8 @@ async def connect_balanced(
     gets no requests. Without it, a server is avoided for a time after three requests in a row that
     failed by the connection or by a timeout.
     """
+    own = (*OF_CONNECT, "health", "health_interval")
+    options = checked_options("connect_balanced", options, *own)
     given: Any = where
     if isinstance(given, str):
         raise TypeError(f"connect_balanced: where must be a list of URIs: write [{given!r}]")

@@ -6,16 +6,19 @@ annotation of its parameter.
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from functools import partial
 from inspect import Parameter, signature, unwrap
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast, get_args
 from uuid import UUID
 
+from .._core.arguments import require_callable
+from ..coerce import is_source, to_flow
 from ..flow import Flow
+from ..stage import describe
 from .payloads import JSON, MSGPACK, Codec, PayloadError, readable, typed
 from .protocol.errors import RequestInvalid
 from .protocol.frames import ErrorCode
@@ -47,6 +50,7 @@ class Handler:
         self._function = function
         self.pattern: str = pattern
         self._name = f"route {pattern!r}" if pattern else "default handler"
+        require_callable(self._name, "the handler", function)
         self.route_parameters: list[str] = _PARAMETER.findall(pattern)
         parameters = signature_parameters(function)
         named = {
@@ -309,6 +313,7 @@ class Router:
         """
         if self.metadata_push is not None:
             raise ValueError("on_metadata_push: there is a function for it already")
+        require_callable("on_metadata_push", "the handler", function)
         names = signature_parameters(function).keys()
         if unknown := names - _PUSH_ARGUMENTS:
             raise ValueError(
@@ -341,6 +346,11 @@ class Router:
         return None if self._default is None else (self._default, {})
 
     def _check(self, pattern: str) -> None:
+        given = cast("object", pattern)
+        if not isinstance(given, str):
+            shown = f"{describe(given)} ({type(given).__name__})"
+            remedy = '; write @router.route("name") above it' if callable(given) else ""
+            raise TypeError(f"route: the route must be a str, not {shown}{remedy}")
         if not pattern or len(pattern.encode()) > 255:
             remedy = "" if pattern else "; Router.default serves requests without a route"
             raise ValueError(f"route {pattern!r}: a route is from 1 to 255 bytes long{remedy}")
@@ -353,6 +363,31 @@ class Router:
         for other in others:
             if names and _overlap(_tokens(pattern), _tokens(other)):
                 raise ValueError(f"routes {pattern!r} and {other!r} both fit some routes")
+
+
+def to_router(routes: Router | Mapping[str, Any], what: str, parameter: str = "routes") -> Router:
+    """Return the router of *routes*, which the function *what* was given as *parameter*."""
+    if isinstance(routes, Router):
+        return routes
+    given = cast("object", routes)
+    if not isinstance(given, Mapping):
+        shown = f"{describe(given)} ({type(given).__name__})"
+        raise TypeError(
+            f"{what}: {parameter} must be a Router, or a mapping from routes to handlers or flows, "
+            f"not {shown}"
+        )
+    router = Router()
+    for pattern, served in routes.items():
+        if is_source(served):
+            router.route(pattern)(_returning(to_flow(served, name=what)))
+        else:
+            require_callable(what, f"{parameter}[{pattern!r}]", served)
+            router.route(pattern)(served)
+    return router
+
+
+def _returning(flow: Flow[Any]) -> Callable[[], Flow[Any]]:
+    return lambda: flow
 
 
 def no_such_route(route: str) -> RequestInvalid:

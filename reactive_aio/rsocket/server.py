@@ -3,7 +3,7 @@
 `loopback` connects in memory, for tests.
 """
 
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from functools import partial
 from logging import getLogger
 from ssl import SSLContext, SSLError
@@ -13,7 +13,8 @@ from anyio import Event
 
 from .._core.arguments import Duration, to_seconds
 from .._core.loop import LoopHandle
-from .client import ClientOptions, client_driver
+from ..option_names import require_known_options
+from .client import ClientOptions, checked_options, client_driver
 from .driver import Driver
 from .interceptors import Intercepting, checked
 from .payloads import BYTES, Codec
@@ -22,6 +23,7 @@ from .protocol.limits import Limits
 from .requester import Requester
 from .responder import TOO_MANY, ResponderOptions, RouterResponder
 from .route_stats import ServerStats
+from .routing import Router, to_router
 from .shutdown import end_all
 from .transports.asgi import AsgiTransport, Receive, Send
 from .transports.endpoints import bound_address, listen
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from .client import Element
     from .protocol.metadata import Credentials
     from .protocol.resume import Resumption
-    from .routing import Router
 
 T = TypeVar("T")
 RSOCKET: Final = "rsocket"
@@ -69,12 +70,15 @@ class ServerOptions(ResponderOptions, total=False):
     grace: Duration
 
 
+_APP_OPTIONS: Final = ("origins", *ServerOptions.__annotations__)
+
+
 class Server:
     """The connections of a server. Close it with ``async with``."""
 
     def __init__(
         self,
-        router: "Router",
+        router: Router,
         *,
         limits: Limits | None = None,
         resume: "Resumption | None" = None,
@@ -242,7 +246,7 @@ class Server:
 
 async def serve(
     uri: str,
-    router: "Router",
+    router: Router | Mapping[str, Any],
     *,
     ssl: SSLContext | None = None,
     origins: Sequence[str] = (),
@@ -250,11 +254,14 @@ async def serve(
 ) -> Server:
     """Listen at *uri* (``tcp://…:0`` for any free port) and serve *router*.
 
+    This is a `Router`, or a mapping from routes to handlers or flows.
     ``tls://`` and ``wss://`` require *ssl*; a context that requires certificates verifies clients.
     Over WebSocket, web pages of the same host and port may connect, and those of *origins*, such
     as ``https://shop.example``; ``*`` allows all. All other options are in `ServerOptions`.
     """
-    return await Server(router, **options).listen(uri, ssl, origins)
+    require_known_options("serve", options, ("ssl", *_APP_OPTIONS))
+    served = to_router(router, "serve", "router")
+    return await Server(served, **options).listen(uri, ssl, origins)
 
 
 class AsgiApp(Server):
@@ -265,7 +272,7 @@ class AsgiApp(Server):
     """
 
     def __init__(
-        self, router: "Router", origins: Sequence[str], **options: Unpack[ServerOptions]
+        self, router: Router, origins: Sequence[str], **options: Unpack[ServerOptions]
     ) -> None:
         if isinstance(origins, str):
             raise TypeError("origins must be a list of origins, not one str")
@@ -329,7 +336,7 @@ async def _respond(send: Send, kind: str, status: int, text: bytes) -> None:
 
 
 def asgi_app(
-    router: "Router",
+    router: Router | Mapping[str, Any],
     *,
     origins: Sequence[str] = (),
     **options: Unpack[ServerOptions],
@@ -344,7 +351,8 @@ def asgi_app(
     Web pages of the same host and port may connect, and those of *origins*, such as
     ``https://shop.example``; ``*`` allows all. All other options are as in `serve`.
     """
-    return AsgiApp(router, origins, **options)
+    require_known_options("asgi_app", options, _APP_OPTIONS)
+    return AsgiApp(to_router(router, "asgi_app", "router"), origins, **options)
 
 
 class _Loopback(Requester[T]):
@@ -364,7 +372,7 @@ class _InterceptedLoopback(Intercepting[T], _Loopback[T]):
 
 
 def loopback(
-    router: "Router",
+    router: Router | Mapping[str, Any],
     *,
     codec: "Codec[Element] | None" = None,
     credentials: "Credentials | None" = None,
@@ -382,11 +390,15 @@ def loopback(
     *client* has the other options of the client, such as a router for requests of the server; all
     other *options* are as in `serve`.
     """
+    known = ("codec", "credentials", "limits", "client", *ResponderOptions.__annotations__)
+    require_known_options("loopback", options, known)
     client_options = ClientOptions(limits=limits)
     client_options.update(client or {})
+    client_options = checked_options("loopback: client", client_options)
+    served = to_router(router, "loopback", "router")
     chosen: Any = codec or BYTES
     near = client_driver(chosen, client_options, credentials)
-    far = Server(router, limits=limits, **options).new_driver()
+    far = Server(served, limits=limits, **options).new_driver()
     join(near, far)
     interceptors = checked("interceptors", client_options.get("interceptors", ()))
     if not interceptors:

@@ -492,3 +492,27 @@ def test_an_object_that_is_not_a_source_raises_at_once(kind: Any) -> None:
 async def test_elements_are_encoded_as_plain_json() -> None:
     call = await Call(ndjson(just({"ä": 1.5}))).end()
     assert json.loads(call.body) == {"ä": 1.5}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_an_unknown_option_names_the_function_and_the_most_similar_one(name: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{name}: unknown max_stream; did you mean max_streams"):
+        KINDS[name](just(1), max_stream=3)
+    with pytest.raises(TypeError, match=rf"^{name}: unknown zzz; known are .*encode, prefetch, "):
+        KINDS[name](just(1), zzz=3)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_function_that_makes_a_flow_takes_the_request(name: str) -> None:
+    def many(request: HttpRequest, n: int) -> Flow[int]:
+        return numbers(n)
+
+    def few(request: HttpRequest, n: int = 3) -> Flow[int]:
+        return numbers(n)
+
+    message = rf"^{name}: source is called with 1 argument, and "
+    with pytest.raises(TypeError, match=f"{message}many takes 2"):
+        KINDS[name](many)
+    with pytest.raises(TypeError, match=f"{message}<lambda> takes none"):
+        KINDS[name](lambda: just(1))
+    KINDS[name](few)

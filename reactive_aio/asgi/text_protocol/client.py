@@ -16,14 +16,14 @@ from ..._core.arguments import Duration, require_callable, require_int, to_secon
 from ..._core.loop import LoopHandle, wait_settled
 from ..._sources.resource import using
 from ...errors import MissingExtra
-from ...rsocket.routing import Router
+from ...option_names import require_known_options
+from ...rsocket.routing import Router, to_router
 from ..formats import to_json
 from ..http import HttpRequest
 from ..options import Counters
 from ..problem import ErrorPolicy, PeerFailed, SocketLost, detail_of
 from .messages import SUBPROTOCOL
 from .multiplexer import SocketConfig, StreamMultiplexer
-from .routes import to_router
 from .streams import Peer
 
 if TYPE_CHECKING:
@@ -128,9 +128,7 @@ class _ClientConfig:
     def __init__(
         self, what: str, url: str, routes: Router | Mapping[str, Any], options: ClientOptions
     ) -> None:
-        if unknown := options.keys() - ClientOptions.__annotations__.keys():
-            known = ", ".join(ClientOptions.__annotations__)
-            raise TypeError(f"{what}: unknown {', '.join(sorted(unknown))}; known are {known}")
+        require_known_options(what, options, ClientOptions.__annotations__)
         encode = options.get("encode", to_json)
         require_callable(what, "encode", encode)
         max_message = options.get("max_message", _MAX_MESSAGE)

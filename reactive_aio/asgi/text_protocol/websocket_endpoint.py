@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..._core.arguments import require_callable, require_int
 from ..._core.loop import LoopHandle
-from ...rsocket.routing import Router
+from ...rsocket.routing import Router, to_router
 from ...rsocket.transports.origins import is_origin_allowed
 from ..formats import to_json
 from ..http import Endpoint, HttpRequest, Receive, Send, parse_count, send_problem
@@ -15,7 +15,6 @@ from ..options import Counters
 from ..problem import ErrorPolicy, Problem, Refused
 from .messages import MAX_SAFE_INTEGER, SUBPROTOCOL, Message
 from .multiplexer import SocketConfig, StreamMultiplexer
-from .routes import to_router
 from .streams import Peer
 
 _RESERVED: Final = frozenset({"route", "n"})
