@@ -13,6 +13,7 @@ from ..retry import RetryPolicy
 from .connecting import Dialer, wait_accepted
 from .driver import Driver
 from .interceptors import ClientInterceptor, Intercepting, checked
+from .opening import Opening
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.errors import ConnectionLost, StreamFailed
@@ -207,7 +208,7 @@ def _reporting(driver: Driver, options: ClientOptions) -> Driver:
     return driver
 
 
-async def connect(
+def connect(
     where: "str | ByteStream",
     *,
     codec: "Codec[Element] | None" = None,
@@ -215,11 +216,12 @@ async def connect(
     timeout: Duration = 10.0,
     retry: RetryPolicy | int | None = None,
     **options: Unpack[ClientOptions],
-) -> "Client[Element]":
+) -> "Opening[Client[Element]]":
     """Connect to *where*, a URI (see `uri`) or any byte stream of anyio.
 
+    The result is awaited, or entered by ``async with``, which closes the client as well.
     *codec* encodes and decodes elements; without it, they are bytes. All other options are in
-    `ClientOptions`. `connect` returns when the server has accepted the client. It raises
+    `ClientOptions`. It returns when the server has accepted the client. It raises
     `SetupRejected` if the server refuses it, for example its credentials, `CertificateRejected` if
     either side refuses the TLS certificate of the other, and `ConnectionLost` if there is no
     connection within *timeout* seconds.
@@ -229,6 +231,19 @@ async def connect(
     ``resume=Resumption()``, streams continue over the next transport without loss.
     """
     options = checked_options("connect", options, *OF_CONNECT)
+    limit, policy = to_seconds(timeout, "timeout"), None if retry is None else RetryPolicy.of(retry)
+    return Opening("connect", open_client(where, codec, ssl, limit, policy, options))
+
+
+async def open_client(
+    where: "str | ByteStream",
+    codec: "Codec[Any] | None",
+    ssl: SSLContext | None,
+    limit: float,
+    policy: RetryPolicy | None,
+    options: ClientOptions,
+) -> Client[Any]:
+    """Connect within *limit* seconds."""
     chosen: Any = codec or BYTES
     interceptors = checked("interceptors", options.get("interceptors", ()))
 
@@ -247,9 +262,8 @@ async def connect(
             credentials = await credentials
         return client_driver(chosen, options, credentials)
 
-    limit = to_seconds(timeout, "timeout")
     if not isinstance(where, str):
-        if options.get("resume") is not None or retry is not None:
+        if options.get("resume") is not None or policy is not None:
             raise ValueError("resume and retry need a URI: a byte stream is there only once")
 
         async def use_stream(driver: Driver) -> None:
@@ -265,6 +279,5 @@ async def connect(
         reconnector = Reconnector(make_driver, use_stream, None)
         return make_client(await reconnector.connect(), reconnector)
     address = Address.parse(where)
-    policy = None if retry is None else RetryPolicy.of(retry)
     reconnector = Reconnector(make_driver, Dialer(address, ssl, limit), policy)
     return make_client(await reconnector.connect(), reconnector, address.route, address.prefetch)

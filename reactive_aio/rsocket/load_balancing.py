@@ -14,7 +14,8 @@ from .._sources.values import defer
 from ..coerce import Source
 from ..retry import RetryPolicy
 from .balance import BalancedServer, Member, ServerState, choose
-from .client import OF_CONNECT, Client, ClientOptions, checked_options, connect
+from .client import OF_CONNECT, Client, ClientOptions, checked_options, open_client
+from .opening import Opening
 from .payloads import Codec
 from .protocol.errors import ConnectionLost, RequestRejected
 from .protocol.frames import ErrorCode
@@ -281,7 +282,7 @@ class HealthCheck:
         return None if result else RuntimeError(f"the health check returned {result!r}")
 
 
-async def connect_balanced(
+def connect_balanced(
     where: Sequence[str],
     *,
     codec: "Codec[Element] | None" = None,
@@ -291,9 +292,10 @@ async def connect_balanced(
     health: Health | None = None,
     health_interval: Duration = 10.0,
     **options: Unpack[ClientOptions],
-) -> "BalancedClient[Element]":
+) -> "Opening[BalancedClient[Element]]":
     """Connect to several servers that serve the same routes, and balance requests over them.
 
+    The result is awaited, or entered by ``async with``, which closes the client as well.
     *where* has their URIs; all other options are those of `connect`, for each of them. It returns
     when one server is ready, and raises `ConnectionLost` with the reason for each of them if there
     is none within *timeout* seconds. The others are connected in the background. *retry* is the
@@ -320,19 +322,22 @@ async def connect_balanced(
     if health is not None:
         require_callable("connect_balanced", "health", health, takes=1)
         check = HealthCheck(health, to_seconds(health_interval, "health_interval"))
-    limit = to_seconds(timeout, "timeout")
+    limit, policy = to_seconds(timeout, "timeout"), RetryPolicy.of(retry)
 
     async def connect_to(uri: str) -> Client[Any]:
-        return await connect(uri, codec=codec, ssl=ssl, timeout=limit, **options)
+        return await open_client(uri, codec, ssl, limit, None, options)
 
-    members: list[Member[Any]] = [Member(each, is_checked=check is not None) for each in uris]
-    client: BalancedClient[Any] = BalancedClient(members)
-    client.start(connect_to, RetryPolicy.of(retry), check)
-    try:
-        with move_on_after(limit):
-            await client.ready()
-            return client
-        raise client.unavailable()
-    except BaseException:
-        await client.aclose()
-        raise
+    async def opened() -> BalancedClient[Any]:
+        members: list[Member[Any]] = [Member(each, is_checked=check is not None) for each in uris]
+        client: BalancedClient[Any] = BalancedClient(members)
+        client.start(connect_to, policy, check)
+        try:
+            with move_on_after(limit):
+                await client.ready()
+                return client
+            raise client.unavailable()
+        except BaseException:
+            await client.aclose()
+            raise
+
+    return Opening("connect_balanced", opened())

@@ -17,6 +17,7 @@ from ..option_names import require_known_options
 from .client import ClientOptions, checked_options, client_driver
 from .driver import Driver
 from .interceptors import Intercepting, checked
+from .opening import Opening
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.limits import Limits
@@ -244,24 +245,29 @@ class Server:
         await self.aclose()
 
 
-async def serve(
+def serve(
     uri: str,
     router: Router | Mapping[str, Any],
     *,
     ssl: SSLContext | None = None,
     origins: Sequence[str] = (),
     **options: Unpack[ServerOptions],
-) -> Server:
+) -> Opening[Server]:
     """Listen at *uri* (``tcp://…:0`` for any free port) and serve *router*.
 
-    This is a `Router`, or a mapping from routes to handlers or flows.
+    This is a `Router`, or a mapping from routes to handlers or flows. The result is awaited, or
+    entered by ``async with``, which closes the server as well.
     ``tls://`` and ``wss://`` require *ssl*; a context that requires certificates verifies clients.
     Over WebSocket, web pages of the same host and port may connect, and those of *origins*, such
     as ``https://shop.example``; ``*`` allows all. All other options are in `ServerOptions`.
     """
     require_known_options("serve", options, ("ssl", *_APP_OPTIONS))
     served = to_router(router, "serve", "router")
-    return await Server(served, **options).listen(uri, ssl, origins)
+
+    async def opened() -> Server:
+        return await Server(served, **options).listen(uri, ssl, origins)
+
+    return Opening("serve", opened())
 
 
 class AsgiApp(Server):

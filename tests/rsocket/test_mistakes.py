@@ -1,15 +1,18 @@
 """Mistakes in how a server or a client is written, and errors that say too little."""
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from reactive_aio import just
+from reactive_aio import just, using
 from reactive_aio.rsocket import (
     JSON,
+    TEXT,
     ApplicationError,
+    ConnectionLost,
     RequestCanceled,
     Router,
     asgi_app,
@@ -162,3 +165,46 @@ def test_other_codes_without_a_text_do_not_blame_a_handler() -> None:
     canceled = error_of(0x203)
     assert isinstance(canceled, RequestCanceled)
     assert re.fullmatch(r"CANCELED \(0x203\): no reason was given", str(canceled))
+
+
+# -- the forms of connect and serve ----------------------------------------------------------------
+async def test_what_connects_or_serves_is_awaited_or_entered() -> None:
+    routes = {"prices": prices}
+    async with serve(URI, routes) as server:
+        async with connect(server.uri, codec=JSON) as client:
+            assert await client.request_response(route="prices") == 1
+        assert client.is_closed
+        async with await connect(server.uri, codec=JSON) as client:
+            assert await client.request_response(route="prices") == 1
+        async with connect_balanced([server.uri], codec=JSON) as balanced:
+            assert await balanced.request_response(route="prices") == 1
+    with pytest.raises(ConnectionLost):
+        await connect(server.uri)
+
+
+async def test_an_opening_is_a_coroutine() -> None:
+    async with serve(URI, {"prices": prices}) as server:
+        task = asyncio.create_task(connect(server.uri, codec=JSON))
+        assert "connect" in repr(task)
+        async with await asyncio.wait_for(task, 10) as client:
+            assert await client.request_response(route="prices") == 1
+
+
+async def test_a_resource_may_be_a_connection() -> None:
+    async with serve(URI, {"letters": just("a", "b")}) as server:
+        letters = using(
+            lambda: connect(server.uri, codec=TEXT),
+            lambda client: client.request_stream(route="letters"),
+        )
+        assert await letters.to_list() == ["a", "b"]
+
+
+async def test_an_opening_that_fails_leaves_the_block_out() -> None:
+    with pytest.raises(ConnectionLost):
+        async with connect("tcp://127.0.0.1:1"):
+            pytest.fail("it is not connected")
+
+
+def test_a_connection_that_is_not_awaited_warns_by_name() -> None:
+    with pytest.warns(RuntimeWarning, match="coroutine 'connect' was never awaited"):
+        connect(URI)
