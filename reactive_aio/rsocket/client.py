@@ -149,6 +149,7 @@ class ClientOptions(TypedDict, total=False):
     data: bytes
 
 
+_RECONNECTS: Final = "connect(…, retry=…) reconnects"
 OF_CONNECT: Final = ("codec", "ssl", "timeout", "retry")
 """The options of `connect` besides `ClientOptions`."""
 
@@ -232,7 +233,8 @@ def connect(
     """
     options = checked_options("connect", options, *OF_CONNECT)
     limit, policy = to_seconds(timeout, "timeout"), None if retry is None else RetryPolicy.of(retry)
-    return Opening("connect", open_client(where, codec, ssl, limit, policy, options))
+    opened = open_client(where, codec, ssl, limit, policy, options, _RECONNECTS)
+    return Opening("connect", opened)
 
 
 async def open_client(
@@ -242,8 +244,9 @@ async def open_client(
     limit: float,
     policy: RetryPolicy | None,
     options: ClientOptions,
+    remedy: str = "",
 ) -> Client[Any]:
-    """Connect within *limit* seconds."""
+    """Connect within *limit* seconds. *remedy* is what `Driver.remedy` is without a *policy*."""
     chosen: Any = codec or BYTES
     interceptors = checked("interceptors", options.get("interceptors", ()))
 
@@ -280,4 +283,6 @@ async def open_client(
         return make_client(await reconnector.connect(), reconnector)
     address = Address.parse(where)
     reconnector = Reconnector(make_driver, Dialer(address, ssl, limit), policy)
-    return make_client(await reconnector.connect(), reconnector, address.route, address.prefetch)
+    driver = await reconnector.connect()
+    driver.remedy = remedy if policy is None else ""
+    return make_client(driver, reconnector, address.route, address.prefetch)

@@ -15,7 +15,7 @@ from .._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
 from .driver_lifecycle import OVER, TABLE, Action, Input, State
 from .held_requests import HeldRequests
 from .protocol.connection import Connection
-from .protocol.errors import StreamFailed, error_of
+from .protocol.errors import StreamFailed, error_of, with_remedy
 from .protocol.events import (
     Closed,
     Confirmed,
@@ -52,6 +52,8 @@ class Driver:
     # of their own, which made a request a third more expensive.
     close_reason: StreamFailed | None = None
     """Why the connection has ended; None while it has not."""
+    remedy: str = ""
+    """How a client reconnects, for the error of requests after the server has closed."""
     user: Any = None
     """The result of authenticating the peer."""
     is_resume_only: bool = False
@@ -550,10 +552,11 @@ class Driver:
         self.held_requests.release()
 
     def _on_connection_closed(self, event: Closed) -> None:
-        self.close_reason = error_of(event.code, event.data)
+        reason = error_of(event.code, event.data)
         is_normal = event.code == ErrorCode.CONNECTION_CLOSE
-        if is_normal or not isinstance(self.close_reason, ConnectionError):
-            self.close_reason = error_of(ErrorCode.CONNECTION_CLOSE, event.data or b"it was closed")
+        if is_normal or not isinstance(reason, ConnectionError):
+            reason = error_of(ErrorCode.CONNECTION_CLOSE, event.data or b"it was closed")
+        self.close_reason = with_remedy(reason, "" if is_normal and event.local else self.remedy)
         if is_normal and (self._is_draining or not event.local):
             happened = Input.DRAIN if event.local else Input.LEAVE
         else:

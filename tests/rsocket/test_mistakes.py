@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reactive_aio import just, using
+from reactive_aio import RetryPolicy, just, using
 from reactive_aio.rsocket import (
     JSON,
     TEXT,
@@ -208,3 +208,29 @@ async def test_an_opening_that_fails_leaves_the_block_out() -> None:
 def test_a_connection_that_is_not_awaited_warns_by_name() -> None:
     with pytest.warns(RuntimeWarning, match="coroutine 'connect' was never awaited"):
         connect(URI)
+
+
+# -- after the server has closed -------------------------------------------------------------------
+async def test_a_client_that_does_not_reconnect_says_how_it_would() -> None:
+    message = r"closed by the server: the server is closing; connect\(…, retry=…\) reconnects"
+    async with serve(URI, {"prices": prices}) as server:
+        client = await connect(server.uri, codec=JSON)
+    await client.closed()
+    with pytest.raises(ConnectionLost, match=message):
+        await client.request_response(route="prices")
+    with pytest.raises(ConnectionLost, match=message):
+        await client.request_stream(route="prices").run()
+    await client.aclose()
+
+
+async def test_a_client_that_has_closed_or_retries_does_not_say_how_to_reconnect() -> None:
+    async with serve(URI, {"prices": prices}) as server:
+        closed = await connect(server.uri)
+        await closed.aclose()
+        retrying = await connect(server.uri, retry=RetryPolicy(attempts=1))
+        balanced = await connect_balanced([server.uri], retry=1)
+    for client in (closed, retrying, balanced):
+        with pytest.raises(ConnectionLost) as caught:
+            await client.request_response(route="prices")
+        assert "retry=" not in str(caught.value)
+        await client.aclose()

@@ -119,3 +119,13 @@ def error_of(code: int, data: bytes = b"") -> StreamFailed:
     if code == ErrorCode.APPLICATION_ERROR or 0x301 <= code <= 0xFFFFFFFE:
         return ApplicationError(code, data)
     return _CLASSES.get(code, StreamFailed)(code, data)
+
+
+def with_remedy(error: StreamFailed, remedy: str) -> StreamFailed:
+    """*error*, or with a *remedy* the same one if it is a client's loss of its connection."""
+    if type(error) is not ConnectionLost or not remedy:
+        return error
+    text = error.data.decode("utf-8", "replace") or _NO_TEXT
+    if error.code == ErrorCode.CONNECTION_CLOSE:
+        text = f"closed by the server: {text}"
+    return ConnectionLost(error.code, f"{text}; {remedy}".encode())
