@@ -16,7 +16,7 @@ from .interceptors import ClientInterceptor, Intercepting, checked
 from .opening import Opening
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
-from .protocol.errors import ConnectionLost, StreamFailed
+from .protocol.errors import ConnectionLost, StreamFailed, renewed
 from .protocol.frames import ErrorCode, Payload, Setup
 from .protocol.limits import Limits
 from .protocol.metadata import (
@@ -86,7 +86,7 @@ class Client(Requester[T]):
         if reason is not None and isinstance(failure, StreamFailed):
             raise failure
         if reason is not None:
-            raise reason from failure
+            raise renewed(reason) from failure
 
     async def closed(self) -> StreamFailed:
         """Wait until there is no connection and the client does not reconnect; return the reason.

@@ -15,7 +15,7 @@ from .._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
 from .driver_lifecycle import OVER, TABLE, Action, Input, State
 from .held_requests import HeldRequests
 from .protocol.connection import Connection
-from .protocol.errors import StreamFailed, error_of, with_remedy
+from .protocol.errors import StreamFailed, error_of, renewed, with_remedy
 from .protocol.events import (
     Closed,
     Confirmed,
@@ -148,7 +148,7 @@ class Driver:
     def require_open(self) -> None:
         """Raise the reason of the end if the connection has ended."""
         if self.close_reason is not None:
-            raise self.close_reason
+            raise renewed(self.close_reason)
 
     def get_extra_info(self, name: str) -> Any:
         """The transport's information by *name*, as in asyncio; None if it has none."""

@@ -135,7 +135,7 @@ class Requester(Generic[T]):
         """
         driver = self._driver
         if driver.close_reason is not None:
-            raise driver.close_reason
+            driver.require_open()
         is_plain = codec is None and timeout is None and not (metadata or with_metadata)
         if is_plain and (sent := self._request_plainly(driver, payload, route)) is not None:
             stream_id, response = sent

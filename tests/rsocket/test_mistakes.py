@@ -234,3 +234,20 @@ async def test_a_client_that_has_closed_or_retries_does_not_say_how_to_reconnect
             await client.request_response(route="prices")
         assert "retry=" not in str(caught.value)
         await client.aclose()
+
+
+async def test_each_request_after_the_end_has_an_error_of_its_own() -> None:
+    async with serve(URI, {"prices": prices}) as server:
+        client = await connect(server.uri, codec=JSON)
+    await client.closed()
+    lengths: list[int] = []
+    for _ in range(3):
+        with pytest.raises(ConnectionLost):
+            await client.request_stream(route="prices").run()
+        for request in (client.request_response(route="prices"), client.ready()):
+            with pytest.raises(ConnectionLost) as caught:
+                await request
+            assert not hasattr(caught.value, "__notes__")
+            lengths.append(len(caught.traceback))
+    assert lengths[:2] == lengths[-2:]
+    await client.aclose()

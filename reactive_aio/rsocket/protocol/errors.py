@@ -121,6 +121,11 @@ def error_of(code: int, data: bytes = b"") -> StreamFailed:
     return _CLASSES.get(code, StreamFailed)(code, data)
 
 
+def renewed(error: StreamFailed) -> StreamFailed:
+    """Another *error* like it, without the traceback and the notes of where it was raised."""
+    return type(error)(error.code, error.data)
+
+
 def with_remedy(error: StreamFailed, remedy: str) -> StreamFailed:
     """*error*, or with a *remedy* the same one if it is a client's loss of its connection."""
     if type(error) is not ConnectionLost or not remedy:
