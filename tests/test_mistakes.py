@@ -173,7 +173,9 @@ async def test_a_plain_function_is_refused_when_it_has_returned(
 ) -> None:
     flow = getattr(FLOW, name)(same, concurrency=concurrency)
     plain = name.removesuffix("_async")
-    with pytest.raises(TypeError, match=rf"^{name}: .* and same is .* use {plain} for a plain"):
+    with pytest.raises(
+        TypeError, match=rf"^{name}: .* and same returned an object of type int; use {plain} for a"
+    ):
         await flow.to_list()
 
 
@@ -296,8 +298,16 @@ def test_a_time_source_names_itself() -> None:
         r.interval(1, initial_delay=cast("Any", "1"))
     with pytest.raises(ValueError, match=r"^interval: overflow must be one of"):
         r.interval(1, overflow=cast("Any", "buffer"))
-    with pytest.raises(ValueError, match=r"^timer: delay must be"):
+    with pytest.raises(ValueError, match=r"^timer: delay must be 0 or more seconds, not -1$"):
         r.timer(-1)
+    with pytest.raises(
+        ValueError, match=r"^timer: delay must be a finite number of seconds, 0 or more, not inf$"
+    ):
+        r.timer(float("inf"))
+    with pytest.raises(
+        ValueError, match=r"^interval: period must be a finite number of seconds, more than 0, not"
+    ):
+        r.interval(float("nan"))
 
 
 def test_the_prefetch_of_a_stream_is_a_number_of_elements() -> None:

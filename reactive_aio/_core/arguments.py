@@ -1,5 +1,6 @@
 """Checks of operators' arguments: a wrong one raises where the flow is assembled."""
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from inspect import (
@@ -144,19 +145,25 @@ def require_async_callable(operator: str, parameter: str, value: Callable[..., A
         )
 
 
+_NOT_AWAITED: Final = re.compile(
+    r"object (\S+) can't be used in 'await' expression"  # CPython before 3.14
+    r"|'(\S+)' object can't be awaited"
+)
+
+
 def explain_await(
     operator: str, parameter: str, function: Callable[..., Any], error: TypeError, remedy: str = ""
 ) -> TypeError:
     """Return *error*, or a clearer one if the result of *function* could not be awaited."""
     traceback = error.__traceback__
-    # CPython before 3.14: object int can't be used in 'await' expression; since: 'int' object can't
-    # be awaited.
-    is_about_await = "'await' expression" in str(error) or "can't be awaited" in str(error)
-    if not is_about_await or traceback is None or traceback.tb_next is not None:
+    found = _NOT_AWAITED.match(str(error))
+    if found is None or traceback is None or traceback.tb_next is not None:
         return error  # raised inside the function
+    returned = found[1] or found[2]
+    result = "None" if returned == "NoneType" else f"an object of type {returned}"
     return TypeError(
         f"{operator}: {parameter} must be a coroutine function or return an awaitable, and "
-        f"{describe(function)} is and does neither: {error}; "
+        f"{describe(function)} returned {result}; "
         + (remedy or f"use {operator.removesuffix('_async')} for a plain function")
     )
 
@@ -253,5 +260,6 @@ def to_seconds(duration: Duration, name: str, *, zero: bool = False) -> float:
         raise TypeError(f"{name} must be seconds (a number) or a timedelta, not {value!r}")
     if not isfinite(value) or value < 0 or (value == 0 and not zero):
         least = "0 or more" if zero else "more than 0"
-        raise ValueError(f"{name} must be {least} seconds, not {value!r}")
+        seconds = f"{least} seconds" if isfinite(value) else f"a finite number of seconds, {least}"
+        raise ValueError(f"{name} must be {seconds}, not {value!r}")
     return float(value)
