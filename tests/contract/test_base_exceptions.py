@@ -293,9 +293,12 @@ async def test_what_a_callback_raises_at_the_end_reaches_the_consumer(
     def fail(*_: object) -> None:
         raise error()
 
+    def fails_at_three(x: int) -> float:
+        return 1 / (3 - x)
+
     # It completes, or fails, while the source could go on.
     flow = source.flows()[name]
-    flow = flow.take(2) if hook == "do_on_complete" else flow.map(lambda x: 1 // (3 - x))
+    flow = flow.take(2) if hook == "do_on_complete" else flow.map(fails_at_three)
     consumer = asyncio.ensure_future(
         WAYS[way](getattr(flow, hook)(fail).do_finally(outcomes.append))
     )
