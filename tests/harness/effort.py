@@ -8,7 +8,7 @@ tests marked `slow`       no               yes                    yes
 tests marked `spark`      no               yes                    yes
 loops                     asyncio          both, where a loop     both
                                            can matter
-`scaled` budgets          a twentieth      a twentieth            all
+`scaled` budgets          a fortieth       a fortieth             all
 ========================  ===============  =====================  ==========
 
 `SCHEDULES` in the environment multiplies the number of orders: ``SCHEDULES=20``.
@@ -26,8 +26,8 @@ __all__ = ("Effort", "effort", "scaled")
 class Effort(Enum):
     """The share of its budget that an exploration gets, and the examples of Hypothesis."""
 
-    QUICK = (1 / 20, 20)
-    NORMAL = (1 / 20, 40)
+    QUICK = (1 / 40, 20)
+    NORMAL = (1 / 40, 40)
     THOROUGH = (1.0, 1000)
 
 

@@ -49,7 +49,7 @@ def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
 
 @pytest.mark.parametrize(
     ("options", "budget", "passed"),
-    [(("--quick",), 4, 1), ((), 4, 3), (("--thorough",), 80, 4)],
+    [(("--quick",), 2, 1), ((), 2, 3), (("--thorough",), 80, 4)],
     ids=["quick", "normal", "thorough"],
 )
 def test_an_option_selects_tests_and_budgets(
