@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..coerce import WINDOW, Source, to_flow
 from ..errors import Overflow
 from ..stage import (
-    UNBOUNDED,
     InnerSubscriber,
     SequentialCoordinator,
+    TimeSlice,
     describe,
     from_push,
     require_int,
@@ -39,20 +39,20 @@ def switch_map(source: "Flow[T]", mapper: Callable[[T], Source[R]]) -> "Flow[R]"
         .switch_map(lambda x: [x, x.upper()])
         (aA)--(bB)-----|
 
-    Demand: unbounded upstream, since a new element must not wait; passed through to the active
-        source.
+    Demand: batched (256 upstream, requested again as sources are made, without regard to demand,
+        since a new element must not wait); passed through to the active source.
     Completes: when the source and the last one made have completed.
     Fails: when the source, *mapper* or the active one fails.
     Cancels: the one before, when a new element arrives; the source and the active one, when the
         subscriber cancels.
-    Holds: up to 256 elements in delivery.
+    Holds: 512 elements: up to 256 of the source, and up to 256 in delivery.
     Rules: 1.1, 1.7, 3.12
     """
     require_sync_callable("switch_map", "mapper", mapper, _REMEDY, takes=1, may_generate=True)
     return from_push(
         lambda downstream: _SwitchMap(downstream, source, mapper),
         name=f"switch_map({describe(mapper)})",
-        holds=WINDOW,
+        holds=2 * WINDOW,
         checked=True,
         upstreams=(source,),
         window=WINDOW,
@@ -65,28 +65,47 @@ class _SwitchMap(SequentialCoordinator[Any]):
     _source: "Flow[Any]"
     _mapper: Callable[[Any], Source[Any]]
     _outer: InnerSubscriber[Any] | None = field(default=None, init=False)
+    _time_slice: TimeSlice = field(default_factory=TimeSlice, init=False)
+    _is_suspended: bool = field(default=False, init=False)
+    """Whether elements of the source wait for the next turn of the loop."""
 
     def begin(self) -> None:
-        self._outer = self.subscribe_to(self._source, request=UNBOUNDED)
+        self._outer = self.subscribe_to(self._source, request=WINDOW)
+
+    def stop_source(self) -> bool:
+        return True  # the source completes, and those of its elements follow
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         if inner is not self._outer:
             super().on_elements(inner)
-            return
-        elements = iter(inner.take(len(inner.elements)))
-        try:
-            while not self.is_closed and (element := next(elements, None)) is not None:
-                made = self.apply(self._mapper, element)
-                self.switch(to_flow(made, name="switch_map"), kind="work")
-        finally:
-            self.discard(elements)
+        elif not self._is_suspended:
+            self._time_slice.start_slice()
+            self._switch_to_latest(inner)
+
+    def _switch_to_latest(self, outer: InnerSubscriber[Any]) -> None:
+        """Switch to a source of each element that has arrived, until the time slice is over."""
+        while outer.elements and not self.is_closed:
+            made = self.apply(self._mapper, outer.take_one())
+            self.switch(to_flow(made, name="switch_map"), kind="work")
+            missing = WINDOW - outer.outstanding
+            if missing * 4 >= WINDOW:
+                outer.request(missing)
+            if outer.elements and self._time_slice.check_slice():
+                self._is_suspended = True
+                self.loop_handle.call_soon(self.submit, self._resume)
+                return
+
+    def _resume(self) -> None:
+        self._is_suspended = False
+        assert self._outer is not None
+        self.on_elements(self._outer)
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
         if inner is not self._outer:
             super().on_inner_complete(inner)
             return
         self.on_elements(inner)
-        if self.active is None:
+        if self.active is None and not inner.elements:
             self.complete()
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from reactive_aio import Flow, from_iterable, range as flow_range
+from reactive_aio import Flow, from_iterable, just, range as flow_range, timer
+from reactive_aio.coerce import WINDOW
 from reactive_aio.stage import FlowSubscription, InlineStage, from_push, is_awaitable
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 from tests.cases import Case, cases
@@ -224,3 +225,32 @@ async def test_an_async_for_that_waits_for_its_first_element_does_not_block_the_
     assert await longest_gap() < GENEROUS
     reading.cancel()
     await asyncio.wait([reading])
+
+
+SWITCHES: dict[str, Callable[[int], Any]] = {
+    "to lists": lambda x: [x],
+    "to timers": lambda x: timer(1, x),
+    "by a slow function": lambda x: just(slow(x)),
+}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("mapper", SWITCHES.values(), ids=SWITCHES)
+@every_shape
+async def test_a_source_that_is_faster_than_a_switch_does_not_block_the_loop(
+    shape: Shape, mapper: Callable[[int], Any]
+) -> None:
+    made = 0
+
+    def counted(x: int) -> Any:
+        nonlocal made
+        made += 1
+        return mapper(x)
+
+    source, subscriber = Source(), Deaf(UNBOUNDED)
+    shape(source).switch_map(counted).subscribe(subscriber)
+    assert await longest_gap() < GENEROUS
+    assert made > 0
+    assert source.pulled - made < 2 * WINDOW
+    subscriber.cancel()
+    await turns(30)

@@ -1,6 +1,7 @@
 """switch_map and expand: which source is active, what follows, demand and ends."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,6 +18,12 @@ from tests.operators.ways import Failed, collected
 
 def nothing(_: object) -> list[Any]:
     return []
+
+
+def busy(seconds: float) -> None:
+    until = time.thread_time() + seconds  # the clock of the time slices in tests
+    while time.thread_time() < until:
+        pass
 
 
 OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
@@ -98,6 +105,55 @@ class TestSwitchMap:
     async def test_an_error_of_the_mapper_fails_it(self) -> None:
         with pytest.raises(ZeroDivisionError):
             await r.just(0).switch_map(lambda x: [1 // x]).to_list()
+
+    @pytest.mark.parametrize("work", [0, 0.0005])
+    async def test_a_fast_source_is_mapped_whole_and_its_last_element_wins(
+        self, work: float
+    ) -> None:
+        made: list[int] = []
+
+        def mapper(x: int) -> Flow[int]:
+            made.append(x)
+            busy(work)
+            return r.timer(1, x)
+
+        assert await r.range(1000).switch_map(mapper).to_list() == [999]
+        assert made == [*range(1000)]
+
+    async def test_elements_that_wait_for_a_switch_are_discarded_when_it_is_cancelled(self) -> None:
+        read, made, discarded = list[int](), list[int](), list[int]()
+
+        def mapper(x: int) -> Flow[int]:
+            made.append(x)
+            busy(0.0005)
+            return r.never()
+
+        flow = r.range(10**9).do_on_next(read.append).switch_map(mapper)
+        probe = SubscriberProbe[int](MANY).subscribed_to(flow.do_on_discard(discarded.append))
+        await asyncio.sleep(0)
+        assert len(made) < 100
+        probe.cancel()
+        assert made + discarded == read
+        assert 0 < len(discarded) <= 256
+
+    @pytest.mark.parametrize("n", [200, 10**9])
+    async def test_a_drain_makes_the_sources_of_the_elements_that_wait_for_a_switch(
+        self, n: int
+    ) -> None:
+        read, made, received = list[int](), list[int](), list[int]()
+
+        def mapper(x: int) -> list[int]:
+            made.append(x)
+            busy(0.0005)
+            return [x]
+
+        flow = r.range(n).do_on_next(read.append).switch_map(mapper)
+        async with flow.running(received.append) as run:
+            await asyncio.sleep(0)
+            assert len(made) < len(read)
+            await run.drain(timeout=60)
+        assert made == read
+        assert received[-1] == read[-1]
 
     def test_a_coroutine_function_is_refused(self) -> None:
         async def mapper(_: int) -> list[int]:
