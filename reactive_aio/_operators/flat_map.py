@@ -289,9 +289,14 @@ class _FlatMap(MergingCoordinator[Any]):
         room = self.demand.outstanding
         # The order alternates, so that neither kind can starve the other.
         self._pull_first = not self._pull_first
-        chunk = self._pull(room) if self._pull_first else self.take_waiting(room)
-        room -= len(chunk)
-        chunk += self.take_waiting(room) if self._pull_first else self._pull(room)
+        chunk = [] if self._pull_first else self.take_waiting(room)
+        try:
+            self._pull(chunk, room - len(chunk))
+        except BaseException:  # the program stops
+            self.discard(chunk)
+            raise
+        if self._pull_first:
+            chunk += self.take_waiting(room - len(chunk))
         return chunk
 
     def stop_all(self, error: BaseException) -> None:
@@ -351,33 +356,29 @@ class _FlatMap(MergingCoordinator[Any]):
                     return self._inner
                 else:
                     self._pending = flow
-            except Exception as error:
-                self.stop_all(error)
+            except BaseException as error:
+                self.stop_all(self.failure_of(error))
         return None
 
-    def _pull(self, at_most: int) -> list[Any]:
-        """Pull up to *at_most* elements of synchronous sources, within the bound."""
-        chunk: list[Any] = []
-        at_most = self._reserved = min(at_most, self._spare())
-        while (
-            self._ready()
-            and at_most > (before := len(chunk))
-            and not self._time_slice.is_slice_over
-        ):
-            piece = min(at_most - before, self._batch)
+    def _pull(self, chunk: list[Any], at_most: int) -> None:
+        """Append up to *at_most* elements of synchronous sources to *chunk*, within the bound."""
+        began = len(chunk)
+        self._reserved = min(at_most, self._spare())
+        end = began + self._reserved
+        while self._ready() and end > (before := len(chunk)) and not self._time_slice.is_slice_over:
+            piece = min(end - before, self._batch)
             try:
                 # `extend` keeps the elements before an error.
                 chunk.extend(islice(self._pulled or (), piece))
-            except Exception as error:
-                self.stop_all(error)
+            except BaseException as error:
+                self.stop_all(self.failure_of(error))
             if len(chunk) - before < piece:
                 self._pulled = None
             self._batch = self._time_slice.next_batch_size(self._batch)
         self._reserved = 0
-        if chunk:
-            self.accounting.add_taken(self._account, len(chunk))
+        if pulled := len(chunk) - began:
+            self.accounting.add_taken(self._account, pulled)
         self._go_on_soon()
-        return chunk
 
     def _go_on_soon(self) -> None:
         """Schedule what the time slice, or the room that has become free, leaves for later."""
@@ -434,5 +435,6 @@ class _FlatMap(MergingCoordinator[Any]):
         if hasattr(inner, "close"):
             try:
                 inner.close()
-            except Exception as error:
-                self.report_cleanup(f"the cleanup of a source of {self._name} raised", error)
+            except BaseException as error:
+                failure = self.failure_of(error)
+                self.report_cleanup(f"the cleanup of a source of {self._name} raised", failure)

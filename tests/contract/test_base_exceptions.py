@@ -9,7 +9,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio.errors import Interrupted
-from reactive_aio.testing import SubscriberProbe
+from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.contract.outcomes import NOTHING, Consume, collect, iterate, observe, subscribe
 from tests.harness.loops import REAL_LOOPS, LoopFactory
 
@@ -389,6 +389,104 @@ async def test_a_child_that_fails_while_the_flow_waits_for_demand_fails_the_flow
         error = (await probe.end())[-1]
         assert isinstance(error, ExceptionGroup)
         assert [type(each) for each in children_of(cast("Any", error))] == [ChildFailed]
+
+
+# -- what flat_map has taken of its sources --------------------------------------------------------
+MAPS: dict[str, Callable[[Any, Any], Any]] = {
+    "flat_map": lambda flow, mapper: flow.flat_map(mapper),
+    "concat_map": lambda flow, mapper: flow.concat_map(mapper),
+}
+ABOVE: dict[str, Callable[[], Any]] = {
+    "synchronous": lambda: r.just(0),
+    "asynchronous": lambda: r.timer(0.001),
+}
+
+
+def taken_before(error: Raise) -> Callable[[Any], Iterator[int]]:
+    def parts(_: Any) -> Iterator[int]:
+        yield 1
+        yield 2
+        raise error()
+
+    return parts
+
+
+@pytest.mark.parametrize("above", ABOVE)
+@pytest.mark.parametrize("operator", MAPS)
+@pytest.mark.parametrize("kind", KINDS)
+async def test_elements_taken_before_it_are_delivered(kind: str, operator: str, above: str) -> None:
+    error, received = KINDS[kind]
+    flow = MAPS[operator](ABOVE[above](), taken_before(error))
+    probe = SubscriberProbe[int](99).subscribed_to(flow)
+    assert isinstance((await probe.end())[-1], received)
+    assert probe.elements == [1, 2]
+
+
+@pytest.mark.parametrize("make_loop", REAL_LOOPS.values(), ids=REAL_LOOPS)
+@pytest.mark.parametrize("above", ABOVE)
+@pytest.mark.parametrize("operator", MAPS)
+def test_elements_taken_before_a_keyboard_interrupt_are_discarded(
+    operator: str, above: str, make_loop: LoopFactory
+) -> None:
+    discarded: list[int] = []
+
+    def make() -> Any:
+        flow = MAPS[operator](ABOVE[above](), taken_before(KeyboardInterrupt))
+        return flow.do_on_discard(discarded.append)
+
+    outcome = observe(subscribe, make, make_loop)
+    assert outcome.stops
+    assert outcome.probe is not None
+    assert outcome.probe.elements + discarded == [1, 2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_elements_that_wait_are_delivered_before_the_error_of_a_mapper(kind: str) -> None:
+    error, received = KINDS[kind]
+    waiting, outer = PublisherProbe[int](), PublisherProbe[int]()
+
+    def mapper(x: int) -> Any:
+        if x:
+            raise error()
+        return r.from_publisher(waiting)
+
+    flow = r.from_publisher(outer).flat_map(mapper)
+    probe = SubscriberProbe[int](1).subscribed_to(flow)
+    outer.emit(0)
+    waiting.emit(1, 2)
+    outer.emit(3)
+    await asyncio.sleep(0)
+    assert probe.signals == [1]
+    probe.request(5)
+    assert isinstance((await probe.end())[-1], received)
+    assert probe.elements == [1, 2]
+
+
+@pytest.mark.parametrize("kind", [each for each in KINDS if each != "GeneratorExit"])
+async def test_the_cleanup_of_an_iterable_does_not_replace_the_error(
+    kind: str, expects_loop_errors: list[Any]
+) -> None:
+    error, reported = KINDS[kind]
+    failing, outer = PublisherProbe[int](), PublisherProbe[int]()
+
+    def endless() -> Iterator[int]:
+        try:
+            while True:
+                yield 0
+        finally:
+            raise error()
+
+    sources: list[Any] = [r.from_publisher(failing), endless()]
+    flow: Any = r.from_publisher(outer).flat_map(lambda x: sources[x])
+    probe = SubscriberProbe[int](1).subscribed_to(flow)
+    outer.emit(0, 1)
+    await asyncio.sleep(0)
+    failing.emit(2)
+    failing.fail(ChildFailed())
+    probe.request(5)
+    assert isinstance((await probe.end())[-1], ChildFailed)
+    assert probe.elements == [0, 2]
+    assert [type(each["exception"]) for each in expects_loop_errors] == [reported]
 
 
 # -- errors of a cleanup ---------------------------------------------------------------------------

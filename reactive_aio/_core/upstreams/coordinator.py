@@ -16,7 +16,7 @@ from ..cleanup import CleanupErrors, add_cleanup_error
 from ..compiler.chain import Downstream
 from ..compiler.discards import OnDiscard, discard
 from ..demand import Demand
-from ..failures import STOPS_PROGRAM
+from ..failures import STOPS_PROGRAM, as_failure
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
 from ..queues.age_marks import AgeMarks
@@ -173,6 +173,15 @@ class Coordinator(FlowSubscription, Generic[R]):
         except BaseException:
             self.discard((element,))
             raise
+
+    def failure_of(self, error: BaseException) -> BaseException:
+        """What the subscriber receives for *error*, which a function of the user has raised.
+
+        An error that stops the program is raised.
+        """
+        if isinstance(error, STOPS_PROGRAM):
+            raise error
+        return as_failure(error)
 
     def complete(self) -> None:
         """Complete downstream, and cancel every upstream."""
