@@ -145,7 +145,8 @@ class _GroupBy(SplittingCoordinator[Any]):
     _key: Callable[[Any], Any]
     _limits: _Limits
     _groups: dict[Any, Branch[Any]] = field(default_factory=dict[Any, "Branch[Any]"], init=False)
-    """The open groups by their keys; that with the oldest last element comes first."""
+    """The open groups by their keys; with a limit for idle groups, or with ``evict``, that with the
+    oldest last element comes first."""
     _active_at: dict[Branch[Any], float] = field(
         default_factory=dict["Branch[Any]", float], init=False
     )
@@ -154,9 +155,13 @@ class _GroupBy(SplittingCoordinator[Any]):
     """The key of the element that waits for a place, so that it is not computed again."""
     _chunks: dict[Any, "_Chunk"] = field(default_factory=dict[Any, "_Chunk"], init=False)
     """Elements on their way to their groups, by the groups' keys."""
+    _recent_keys: list[Any] | None = field(default=None, init=False)
+    """The key of each element sorted since `_order_groups`; only with ``evict``."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self._limits.on_full == "evict":
+            self._recent_keys = []
         self._idle_timer = Timer(self, self._complete_idle)
         self._stall_timer = Timer(self, self._fail_if_stalled)
         self._drops = DropCounter("group_by")
@@ -205,6 +210,7 @@ class _GroupBy(SplittingCoordinator[Any]):
         if self.is_closed:
             return
         inner, key_of, chunk_of = self._inner, self._key, self._chunks.get
+        recent_keys = self._recent_keys
         sorted_count, key = 0, self._next_key
         try:
             for element in inner.elements:
@@ -224,6 +230,8 @@ class _GroupBy(SplittingCoordinator[Any]):
                         self._next_key = key
                         break
                     chunk.append(element)
+                    if recent_keys is not None:
+                        recent_keys.append(key)
                 key = _NO_KEY
                 sorted_count += 1
             else:
@@ -249,19 +257,28 @@ class _GroupBy(SplittingCoordinator[Any]):
 
     def _put(self) -> None:
         """Hand the elements to their groups."""
+        self._order_groups()
         groups, idle = self._groups, self._limits.idle
         now = self.loop_handle.time() if idle is not None else 0.0
         chunks, self._chunks = self._chunks, {}
         for key, chunk in chunks.items():
             group = chunk.group
-            if chunk.elements and groups.get(key) is group:
-                # It comes last: it is the most recently active.
-                groups[key] = groups.pop(key)
-                if idle is not None:
-                    self._active_at[group] = now
+            if idle is not None and chunk.elements and groups.get(key) is group:
+                if self._recent_keys is None:
+                    groups[key] = groups.pop(key)
+                self._active_at[group] = now
             group.put(chunk.elements)
         if idle is not None and groups and not self._idle_timer.is_running:
             self._idle_timer.start(idle)
+
+    def _order_groups(self) -> None:
+        """Move the groups that have new elements to the end, in the order of the last ones."""
+        groups, recent_keys = self._groups, self._recent_keys
+        if recent_keys:
+            for key in reversed(dict.fromkeys(reversed(recent_keys))):
+                if key in groups:
+                    groups[key] = groups.pop(key)
+            recent_keys.clear()
 
     def _after_sorting(self, inner: InnerSubscriber[Any], sorted_count: int) -> None:
         self.end_with(inner)
@@ -291,6 +308,7 @@ class _GroupBy(SplittingCoordinator[Any]):
         if not self.demand:
             return None
         if len(self._groups) >= limits.max_groups:
+            self._order_groups()
             self._close(next(iter(self._groups.values())))
         group = self._groups[key] = Branch(self, f"the group of {short_text(key)}", key)
         self.branches[group] = None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import pytest
+from hypothesis import example, given, strategies as st
 
 import reactive_aio as r
 from reactive_aio import Flow, GroupedFlow, Publisher
@@ -222,6 +223,18 @@ class TestDemandAndCancellation:
         assert count > 2
 
 
+def groups_one_by_one(keys: list[int], max_groups: int) -> list[tuple[int, int]]:
+    """The key and the length of each group, with ``evict``."""
+    open_groups: dict[int, int] = {}
+    found: list[tuple[int, int]] = []
+    for key in keys:
+        if key not in open_groups and len(open_groups) == max_groups:
+            oldest = next(iter(open_groups))
+            found.append((oldest, open_groups.pop(oldest)))
+        open_groups[key] = open_groups.pop(key, 0) + 1  # the latest comes last
+    return [*found, *open_groups.items()]
+
+
 class TestLimits:
     async def test_another_group_than_allowed_fails_it(self) -> None:
         with pytest.raises(Overflow, match=r"group_by holds 2 .* max_groups=\.\.\., end idle"):
@@ -242,6 +255,27 @@ class TestLimits:
         assert await outer.elements[0].to_list() == ["a", "a"]
         source.complete()
         assert [await each.to_list() for each in outer.elements[2:]] == [["c"], ["b"]]
+
+    @given(
+        batches=st.lists(st.lists(st.integers(0, 5), max_size=20), max_size=8),
+        max_groups=st.integers(1, 4),
+        prefetch=st.integers(1, 5),
+        idle=st.sampled_from([None, 60]),
+    )
+    @example(batches=[[0, 1, 0, 2, 0]], max_groups=2, prefetch=32, idle=None)
+    async def test_elements_that_arrive_together_evict_as_those_that_arrive_one_by_one_do(
+        self, batches: list[list[int]], max_groups: int, prefetch: int, idle: int | None
+    ) -> None:
+        together = slow(batches).flat_map(same, concurrency=1)
+        flow = together.group_by(
+            same, max_groups=max_groups, prefetch=prefetch, on_full="evict", idle=idle
+        )
+        lengths = flow.flat_map(
+            lambda group: group.buffer(MANY).map(lambda each: (group.key, len(each))),
+            concurrency=1000,
+        )
+        expected = groups_one_by_one([key for batch in batches for key in batch], max_groups)
+        assert sorted(await lengths.to_list()) == sorted(expected)
 
     async def test_no_element_is_lost_by_an_eviction(self) -> None:
         flow = r.range(1000).group_by(lambda x: x % 7, max_groups=3, on_full="evict")
