@@ -305,11 +305,12 @@ class _GroupBy(SplittingCoordinator[Any]):
                 "on_full='evict' or 'drop'."
             )
             raise Overflow("group_by", limits.max_groups, remedy)
-        if not self.demand:
-            return None
         if len(self._groups) >= limits.max_groups:
+            # Before a group is requested: what follows may request none until one completes.
             self._order_groups()
             self._close(next(iter(self._groups.values())))
+        if not self.demand:
+            return None
         group = self._groups[key] = Branch(self, f"the group of {short_text(key)}", key)
         self.branches[group] = None
         opened = BranchSource(group, self.loop_handle)

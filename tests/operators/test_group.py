@@ -277,6 +277,14 @@ class TestLimits:
         expected = groups_one_by_one([key for batch in batches for key in batch], max_groups)
         assert sorted(await lengths.to_list()) == sorted(expected)
 
+    @pytest.mark.virtual_time
+    @pytest.mark.parametrize("make", MADE.values(), ids=MADE)
+    async def test_as_many_groups_as_are_read_at_the_same_time_are_evicted(
+        self, make: Make
+    ) -> None:
+        flow = make(1000).group_by(lambda x: x % 7, max_groups=3, on_full="evict")
+        assert sorted(await flow.flat_map(same, concurrency=3).to_list()) == [*range(1000)]
+
     async def test_no_element_is_lost_by_an_eviction(self) -> None:
         flow = r.range(1000).group_by(lambda x: x % 7, max_groups=3, on_full="evict")
         assert sorted(await flow.flat_map(same).to_list()) == [*range(1000)]
