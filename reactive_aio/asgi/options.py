@@ -7,7 +7,7 @@ from typing import Final, TypedDict
 from .._core.arguments import Duration, require_int, to_seconds
 from ..option_names import require_known_options
 from .http import Headers, encode_headers
-from .problem import ErrorPolicy
+from .problem import ErrorPolicy, error_policy
 
 _HEADERS: Final = {
     "cache-control": "no-store",
@@ -95,7 +95,7 @@ class ResponseConfig:
         )
         self.count_parameter: str | None = count_parameter
         self.max_streams: int = require_int(name, "max_streams", max_streams, least=1)
-        self.errors: ErrorPolicy = ErrorPolicy(expose_errors, on_error)
+        self.errors: ErrorPolicy = error_policy(name, expose_errors, on_error)
         self.headers: Headers = encode_headers(_HEADERS | additional)
         self.counters: Counters = Counters() if counters is None else counters
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from .._core.arguments import require_sync_callable
 from ..errors import ReactiveError
 
 if TYPE_CHECKING:
@@ -92,12 +93,33 @@ class ErrorPolicy:
             return Problem(error.status, error.detail, error.headers)
         if foreign := _of_starlette(error):
             return foreign
-        if report and self.on_error is not None:
-            self.on_error(error)
-        elif report:
+        if report and not self._is_taken(error, loop_handle):
             loop_handle.report(context, error)
         text = str(error) or type(error).__name__
         return Problem(500, text if self.expose_errors else _HIDDEN)
+
+    def _is_taken(self, error: BaseException, loop_handle: "LoopHandle") -> bool:
+        """Call *on_error*; report what it raises, which must not prevent the answer."""
+        if self.on_error is None:
+            return False
+        try:
+            self.on_error(error)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as raised:
+            loop_handle.report("on_error of reactive_aio.asgi failed", raised)
+            return False
+        return True
+
+
+def error_policy(
+    name: str, expose_errors: bool, on_error: Callable[[BaseException], object] | None
+) -> ErrorPolicy:
+    """Validate the options of the function *name* that decide on errors."""
+    if on_error is not None:
+        remedy = "start a task of your own."
+        require_sync_callable(name, "on_error", on_error, remedy, takes=1)
+    return ErrorPolicy(expose_errors, on_error)
 
 
 def _of_starlette(error: BaseException) -> Problem | None:

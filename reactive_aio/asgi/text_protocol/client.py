@@ -21,7 +21,7 @@ from ...rsocket.routing import Router, to_router
 from ..formats import to_json
 from ..http import HttpRequest
 from ..options import Counters
-from ..problem import ErrorPolicy, PeerFailed, SocketLost, detail_of
+from ..problem import PeerFailed, SocketLost, detail_of, error_policy
 from .messages import SUBPROTOCOL
 from .multiplexer import SocketConfig, StreamMultiplexer
 from .streams import Peer
@@ -143,7 +143,7 @@ class _ClientConfig:
             max_message=require_int(what, "max_message", max_message, least=1),
             max_streams=require_int(what, "max_streams", max_streams, least=1),
             max_useless=_UNLIMITED,
-            errors=ErrorPolicy(options.get("expose_errors", False), options.get("on_error")),
+            errors=error_policy(what, options.get("expose_errors", False), options.get("on_error")),
             on_connect=None,
             counters=options.get("counters") or Counters(),
             server=url,

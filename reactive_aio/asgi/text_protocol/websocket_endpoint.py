@@ -12,7 +12,7 @@ from ...rsocket.transports.origins import is_origin_allowed
 from ..formats import to_json
 from ..http import Endpoint, HttpRequest, Receive, Send, parse_count, send_problem
 from ..options import Counters
-from ..problem import ErrorPolicy, Problem, Refused
+from ..problem import Problem, Refused, error_policy
 from .messages import MAX_SAFE_INTEGER, SUBPROTOCOL, Message
 from .multiplexer import SocketConfig, StreamMultiplexer
 from .streams import Peer
@@ -71,7 +71,7 @@ def websocket(
         max_message=require_int("websocket", "max_message", max_message, least=1),
         max_streams=require_int("websocket", "max_streams", max_streams, least=1),
         max_useless=require_int("websocket", "max_useless", max_useless),
-        errors=ErrorPolicy(expose_errors, on_error),
+        errors=error_policy("websocket", expose_errors, on_error),
         on_connect=on_connect,
         counters=Counters() if counters is None else counters,
         authenticate=authenticate,
