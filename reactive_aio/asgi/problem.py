@@ -95,8 +95,7 @@ class ErrorPolicy:
             return foreign
         if report and not self._is_taken(error, loop_handle):
             loop_handle.report(context, error)
-        text = str(error) or type(error).__name__
-        return Problem(500, text if self.expose_errors else _HIDDEN)
+        return Problem(500, _text_of(error) if self.expose_errors else _HIDDEN)
 
     def _is_taken(self, error: BaseException, loop_handle: "LoopHandle") -> bool:
         """Call *on_error*; report what it raises, which must not prevent the answer."""
@@ -120,6 +119,14 @@ def error_policy(
         remedy = "start a task of your own."
         require_sync_callable(name, "on_error", on_error, remedy, takes=1)
     return ErrorPolicy(expose_errors, on_error)
+
+
+def _text_of(error: BaseException) -> str:
+    """The text of *error*; its type if it has none, or if ``str()`` raises."""
+    try:
+        return str(error) or type(error).__name__
+    except Exception:
+        return type(error).__name__
 
 
 def _of_starlette(error: BaseException) -> Problem | None:

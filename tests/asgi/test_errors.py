@@ -1,6 +1,5 @@
 """What clients receive for errors, and what the application receives."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -56,7 +55,7 @@ async def test_an_on_error_that_raises_leaves_the_other_streams_of_a_socket(
     "wrong", ["print", on_error_later, lambda: None], ids=["text", "coroutine", "arity"]
 )
 def test_an_on_error_that_cannot_be_called_with_an_error_raises_at_once(wrong: Any) -> None:
-    makers: dict[str, Callable[[], object]] = {
+    makers: dict[str, Any] = {
         "sse": lambda: sse(numbers(1), on_error=wrong),
         "websocket": lambda: websocket({}, on_error=wrong),
         "connect": lambda: connect("ws://x/", on_error=wrong),
@@ -64,3 +63,32 @@ def test_an_on_error_that_cannot_be_called_with_an_error_raises_at_once(wrong: A
     for name, make in makers.items():
         with pytest.raises(TypeError, match=f"{name}: on_error (must be|is called with 1)"):
             make()
+
+
+# -- errors without a text -------------------------------------------------------------------------
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise LookupError("a bug of __str__")
+
+
+def unprintable() -> Flow[int]:
+    raise Unprintable
+
+
+@pytest.mark.parametrize(
+    ("expose_errors", "detail"), [(False, "the stream failed"), (True, "Unprintable")]
+)
+async def test_an_error_whose_text_cannot_be_read_is_answered(
+    expose_errors: bool, detail: str
+) -> None:
+    errors: list[BaseException] = []
+    options: dict[str, Any] = {"expose_errors": expose_errors, "on_error": errors.append}
+    call = await Call(sse(lambda _: unprintable(), **options)).end()
+    assert call.problem == {"status": 500, "detail": detail}
+    socket = await connected({"fails": unprintable, "ok": numbers(1)}, **options)
+    socket.send("subscribe", 1, route="fails", n=2)
+    assert (await socket.received(1))[0]["detail"] == detail
+    socket.send("subscribe", 2, route="ok", n=1)
+    assert (await socket.values(3))[1:] == [0, "complete"]
+    await socket.close()
+    assert [type(each) for each in errors] == [Unprintable, Unprintable]
