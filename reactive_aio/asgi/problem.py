@@ -73,7 +73,8 @@ class Problem:
         members: dict[str, Any] = {"status": self.status, "detail": self.detail}
         if self.rule is not None:
             members["rule"] = self.rule
-        return json.dumps(members, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(members, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace").decode()  # without lone surrogates
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 
 from ..._core.demand import UNBOUNDED
 from ...errors import IllegalDemand
+from ..formats import to_json
 from ..problem import Problem
 
 Id = int | str
@@ -16,7 +17,6 @@ MAX_SAFE_INTEGER: Final = 2**53 - 1
 SUBPROTOCOL: Final = "reactive-streams.v1"
 
 _MAX_ID_LENGTH: Final = 64
-_to_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _TYPES: Final = frozenset({"subscribe", "request", "cancel", "next", "complete", "error"})
 
 
@@ -62,8 +62,8 @@ def parse_message(text: str) -> Message:
     message = Message(type_, None if is_of_socket else _id(members.get("id")))
     if type_ == "subscribe":
         route = members.get("route")
-        if not isinstance(route, str):
-            raise InvalidMessage(400, "route must be a string")
+        if not isinstance(route, str) or not _is_unicode(route):
+            raise InvalidMessage(400, "route must be a string of Unicode")
         message.route, message.params = route, members.get("params")
         message.n = members.get("n", 0)
     elif type_ == "request":
@@ -84,11 +84,27 @@ def _no_constant(name: str) -> None:
 def _id(given: object) -> Id:
     if type(given) is int and 0 <= given <= MAX_SAFE_INTEGER:
         return given
-    if isinstance(given, str) and 0 < len(given) <= _MAX_ID_LENGTH:
+    if isinstance(given, str) and 0 < len(given) <= _MAX_ID_LENGTH and _is_unicode(given):
         return given
     raise InvalidMessage(
-        400, "id must be a whole number from 0 to 2**53 - 1, or up to 64 characters"
+        400, "id must be a whole number from 0 to 2**53 - 1, or up to 64 characters of Unicode"
     )
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether *text* has no lone surrogate, which JSON can escape, but UTF-8 cannot encode."""
+    try:
+        require_unicode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def require_unicode(text: str) -> str:
+    """Return *text*; raise UnicodeEncodeError if it has a lone surrogate."""
+    if not text.isascii():
+        text.encode()
+    return text
 
 
 def parse_demand(n: object, *, least: int = 1) -> int | Problem:
@@ -99,7 +115,8 @@ def parse_demand(n: object, *, least: int = 1) -> int | Problem:
 
 
 def format_message(type: str, id: Id, **members: object) -> str:
-    return _to_json({"type": type, "id": id, **members})
+    """Format a message; raise TypeError or ValueError if a member cannot be sent as JSON."""
+    return require_unicode(to_json({"type": type, "id": id, **members}))
 
 
 def format_error(id: Id | None, problem: Problem) -> str:

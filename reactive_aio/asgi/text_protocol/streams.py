@@ -12,7 +12,14 @@ from ...errors import NotAnElement, RuleViolation
 from ...stage import Downstream, from_push, is_awaitable
 from ..http import HttpRequest
 from ..problem import PeerFailed, Problem
-from .messages import MAX_SAFE_INTEGER, Id, Message, format_error, format_message
+from .messages import (
+    MAX_SAFE_INTEGER,
+    Id,
+    Message,
+    format_error,
+    format_message,
+    require_unicode,
+)
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -135,6 +142,7 @@ class SocketSubscriber:
             try:
                 encoded = socket.encode(elements.popleft())
                 text = encoded if isinstance(encoded, str) else str(encoded, "utf-8")
+                require_unicode(text)
             except Exception as error:
                 yield self.fail(socket.problem(error))
                 return
@@ -236,9 +244,14 @@ class PeerSubscription(FlowSubscription):
         if self._is_announced:
             yield format_message("request", self.id, n=n)
             return
-        self._is_announced = True
         params = {} if self._params is None else {"params": self._params}
-        yield format_message("subscribe", self.id, route=self._route, n=n, **params)
+        try:
+            message = format_message("subscribe", self.id, route=self._route, n=n, **params)
+        except Exception as error:  # the params or the route cannot be sent as JSON
+            self.fail(error)
+            return
+        self._is_announced = True
+        yield message
 
     def receive(self, message: Message) -> None:
         """Handle a message of the other end for this stream."""
