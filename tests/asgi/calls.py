@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -35,6 +36,7 @@ class Call:
         self.sent: list[Event] = []
         self.incoming: asyncio.Queue[Event] = asyncio.Queue()
         self.send_error: Exception | None = None
+        self.send_error_count = sys.maxsize  # sends that fail
         self._may_send = asyncio.Event()
         self._may_send.set()
         self._changed = asyncio.Condition()
@@ -46,7 +48,8 @@ class Call:
 
     async def _send(self, event: Event) -> None:
         await self._may_send.wait()
-        if self.send_error is not None:
+        if self.send_error is not None and self.send_error_count:
+            self.send_error_count -= 1
             raise self.send_error
         self.sent.append(event)
         async with self._changed:

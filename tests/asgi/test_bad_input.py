@@ -342,7 +342,35 @@ async def test_a_send_that_fails_without_a_disconnect_is_reported() -> None:
     call.send("subscribe", 1, route="a", n=1)
     await asyncio.sleep(10)
     assert errors == [call.send_error]
-    await call.close()
+    await call.end()
+
+
+async def test_a_message_that_a_server_cannot_send_closes_the_socket() -> None:
+    errors: list[BaseException] = []
+    probe = PublisherProbe[int]()
+    call = await connected({"a": probe, "b": just(1)}, on_error=errors.append)
+    call.send("subscribe", 1, route="a", n=1)
+    await probe.expect_request(1)
+    broken = call.send_error = RuntimeError("a bug of the server")
+    call.send("subscribe", 2, route="b", n=1)
+    call.send_error_count = 1
+    await call.until(lambda: call.sent[-1]["type"] == "websocket.close")
+    assert call.sent[-1]["code"] == 1011
+    await call.end()
+    await probe.expect_cancel()
+    assert errors == [broken]
+
+
+@pytest.mark.virtual_time
+async def test_a_socket_ends_a_while_after_a_failed_send_without_a_disconnect() -> None:
+    probe = PublisherProbe[int]()
+    call = await connected({"a": probe})
+    call.send("subscribe", 1, route="a", n=1)
+    await probe.expect_request(1)
+    call.send_error = OSError("disconnected")
+    probe.emit(1)
+    await call.end()
+    await probe.expect_cancel()
 
 
 async def test_a_disconnect_during_the_handshake_raises_nothing() -> None:

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from ..._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled, yield_to_loop
+from ..._core.loop import (
+    Future,
+    LoopHandle,
+    Task,
+    TimerHandle,
+    timeout,
+    wait_settled,
+    yield_to_loop,
+)
 from ...rsocket.payloads import JSON
 from ...rsocket.protocol.errors import (
     ConnectionLost,
@@ -28,6 +36,7 @@ if TYPE_CHECKING:
 
 _MAX_ANSWERS: Final = 64
 _FLUSH_TIMEOUT: Final = 5.0  # how long a client may take to read why its socket is closed
+_INTERNAL_ERROR: Final = 1011  # the code with which a socket closes that cannot be served
 
 Read = Callable[[Any], Any] | None
 
@@ -116,7 +125,9 @@ class StreamMultiplexer:
         self._writer_wake: Future[Any] | None = None
         self._reader_wake: Future[Any] | None = None
         self._closing: list[SocketSubscriber] = []  # removed, but their handlers still run
-        self._send_error_timer: TimerHandle | None = None
+        self._reading = timeout(None)  # ends when nothing can be sent any more
+        self._is_reading = True
+        self._reading_timer: TimerHandle | None = None
         self._peer_error = ""  # why the other end closes the socket
 
     @property
@@ -139,9 +150,8 @@ class StreamMultiplexer:
         if self._config.on_connect is not None:
             tasks.append(self.loop_handle.create_task(self._on_connect(), "asgi: on_connect"))
         try:
-            if first is not None:
-                self._receive(first)
-            await self._read(receive)
+            async with self._reading:
+                await self._read(receive, first)
         except InvalidMessage as fatal:
             self._peer_error = f"the {self.peer_name} sent an invalid message ({fatal})"
             self.send_first(format_error(None, fatal.problem))
@@ -150,10 +160,21 @@ class StreamMultiplexer:
                 await self._send({"type": "websocket.close", "code": fatal.close_code})
             except (OSError, RuntimeError):  # the client has closed the socket at the same time
                 pass
+        except TimeoutError:
+            if not self._reading.expired():
+                raise
         finally:
             await self._end_streams(tasks)
 
-    async def _read(self, receive: Receive) -> None:
+    async def _read(self, receive: Receive, first: Message | None) -> None:
+        try:
+            if first is not None:
+                self._receive(first)
+            await self._read_messages(receive)
+        finally:
+            self._is_reading = False
+
+    async def _read_messages(self, receive: Receive) -> None:
         while (event := await receive())["type"] != "websocket.disconnect":
             text = event.get("text")
             if text is None:
@@ -187,8 +208,8 @@ class StreamMultiplexer:
     async def _end_streams(self, tasks: list[Task[None]]) -> None:
         """Cancel the client's streams, and fail the subscriptions to what it publishes."""
         self._is_closed = True
-        if self._send_error_timer is not None:
-            self._send_error_timer.cancel()
+        if self._reading_timer is not None:
+            self._reading_timer.cancel()
         subscribers = [*self._subscribers.values(), *self._closing]
         for subscriber in subscribers:
             subscriber.cancel()
@@ -329,16 +350,33 @@ class StreamMultiplexer:
                 self._writer_wake = self.loop_handle.create_future()
                 await self._writer_wake
         except OSError:  # what servers raise after a disconnect
-            pass
+            self._stop_reading_later(None)
         except Exception as error:
-            # Some servers raise other errors after a disconnect, before the reader is notified
-            # of it. If that does not follow, the error is reported.
-            self._send_error_timer = self.loop_handle.call_later(
-                _FLUSH_TIMEOUT, self.problem, error
-            )
+            try:
+                await self._send({"type": "websocket.close", "code": _INTERNAL_ERROR})
+            except Exception:
+                # Some servers raise other errors than OSError after a disconnect, before the
+                # reader is notified of it.
+                self._stop_reading_later(error)
+            else:
+                self._stop_reading(error)
         finally:
             self._is_closed = True
             _wake(self._reader_wake)
+
+    def _stop_reading_later(self, error: Exception | None) -> None:
+        """Report *error*, and stop reading, unless the server notifies of a disconnect first."""
+        if self._is_reading:
+            self._reading_timer = self.loop_handle.call_later(
+                _FLUSH_TIMEOUT, self._stop_reading, error
+            )
+
+    def _stop_reading(self, error: Exception | None) -> None:
+        """End the socket, to which nothing can be sent any more, and report the cause."""
+        if error is not None:
+            self.problem(error)
+        if self._is_reading:
+            self._reading.reschedule(self.loop_handle.time())
 
     def _next_messages(self) -> Iterator[str]:
         """Generate all answers, then the messages of the stream that is due."""
