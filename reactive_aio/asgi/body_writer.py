@@ -8,6 +8,7 @@ from .._core.flow_subscription import FlowSubscription
 from .._core.loop import Future, LoopHandle, timeout, wait_settled, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .formats import BodyFormat
+from .function_errors import failure_of
 from .http import Headers, Receive, Send, send_problem, send_response
 from .options import ResponseConfig
 
@@ -177,8 +178,8 @@ class BodyWriter(BulkSubscriber):
             while elements and size < CHUNK:
                 parts.append(encode(elements.popleft()))
                 size += len(parts[-1])
-        except Exception as error:
-            self._error = error
+        except BaseException as error:
+            self._error = failure_of(error, self._loop_handle)
             self._cancel()
         else:
             self._add_outstanding(-len(parts))

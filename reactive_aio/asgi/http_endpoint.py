@@ -14,6 +14,7 @@ from ..coerce import Source, is_source, to_flow
 from ..stage import is_awaitable
 from .body_writer import BodyWriter, ResponseStart
 from .formats import BodyFormat, EventStream, Ndjson, negotiate, to_json
+from .function_errors import failure_of
 from .http import (
     Endpoint,
     HttpRequest,
@@ -178,9 +179,10 @@ class HttpEndpoint(Endpoint, Generic[T]):
             if is_awaitable(made):
                 made = await made
             flow = None if made is None else to_flow(made, name=self._name)
-        except Exception as error:
+        except BaseException as error:
+            failure = failure_of(error, loop_handle)
             config.counters.failed += 1
-            problem = config.errors.problem(error, loop_handle, "a stream served by ASGI failed")
+            problem = config.errors.problem(failure, loop_handle, "a stream served by ASGI failed")
             await send_problem(send, problem, head=head)
             return
         if flow is None:

@@ -1,12 +1,16 @@
 """What clients receive for errors, and what the application receives."""
 
+import asyncio
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from reactive_aio import Flow, range as numbers
 from reactive_aio.asgi import connect, ndjson, sse, websocket
-from tests.asgi.calls import Call
+from reactive_aio.errors import Interrupted
+from tests.asgi.calls import Call, SocketCall
 from tests.asgi.routes import connected
 from tests.harness.leftover_checks import Context
 
@@ -92,3 +96,112 @@ async def test_an_error_whose_text_cannot_be_read_is_answered(
     assert (await socket.values(3))[1:] == [0, "complete"]
     await socket.close()
     assert [type(each) for each in errors] == [Unprintable, Unprintable]
+
+
+# -- exceptions that are not an `Exception` --------------------------------------------------------
+class Panic(BaseException):
+    """As extensions in Rust raise it."""
+
+
+def panics(*_: object) -> Any:
+    raise Panic
+
+
+async def panics_later(*_: object) -> Any:
+    await asyncio.sleep(0)
+    raise Panic
+
+
+async def cancels_itself(*_: object) -> Any:
+    raise asyncio.CancelledError
+
+
+NO_EXCEPTIONS: dict[str, tuple[Callable[..., Any], type[BaseException]]] = {
+    "function": (panics, Panic),
+    "coroutine": (panics_later, Panic),
+    "cancellation": (cancels_itself, Interrupted),
+}
+
+
+@pytest.mark.parametrize("case", NO_EXCEPTIONS.values(), ids=NO_EXCEPTIONS)
+async def test_whatever_a_function_raises_is_answered(
+    case: tuple[Callable[..., Any], type[BaseException]],
+) -> None:
+    function, kind = case
+    errors: list[BaseException] = []
+    options: dict[str, Any] = {"on_error": errors.append}
+    response = await Call(sse(function, **options)).end()
+    assert response.problem["status"] == 500
+
+    def fails(payload: Any) -> Any:
+        return function(payload)
+
+    routes = {"fails": fails, "ok": numbers(1)}
+    socket = await connected(routes, on_connect=function, **options)
+    socket.send("subscribe", 1, route="fails", n=2)
+    assert (await socket.received(1))[0]["type"] == "error"
+    socket.send("subscribe", 2, route="ok", n=1)
+    assert (await socket.values(3))[1:] == [0, "complete"]
+    await socket.close()
+    refused = await connected(routes, authenticate=function, **options)
+    assert refused.sent[0]["status"] == 500
+    assert [type(each) for each in errors] == [kind] * 4
+
+
+async def test_whatever_encode_raises_ends_the_stream_alone() -> None:
+    errors: list[BaseException] = []
+    options: dict[str, Any] = {"encode": panics, "on_error": errors.append}
+    assert (await Call(ndjson(numbers(1), **options)).end()).problem["status"] == 500
+    socket = await connected({"a": numbers(1), "b": numbers(0)}, **options)
+    socket.send("subscribe", 1, route="a", n=1)
+    assert await socket.values(1) == ["error"]
+    socket.send("subscribe", 2, route="b", n=1)
+    assert await socket.values(2) == ["error", "complete"]
+    await socket.close()
+    assert [type(each) for each in errors] == [Panic, Panic]
+
+
+async def test_a_cancellation_of_the_app_is_not_answered() -> None:
+    entered = asyncio.Event()
+
+    async def waits(_: object) -> Any:
+        entered.set()
+        await asyncio.Event().wait()
+
+    call = Call(sse(waits))
+    await entered.wait()
+    call.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call.end()
+    assert not call.sent
+
+
+@pytest.mark.parametrize("kind", ["sse", "websocket", "websocket, coroutine"])
+def test_what_stops_the_program_leaves_the_loop_even_if_the_server_catches_it(kind: str) -> None:
+    def exits(*_: object) -> Any:
+        raise SystemExit(3)
+
+    async def exits_later() -> Any:
+        exits()
+
+    def logged(app: Any) -> Any:
+        async def serve(*arguments: Any) -> None:
+            with contextlib.suppress(
+                BaseException
+            ):  # as a server which logs whatever an app raises
+                await app(*arguments)
+
+        return serve
+
+    async def serve() -> None:
+        if kind == "sse":
+            Call(logged(sse(exits, on_error=str)))
+        else:
+            routes = {"exits": (lambda: exits()) if kind == "websocket" else exits_later}
+            call = SocketCall(logged(websocket(routes, on_error=str)))
+            call.send("subscribe", 1, route="exits", n=1)
+        await asyncio.sleep(5)
+
+    with pytest.raises(SystemExit) as exit:
+        asyncio.run(serve())
+    assert exit.value.code == 3

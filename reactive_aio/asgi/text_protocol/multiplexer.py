@@ -25,6 +25,7 @@ from ...rsocket.protocol.errors import (
 )
 from ...rsocket.routing import Handler, Router
 from ..formats import Encode
+from ..function_errors import failure_of
 from ..http import HttpRequest, Receive, Send
 from ..options import Counters
 from ..problem import ClientDisconnected, ErrorPolicy, Problem, SocketLost
@@ -202,8 +203,8 @@ class StreamMultiplexer:
                 await returned
         except ClientDisconnected:
             pass
-        except Exception as error:
-            self.problem(error)
+        except BaseException as error:
+            self.problem(failure_of(error, self.loop_handle))
 
     async def _end_streams(self, tasks: list[Task[None]]) -> None:
         """Cancel the client's streams, and fail the subscriptions to what it publishes."""

@@ -5,11 +5,12 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..._core.demand import Demand
+from ..._core.failures import is_cancelled_here
 from ..._core.flow_subscription import FlowSubscription
-from ..._core.loop import CancelledError, Task
 from ...coerce import to_flow
 from ...errors import NotAnElement, RuleViolation
 from ...stage import Downstream, from_push, is_awaitable
+from ..function_errors import failure_of
 from ..http import HttpRequest
 from ..problem import PeerFailed, Problem
 from .messages import (
@@ -22,6 +23,7 @@ from .messages import (
 )
 
 if TYPE_CHECKING:
+    from ..._core.loop import Task
     from ...flow import Flow
     from ...spec import Subscription
     from .multiplexer import StreamMultiplexer
@@ -69,20 +71,18 @@ class SocketSubscriber:
                 )
             else:
                 _flow(made).subscribe(self)
-        except Exception as error:
-            self.on_error(error)
+        except BaseException as error:
+            self.on_error(failure_of(error, self._socket.loop_handle))
 
     async def _subscribe_later(self, made: Awaitable[Any]) -> None:
         try:
             found = await made
             if not self.is_done:
                 _flow(found).subscribe(self)
-        except CancelledError:
-            if not self.is_done:
+        except BaseException as error:
+            if not self.is_done and is_cancelled_here(error):
                 self.on_error(RuntimeError("the task that makes the stream was cancelled"))
-            raise
-        except Exception as error:
-            self.on_error(error)
+            self.on_error(failure_of(error, self._socket.loop_handle))
 
     # -- the client's side -------------------------------------------------------------------------
     def add_demand(self, n: int) -> None:
@@ -143,8 +143,8 @@ class SocketSubscriber:
                 encoded = socket.encode(elements.popleft())
                 text = encoded if isinstance(encoded, str) else str(encoded, "utf-8")
                 require_unicode(text)
-            except Exception as error:
-                yield self.fail(socket.problem(error))
+            except BaseException as error:
+                yield self.fail(socket.problem(failure_of(error, socket.loop_handle)))
                 return
             socket.counters.elements += 1
             socket.count_useful()

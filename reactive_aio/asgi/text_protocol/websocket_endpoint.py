@@ -10,6 +10,7 @@ from ..._core.loop import LoopHandle
 from ...rsocket.routing import Router, to_router
 from ...rsocket.transports.origins import is_origin_allowed
 from ..formats import to_json
+from ..function_errors import failure_of
 from ..http import Endpoint, HttpRequest, Receive, Send, parse_count, send_problem
 from ..options import Counters
 from ..problem import Problem, Refused, error_policy
@@ -109,8 +110,8 @@ class WebSocketEndpoint(Endpoint):
                 user = None if config.authenticate is None else config.authenticate(http)
                 if isawaitable(user):
                     user = await user
-            except Exception as error:
-                await self._refuse(loop_handle, http, send, error)
+            except BaseException as error:
+                await self._refuse(loop_handle, http, send, failure_of(error, loop_handle))
                 return
             try:
                 await send({"type": "websocket.accept", "subprotocol": subprotocol})
@@ -129,7 +130,7 @@ class WebSocketEndpoint(Endpoint):
             raise Refused(403, "pages of this origin are not allowed")
 
     async def _refuse(
-        self, loop_handle: LoopHandle, http: HttpRequest, send: Send, error: Exception
+        self, loop_handle: LoopHandle, http: HttpRequest, send: Send, error: BaseException
     ) -> None:
         context = "the authentication of a WebSocket failed"
         problem = self._config.errors.problem(error, loop_handle, context)
