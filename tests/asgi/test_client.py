@@ -9,6 +9,7 @@ from http import HTTPStatus
 from ssl import PROTOCOL_TLS_SERVER, SSLContext, create_default_context
 from typing import Any
 
+import anyio
 import pytest
 import trustme
 from websockets.asyncio.server import ServerConnection, serve
@@ -159,6 +160,44 @@ async def test_a_server_that_does_not_answer_in_time_is_a_lost_connection() -> N
         with pytest.raises(SocketLost, match=r"/: no socket within 0.05 s"):
             await from_websocket(script.url, route="x", timeout=0.05).to_list(limit=1)
         silent.over.set()
+
+
+@pytest.mark.parametrize("is_flow", [True, False], ids=["from_websocket", "connect"])
+async def test_a_cancelled_scope_of_anyio_closes_the_socket(
+    serving: Service, is_flow: bool
+) -> None:
+    with anyio.CancelScope() as scope:
+        if is_flow:
+            async for _ in from_websocket(live(serving), route="ticks"):
+                scope.cancel()
+        else:
+            async with connect(live(serving)) as server:
+                async for _ in server.request_stream(route="ticks"):
+                    scope.cancel()
+    assert (await serving.settles(0))["open"] == 0
+
+
+async def test_a_second_cancellation_while_the_socket_closes_leaves_nothing() -> None:
+    entered, closed = asyncio.Event(), asyncio.Event()
+
+    async def handler(socket: ServerConnection) -> None:
+        await socket.wait_closed()
+        closed.set()
+
+    async def enter(url: str) -> None:
+        async with connect(url):
+            entered.set()
+            await asyncio.Event().wait()
+
+    async with scripted(handler) as script:
+        task = asyncio.ensure_future(enter(script.url))
+        await entered.wait()
+        task.cancel()
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.wait_for(closed.wait(), 10)
 
 
 # -- errors ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 from urllib.parse import urlsplit
 
-from anyio import move_on_after
+from anyio import CancelScope, move_on_after
 
 from ..._core.arguments import Duration, require_callable, require_int, to_seconds
 from ..._core.loop import LoopHandle, wait_settled
@@ -187,8 +187,13 @@ async def _opened(config: _ClientConfig) -> AsyncGenerator[Peer]:
         yield streams.peer
     finally:
         running.cancel()
-        await wait_settled(running)
-        await socket.close()
+        try:
+            # In a cancelled scope of anyio, each wait would be cancelled again.
+            with CancelScope(shield=True):
+                await wait_settled(running)
+                await socket.close()
+        finally:
+            socket.transport.abort()  # it is open if this task was cancelled again
 
 
 async def _open(config: _ClientConfig) -> Any:
