@@ -9,6 +9,8 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
+from .._core.arguments import require_sync_callable
+from .._core.failures import STOPS_PROGRAM
 from .._core.observation.figures import stalled
 from .._core.observation.registry import named_flows
 from ..stage import Duration, LoopHandle, to_seconds
@@ -38,11 +40,12 @@ async def watch(
     flow that it belongs to; a thread looks for it.
     The signal *on_signal* (None: no signal) makes a report at once, in the main thread.
 
-    Reports go to *on_report*, or else as warnings to the logger ``reactive_aio``.
+    Reports go to *on_report*, or else as warnings to the logger ``reactive_aio``. What *on_report*
+    raises goes to the event loop's exception handler.
     """
     seconds = to_seconds(stall, "watch: stall")
     loop_handle = LoopHandle("observe.watch()")
-    emit = on_report or logging.getLogger("reactive_aio").warning
+    emit = _emitter(on_report, loop_handle)
     async with AsyncExitStack() as stack:
         if on_signal is not None:
             stack.callback(loop_handle.add_signal_handler(on_signal, lambda: emit(report())))
@@ -51,6 +54,26 @@ async def watch(
             await stack.enter_async_context(_looking_for_calls(loop_handle, seconds_blocked, emit))
         await stack.enter_async_context(in_background(_look, seconds, emit))
         yield
+
+
+def _emitter(
+    on_report: Callable[[str], object] | None, loop_handle: LoopHandle
+) -> Callable[[str], object]:
+    """What passes a report to *on_report*, and does not raise."""
+    if on_report is None:
+        return logging.getLogger("reactive_aio").warning
+    remedy = "start a task of your own."
+    require_sync_callable("observe.watch", "on_report", on_report, remedy, takes=1)
+
+    def emit(text: str) -> None:
+        try:
+            on_report(text)
+        except STOPS_PROGRAM:
+            raise
+        except BaseException as error:
+            loop_handle.report("on_report of observe.watch() failed", error)
+
+    return emit
 
 
 @asynccontextmanager

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ import reactive_aio as r
 from reactive_aio import observe
 from reactive_aio._core.observation import registry
 from reactive_aio.observe import blocked_loop
+from tests.harness.leftover_checks import Context
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +74,24 @@ class TestStalls:
         with pytest.raises(KeyError, match="of the block"):
             async with observe.watch(block=None):
                 raise KeyError("of the block")
+
+    async def test_an_on_report_that_raises_does_not_end_the_block(
+        self, expects_loop_errors: list[Context]
+    ) -> None:
+        reports: list[str] = []
+
+        def broken(report: str) -> None:
+            reports.append(report)
+            raise OSError("the pager is down")
+
+        flows = [r.just(1).map_async(hangs).name(name) for name in ("first", "second")]
+        async with observe.watch(stall=1, block=None, on_report=broken):
+            async with flows[0].running():
+                await asyncio.sleep(5)
+            async with flows[1].running():
+                await asyncio.sleep(5)
+        assert [each.partition(":")[0] for each in reports] == ["first", "second"]
+        assert [str(each["exception"]) for each in expects_loop_errors] == ["the pager is down"] * 2
 
     async def test_without_a_receiver_a_report_is_logged(
         self, caplog: pytest.LogCaptureFixture
@@ -142,6 +162,17 @@ class TestBlockedLoop:
         assert reports[0].startswith("the event loop is blocked for more than 0.01 s by ")
         assert "in map(" in reports[0]
         assert "of the flow just(1) → boundary(1) → map(" in reports[0]
+
+
+async def on_report_later(report: str) -> None:
+    pytest.fail("it is refused")
+
+
+@pytest.mark.parametrize("wrong", [on_report_later, 5, lambda: 1], ids=["async", "int", "arity"])
+async def test_an_on_report_that_cannot_be_called_with_a_report_is_refused(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"observe\.watch: on_report (must be|is called with 1)"):
+        async with observe.watch(on_report=wrong):
+            pass
 
 
 async def test_a_signal_makes_a_report() -> None:
