@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from .background import in_background
+from .background import in_background, serve_connections
 
 if TYPE_CHECKING:
     from ..asgi.http import Receive, Scope, Send
@@ -50,7 +50,8 @@ async def serve_page(app: _App, host: str, port: int) -> AsyncGenerator[int]:
             with suppress(*_LOST):
                 await _answer(app, stream, connections)
 
-    async with listener, in_background(listener.serve, answer):
+    serving = in_background(serve_connections, listener.listeners, answer, "observe.inspector()")
+    async with listener, serving:
         yield taken
 
 

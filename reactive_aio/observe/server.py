@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import SocketStream
 
-from .background import in_background
+from .background import in_background, serve_connections
 from .reports import report
 
 __all__ = ("serve",)
@@ -27,7 +27,8 @@ async def serve(path: "str | os.PathLike[str]") -> AsyncGenerator[None]:
     await anyio.to_thread.run_sync(_remove_unused, name)
     listener = await anyio.create_unix_listener(name, mode=0o600)
     try:
-        async with listener, in_background(listener.serve, _answer):
+        serving = in_background(serve_connections, [listener], _answer, "observe.serve()")
+        async with listener, serving:
             yield
     finally:
         with suppress(FileNotFoundError):
@@ -57,4 +58,4 @@ async def _answer(stream: SocketStream) -> None:
     """Send one report to each client, and close."""
     async with stream:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await stream.send(report().encode())
+            await stream.send(report().encode("utf-8", "replace"))
