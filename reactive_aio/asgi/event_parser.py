@@ -17,10 +17,16 @@ class EventParser:
     A line, and the data of an event, may have *limit* bytes; `FrameTooLong` is raised for more.
     """
 
-    def __init__(self, what: str, limit: int, last_event_id: str | None = None) -> None:
+    def __init__(
+        self,
+        what: str,
+        limit: int,
+        last_event_id: str | None = None,
+        retry: float | None = None,
+    ) -> None:
         self.last_event_id: str | None = last_event_id
         """The id of the last event, with which a client resumes."""
-        self.retry: float | None = None
+        self.retry: float | None = retry
         """The seconds after which a client may reconnect, if the server has set them."""
         self._what = what
         self._limit = limit

@@ -109,10 +109,12 @@ class _Progress:
 
     last_event_id: str | None
     delay: float | None = None
-    """The delay that the server has set for the next request."""
+    """The delay between two requests, which the server has set by ``retry:``."""
+    retry_after: float | None = None
+    """The delay that the last answer has set for the next request alone."""
 
     def delay_after(self, error: BaseException) -> float | None:
-        return self.delay
+        return self.delay if self.retry_after is None else self.retry_after
 
 
 class _Config:
@@ -162,7 +164,8 @@ async def _read(config: _Config, progress: _Progress) -> AsyncGenerator[Event[st
             # Reading the certificates takes 20 ms. Without TLS, nothing is verified.
             verify = await run_sync(httpx.create_ssl_context) if config.is_secure else False
             client = await stack.enter_async_context(httpx.AsyncClient(verify=verify))
-        parser = EventParser(_NAME, config.max_event, progress.last_event_id)
+        progress.retry_after = None
+        parser = EventParser(_NAME, config.max_event, progress.last_event_id, progress.delay)
         try:
             response = await stack.enter_async_context(
                 client.stream(
@@ -181,7 +184,8 @@ async def _read(config: _Config, progress: _Progress) -> AsyncGenerator[Event[st
                     if _is_end(event):
                         return
                     yield event
-                progress.delay = parser.retry
+                # An event without data is not an element, but may have an id.
+                progress.last_event_id, progress.delay = parser.last_event_id, parser.retry
         except httpx.ReadTimeout as error:
             message = f"{config.url}: no byte within {config.silence:g} s (silence=)"
             raise SocketLost(message) from error
@@ -209,7 +213,8 @@ async def _is_stream(config: _Config, progress: _Progress, response: "Response")
     if status == 200 and media_type.partition(";")[0].strip().lower() == _MEDIA_TYPE:
         return True
     delay = response.headers.get("retry-after", "")
-    progress.delay = float(delay[:9]) if delay.isascii() and delay.isdigit() else None
+    if delay.isascii() and delay.isdigit():
+        progress.retry_after = float(delay[:9])
     what = f"{config.url}: the request"
     if status == 200:
         detail = f"the content type is {media_type or 'missing'}, and must be {_MEDIA_TYPE}"

@@ -1,11 +1,13 @@
 """from_sse: reading, resuming and failing, with our server and with scripted ones."""
 
 import asyncio
+import itertools
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx
 import pytest
 
 from reactive_aio import RetryPolicy
@@ -137,6 +139,46 @@ async def test_a_client_waits_as_long_as_the_server_has_set() -> None:
         with pytest.raises(SocketLost, match="without an event"):
             await data_of(script.url, retry=policy)
     assert len(script.requests) == 1, "the delay exceeds the time budget of the policy"
+
+
+@pytest.mark.virtual_time
+async def test_the_delay_that_a_server_has_set_holds_for_all_further_requests() -> None:
+    """As the reconnection time of an `EventSource`."""
+    retry_after = b"HTTP/1.1 503 Busy\r\nretry-after: 300\r\ncontent-length: 0\r\n\r\n"
+    answers = [
+        *[STREAM + b"retry: 90000\ndata: 1\n\n", STREAM + b"data: 2\n\n", retry_after],
+        *[STREAM + b"data: 3\n\n", STREAM + b"event: complete\ndata: {}\n\n"],
+    ]
+    times: list[float] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        times.append(asyncio.get_running_loop().time())
+        head, _, body = answers.pop(0).partition(b"\r\n\r\n")
+        status, *lines = head.decode().split("\r\n")
+        headers = dict(line.split(": ") for line in lines)
+        return httpx.Response(int(status.split()[1]), headers=headers, content=body)
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+        policy = RetryPolicy(attempts=9, jitter=0)
+        assert await data_of("http://x/", retry=policy, client=client) == ["1", "2", "3"]
+    waits = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert waits == pytest.approx([90, 90, 300, 90], abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        (b"id: 5\ndata: 1\n\nid: 7\n\n", "last-event-id: 7"),
+        (b"id: 7\n\n: no more\n\n", "last-event-id: 7"),
+        (b"id: 7\n\ndata: 1\n\nid: 8\n", "last-event-id: 7"),
+    ],
+    ids=["after an element", "alone", "before an event that is cut off"],
+)
+async def test_an_id_without_data_is_the_last_event_id(events: bytes, expected: str) -> None:
+    """HTML 9.2.6 sets it before it looks for data."""
+    async with scripted(STREAM + events, STREAM + b"event: complete\ndata: {}\n\n") as script:
+        await data_of(script.url, retry=QUICKLY)
+    assert f"\r\n{expected}\r\n" in script.requests[1]
 
 
 # -- errors ----------------------------------------------------------------------------------------
