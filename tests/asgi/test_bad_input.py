@@ -251,6 +251,14 @@ ORIGINS: dict[str, tuple[dict[str, str], set[str] | None, bool]] = {
     "allowed": ({"host": "a:1", "origin": "http://b"}, {"http://b"}, True),
     "not that one": ({"host": "a:1", "origin": "http://c"}, {"http://b"}, False),
     "any": ({"host": "a:1", "origin": "http://c"}, {"*"}, True),
+    "malformed": ({"host": "a:1", "origin": "http://["}, {"http://b"}, False),
+    "null, allowed": ({"host": "a:1", "origin": "null"}, {"null"}, True),
+    "an extension": (
+        {"host": "a:1", "origin": "moz-extension://a-1"},
+        {"moz-extension://a-1"},
+        True,
+    ),
+    "IPv6": ({"host": "a:1", "origin": "http://[::1]:8000"}, {"http://[::1]:8000"}, True),
 }
 
 
@@ -263,6 +271,30 @@ async def test_pages_of_other_origins_are_refused(name: str) -> None:
         await call.close()
     else:
         assert call.sent[0]["status"] == 403
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *["a.example", "https://a.example/", "https://A.example", "https://a.example:443"],
+        *[
+            "http://a.example:80",
+            "https://bücher.example",
+            "https://",
+            "",
+            "https://a.example/x",
+            5,
+        ],
+    ],
+)
+def test_an_origin_that_no_browser_sends_is_refused_at_once(wrong: Any) -> None:
+    with pytest.raises(ValueError, match=r"websocket: origins has .*write it as 'https://"):
+        websocket(router, origins=["https://b.example", wrong])
+
+
+def test_origins_must_be_a_list() -> None:
+    with pytest.raises(TypeError, match="websocket: origins must be a list"):
+        websocket(router, origins="https://a.example")
 
 
 async def test_authenticate_returns_the_user_or_refuses() -> None:
