@@ -24,6 +24,8 @@ else:
 
 
 _MAX_DIGITS: Final = 15
+_WITHOUT_CONTENT: Final = (204, 304)
+"""Statuses whose response has no body (RFC 9110, 6.4.1)."""
 
 
 class HttpRequest:
@@ -109,9 +111,10 @@ async def send_problem(
     send: Send, problem: Problem, *, head: bool = False, kind: str = "http.response"
 ) -> None:
     """Send the status of *problem*, with its detail as the body unless *head* (RFC 9457)."""
-    headers = [(b"content-type", b"application/problem+json"), (b"cache-control", b"no-store")]
-    headers += encode_headers(problem.headers)
-    body = b"" if head else problem.json().encode()
+    has_content = problem.status not in _WITHOUT_CONTENT
+    headers = [(b"content-type", b"application/problem+json")] if has_content else []
+    headers += [(b"cache-control", b"no-store"), *encode_headers(problem.headers)]
+    body = problem.json().encode() if has_content and not head else b""
     await send_response(send, problem.status, headers, body, kind=kind)
 
 

@@ -137,7 +137,16 @@ def _of_starlette(error: BaseException) -> Problem | None:
     if kind is None or not isinstance(error, kind):
         return None
     raised = cast("Any", error)
-    return Problem(int(raised.status_code), str(raised.detail), dict(raised.headers or {}))
+    detail = raised.detail if isinstance(raised.detail, str) else _json_of(raised.detail)
+    return Problem(int(raised.status_code), detail, dict(raised.headers or {}))
+
+
+def _json_of(value: object) -> str:
+    """*value* as JSON; with the ``repr`` of parts that JSON does not have."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
+    except Exception:  # a key that is not a text, a cycle, or a repr that raises
+        return f"<{type(value).__name__}>"
 
 
 def detail_of(body: bytes) -> str:

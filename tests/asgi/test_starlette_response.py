@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import httpx
@@ -13,7 +14,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from reactive_aio import Flow, error, never, range as numbers, timer
-from reactive_aio.asgi import Refused, javascript, ndjson, sse, stream, websocket
+from reactive_aio.asgi import HttpRequest, Refused, javascript, ndjson, sse, stream, websocket
 from reactive_aio.asgi.http_endpoint import HttpEndpoint
 from reactive_aio.asgi.starlette_response import response_class
 from tests.asgi.calls import Call
@@ -199,3 +200,32 @@ def test_starlette_is_imported_with_the_first_endpoint() -> None:
         "made = asgi.sse([1]); import fastapi; print(isinstance(made, fastapi.Response))"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\nTrue\n"
+
+
+# -- HTTPException ---------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("detail", "sent"),
+    [
+        ("gone", "gone"),
+        ({"code": 1, "why": "é"}, '{"code":1,"why":"é"}'),
+        ([date(2024, 2, 29)], '["datetime.date(2024, 2, 29)"]'),
+        ({(1, 2): 3}, "<dict>"),
+    ],
+    ids=str,
+)
+async def test_the_detail_of_an_http_exception_is_a_text_or_json(detail: Any, sent: str) -> None:
+    def refuses(request: HttpRequest) -> Flow[int]:
+        raise HTTPException(409, detail)
+
+    call = await Call(sse(refuses)).end()
+    assert call.problem == {"status": 409, "detail": sent}
+
+
+@pytest.mark.parametrize("status", [204, 304])
+async def test_a_status_without_content_is_sent_without_a_body(status: int) -> None:
+    def refuses(request: HttpRequest) -> Flow[int]:
+        raise HTTPException(status, headers={"etag": '"x"'})
+
+    call = await Call(sse(refuses)).end()
+    assert (call.status, call.body) == (status, "")
+    assert call.headers == {"cache-control": "no-store", "etag": '"x"'}
