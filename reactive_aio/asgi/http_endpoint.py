@@ -3,6 +3,7 @@
 `javascript` serves the module with which browsers read them.
 """
 
+import re
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from importlib.resources import files
@@ -30,6 +31,8 @@ from .options import ResponseConfig, ResponseOptions, response_config
 from .problem import Problem, Refused
 
 T = TypeVar("T")
+
+_TAG: Final = re.compile(r'"[^"]*"')
 
 Make = Callable[[HttpRequest], Source[T] | Awaitable[Source[T] | None] | None]
 """Makes the flow for a request; None when there is nothing to stream (204)."""
@@ -206,6 +209,11 @@ def _maker(source: Source[T] | Make[T], name: str) -> Make[T]:
     return lambda _: flow
 
 
+def _matches(condition: str, tag: str) -> bool:
+    """Whether ``If-None-Match`` names *tag*, by weak comparison (RFC 9110, 13.1.2)."""
+    return condition.strip() == "*" or tag in _TAG.findall(condition)
+
+
 def javascript() -> "JavaScriptEndpoint":
     """Serve ``reactive.js``: the text protocol for browsers and Node, without dependencies.
 
@@ -232,7 +240,7 @@ class JavaScriptEndpoint(Endpoint):
     async def _answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         if request.method not in ("GET", "HEAD"):
             await send_problem(send, Problem(405, "this is a file: GET it", {"allow": "GET, HEAD"}))
-        elif request.headers.get("if-none-match") == self._tag:
+        elif _matches(request.headers.get("if-none-match", ""), self._tag):
             await send_response(send, 304, self._header_list())
         else:
             length = (b"content-length", str(len(self.text)).encode())

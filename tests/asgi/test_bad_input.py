@@ -438,4 +438,10 @@ async def test_the_module_is_served_with_its_media_type_and_an_etag() -> None:
     assert (again.status, again.body) == (304, "")
     head = await Call(app, method="HEAD").end()
     assert (head.status, head.body) == (200, "")
+    tag = call.headers["etag"]
+    for condition, status in {
+        **{f"W/{tag}": 304, f'"other", W/{tag}': 304, f'{tag},W/"x"': 304, "*": 304},
+        **{'"other"': 200, 'W/"other"': 200, tag.strip('"'): 200, "": 200},
+    }.items():
+        assert (await Call(app, headers={"if-none-match": condition}).end()).status == status
     assert (await Call(app, method="PUT").end()).status == 405
