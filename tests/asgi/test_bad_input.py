@@ -316,6 +316,39 @@ async def test_authenticate_returns_the_user_or_refuses() -> None:
     await call.close()
 
 
+@pytest.mark.parametrize(("user", "status"), [(None, 401), (False, 401), ("", None), (0, None)])
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_none_and_false_are_not_users(user: Any, status: int | None, is_async: bool) -> None:
+    async def authenticate_later(_: HttpRequest) -> Any:
+        return user
+
+    def authenticate_now(_: HttpRequest) -> Any:
+        return user
+
+    authenticate = authenticate_later if is_async else authenticate_now
+    call = await connected(authenticate=authenticate)
+    assert call.sent[0].get("status") == status
+    if status is None:
+        await call.close()
+
+
+@pytest.mark.virtual_time
+async def test_an_authentication_that_takes_too_long_is_refused() -> None:
+    async def authenticate(_: HttpRequest) -> Any:
+        await asyncio.Event().wait()
+
+    async def fails(_: HttpRequest) -> Any:
+        raise TimeoutError("a database did not answer")
+
+    started = asyncio.get_running_loop().time()
+    call = await connected(authenticate=authenticate, auth_timeout=7)
+    assert call.sent[0]["status"] == 503
+    assert asyncio.get_running_loop().time() - started == pytest.approx(7)
+    await call.end()
+    call = await connected(authenticate=fails, on_error=str)
+    assert call.sent[0]["status"] == 500
+
+
 async def test_an_authentication_that_raises_refuses_the_client(
     expects_loop_errors: list[Context],
 ) -> None:

@@ -88,6 +88,7 @@ class SocketConfig:
     on_connect: Callable[[Peer], Any] | None
     counters: Counters
     authenticate: Callable[[HttpRequest], Any] | None = None
+    auth_timeout: float = 5.0
     origins: frozenset[str] = frozenset()
     max_sockets: int = 1000
     server: str | None = None

@@ -5,8 +5,8 @@ from inspect import isawaitable
 from logging import getLogger
 from typing import Any, Final
 
-from ..._core.arguments import require_callable, require_int
-from ..._core.loop import LoopHandle
+from ..._core.arguments import Duration, require_callable, require_int, to_seconds
+from ..._core.loop import LoopHandle, timeout
 from ...rsocket.routing import Router, to_router
 from ..formats import to_json
 from ..function_errors import failure_of
@@ -26,6 +26,7 @@ def websocket(
     routes: Router | Mapping[str, Any],
     *,
     authenticate: Callable[[HttpRequest], Any] | None = None,
+    auth_timeout: Duration = 5.0,
     origins: Collection[str] | None = None,
     on_connect: Callable[[Peer], Any] | None = None,
     encode: Callable[[Any], str | bytes] = to_json,
@@ -59,11 +60,12 @@ def websocket(
     Rules: 1.1, 1.3, 1.7, 2.13, 3.6, 3.8, 3.9, 3.17
 
     *authenticate* receives each handshake and returns the user (``request.user``) or raises
-    `Refused`; it may be a coroutine function. Pages of other origins than the host itself are
-    refused unless *origins* contains them, or is ``{"*"}``. *on_connect* receives the `Peer` of
-    each socket, and may subscribe to what that publishes; a coroutine is cancelled when the client
-    disconnects. At most *max_sockets* sockets are open. The other limits are in the table of
-    docs/protocol.md.
+    `Refused`; None and False are refused with 401. It may be a coroutine function, which has
+    *auth_timeout* seconds; then the client receives 503. Pages of other origins than the host
+    itself are refused unless *origins* contains them, or is ``{"*"}``. *on_connect* receives the
+    `Peer` of each socket, and may subscribe to what that publishes; a coroutine is cancelled when
+    the client disconnects. At most *max_sockets* sockets are open. The other limits are in the
+    table of docs/protocol.md.
     """
     require_callable("websocket", "encode", encode)
     config = SocketConfig(
@@ -76,6 +78,7 @@ def websocket(
         on_connect=on_connect,
         counters=Counters() if counters is None else counters,
         authenticate=authenticate,
+        auth_timeout=to_seconds(auth_timeout, "websocket: auth_timeout"),
         origins=require_origins("websocket", origins),
         max_sockets=require_int("websocket", "max_sockets", max_sockets, least=1),
     )
@@ -107,9 +110,7 @@ class WebSocketEndpoint(Endpoint):
                     raise Refused(503, f"all {config.max_sockets} sockets are in use")
                 subprotocol, first = _subprotocol(http), _subscription_of_url(http)
                 self._check_origin(http)
-                user = None if config.authenticate is None else config.authenticate(http)
-                if isawaitable(user):
-                    user = await user
+                user = await self._user_of(http)
             except BaseException as error:
                 await self._refuse(loop_handle, http, send, failure_of(error, loop_handle))
                 return
@@ -121,6 +122,25 @@ class WebSocketEndpoint(Endpoint):
             await streams.run(receive, first)
         finally:
             self._open -= 1
+
+    async def _user_of(self, http: HttpRequest) -> Any:
+        """Return what *authenticate* returns; refuse a client without a user."""
+        config = self._config
+        if config.authenticate is None:
+            return None
+        user = config.authenticate(http)
+        if isawaitable(user):
+            waiting = timeout(config.auth_timeout)
+            try:
+                async with waiting:
+                    user = await user
+            except TimeoutError:
+                if not waiting.expired():
+                    raise
+                raise Refused(503, "the authentication took too long") from None
+        if user is None or user is False:
+            raise Refused(401, "the authentication failed")
+        return user
 
     def _check_origin(self, http: HttpRequest) -> None:
         """Refuse pages of other origins: any page may open a socket, with its user's cookies."""
