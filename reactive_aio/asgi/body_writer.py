@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from .._core.flow_subscription import FlowSubscription
-from .._core.loop import Future, LoopHandle, timeout, wait_settled, yield_to_loop
+from .._core.loop import Future, LoopHandle, timeout, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
+from .disconnect_watch import DisconnectWatch
 from .formats import BodyFormat
 from .function_errors import failure_of
-from .http import Headers, Receive, Send, send_problem, send_response
+from .http import Headers, Send, send_problem, send_response
 from .options import ResponseConfig
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class BodyWriter(BulkSubscriber):
     def __init__(
         self,
         loop_handle: LoopHandle,
-        receive: Receive,
+        watch: DisconnectWatch,
         send: Send,
         form: BodyFormat,
         config: ResponseConfig,
@@ -53,7 +54,7 @@ class BodyWriter(BulkSubscriber):
         self._elements: deque[Any] = deque()
         self.append: Callable[[Any], None] = self._elements.append
         self.is_notified: bool = False
-        self._receive = receive
+        self._watch = watch
         self._send = send
         self._form = form
         self._config = config
@@ -77,9 +78,9 @@ class BodyWriter(BulkSubscriber):
         counters = self._config.counters
         counters.open += 1
         counters.opened += 1
-        watch = self._loop_handle.create_task(self._watch(), "asgi: waits for a disconnect")
         ended = False
         try:
+            self._watch.start(self._on_disconnect)
             prefetch = self._config.prefetch
             flow.subscribe(self)
             self._request(prefetch if count is None else min(prefetch, count))
@@ -90,17 +91,13 @@ class BodyWriter(BulkSubscriber):
         finally:
             counters.open -= 1
             counters.cancelled += not ended
-            watch.cancel()
-            await wait_settled(watch)
+            await self._watch.aclose()
             self._cancel()
             subscription, self._subscription = self._subscription, None
             if isinstance(subscription, FlowSubscription):
                 await subscription.aclose()
 
-    async def _watch(self) -> None:
-        """Cancel upstream when the client disconnects; discard the body of the request."""
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
+    def _on_disconnect(self) -> None:
         self._is_disconnected = True
         self._cancel()
         self._wake(True)

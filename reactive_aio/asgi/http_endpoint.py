@@ -14,6 +14,7 @@ from .._core.loop import LoopHandle
 from ..coerce import Source, is_source, to_flow
 from ..stage import is_awaitable
 from .body_writer import BodyWriter, ResponseStart
+from .disconnect_watch import DisconnectWatch
 from .formats import BodyFormat, EventStream, Ndjson, negotiate, to_json
 from .function_errors import failure_of
 from .http import (
@@ -167,12 +168,24 @@ class HttpEndpoint(Endpoint, Generic[T]):
             return
         self._clients += 1
         try:
-            await self._stream(request, receive, send, head)
+            loop_handle = LoopHandle("a request")
+            watch = DisconnectWatch(loop_handle, receive)
+            try:
+                await self._stream(loop_handle, request, watch, send, head)
+            finally:
+                await watch.aclose()
         finally:
             self._clients -= 1
 
-    async def _stream(self, request: HttpRequest, receive: Receive, send: Send, head: bool) -> None:
-        loop_handle, config = LoopHandle("a request"), self._config
+    async def _stream(
+        self,
+        loop_handle: LoopHandle,
+        request: HttpRequest,
+        watch: DisconnectWatch,
+        send: Send,
+        head: bool,
+    ) -> None:
+        config = self._config
         try:
             form = self._choose(request)
             name = config.count_parameter
@@ -180,13 +193,17 @@ class HttpEndpoint(Endpoint, Generic[T]):
             count = None if name is None or text is None else parse_count(text, name)
             made: Any = self._make(request)
             if is_awaitable(made):
-                made = await made
+                # A function of the framework may read the body of the request, also here.
+                is_watched = not is_returned_by_route(request)
+                made = await (watch.cancel_on_disconnect(made) if is_watched else made)
             flow = None if made is None else to_flow(made, name=self._name)
         except BaseException as error:
             failure = failure_of(error, loop_handle)
             config.counters.failed += 1
             problem = config.errors.problem(failure, loop_handle, "a stream served by ASGI failed")
             await send_problem(send, problem, head=head)
+            return
+        if watch.is_disconnected:
             return
         if flow is None:
             await send_response(send, 204, self._header_list())
@@ -198,7 +215,7 @@ class HttpEndpoint(Endpoint, Generic[T]):
             flow = flow if count is None else flow.take(count)
             resumes = request.last_event_id is not None and form.media_type == "text/event-stream"
             start = ResponseStart(self.status_code, headers, resumes)
-            await BodyWriter(loop_handle, receive, send, form, config, start).run(flow, count)
+            await BodyWriter(loop_handle, watch, send, form, config, start).run(flow, count)
 
 
 def _maker(source: Source[T] | Make[T], name: str) -> Make[T]:

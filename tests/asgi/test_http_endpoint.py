@@ -483,6 +483,51 @@ def test_invalid_options_raise_at_once(kind: Any, options: Any, message: str) ->
         kind(from_iterable([1]), **options)
 
 
+async def test_a_disconnect_cancels_the_function_that_makes_the_flow() -> None:
+    cancelled = asyncio.Event()
+    is_slow = True
+
+    async def make(request: HttpRequest) -> Flow[int]:
+        try:
+            await (asyncio.Event().wait() if is_slow else asyncio.sleep(0))
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        return numbers(1)
+
+    app = ndjson(make, max_streams=1)
+    call = Call(app)
+    for _ in range(9):
+        await asyncio.sleep(0)
+    assert (await Call(app).end()).status == 503
+    await call.close()
+    assert cancelled.is_set()
+    assert not call.sent
+    is_slow = False
+    call = await Call(app).end()
+    assert call.body == "0\n", "its place in max_streams is free again"
+
+
+async def test_a_timeout_of_the_function_that_makes_the_flow_is_an_error() -> None:
+    async def make(request: HttpRequest) -> Flow[int]:
+        raise TimeoutError("a database did not answer")
+
+    assert (await Call(ndjson(make, on_error=str)).end()).status == 500
+
+
+async def test_a_disconnect_ends_a_response_whose_flow_was_made_by_a_coroutine_function() -> None:
+    probe = PublisherProbe[int]()
+
+    async def make(request: HttpRequest) -> PublisherProbe[int]:
+        await asyncio.sleep(0)
+        return probe
+
+    call = Call(ndjson(make))
+    await probe.expect_subscriber()
+    await call.close()
+    await probe.expect_cancel()
+
+
 @every_kind
 def test_an_object_that_is_not_a_source_raises_at_once(kind: Any) -> None:
     with pytest.raises(TypeError, match="cannot be read as a flow"):

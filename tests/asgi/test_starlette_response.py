@@ -202,6 +202,20 @@ def test_starlette_is_imported_with_the_first_endpoint() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "False\nTrue\n"
 
 
+async def test_a_function_that_makes_the_flow_may_read_the_body_of_its_request() -> None:
+    app = FastAPI()
+
+    @app.post("/")
+    async def answer(request: Request) -> Response:
+        async def make(_: HttpRequest) -> Flow[int]:
+            return numbers(await request.json())
+
+        return ndjson(make)
+
+    async with client(app) as http:
+        assert (await http.post("/", json=3)).text == "0\n1\n2\n"
+
+
 # -- HTTPException ---------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("detail", "sent"),
