@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
-from .._core.arguments import Duration, require_callable, to_seconds
+from .._core.arguments import Duration, require_callable, require_sync_callable, to_seconds
 from .problem import Problem
 
 T = TypeVar("T")
@@ -93,6 +93,15 @@ class EventStream(BodyFormat, Generic[T]):
         retry: Duration | None,
     ) -> None:
         require_callable(name, "encode", encode)
+        if id is not None:
+            remedy = "compute the id before, with map_async."
+            require_sync_callable(name, "id", id, remedy, takes=1)
+        if callable(event):
+            remedy = "compute the type before, with map_async."
+            require_sync_callable(name, "event", event, remedy, takes=1)
+        elif event is not None and not isinstance(cast("object", event), str):
+            kind = type(event).__name__
+            raise TypeError(f"{name}: event must be a str or a function, not {event!r} ({kind})")
         self._encode = encode
         self._id_of = id
         self._event_of = event if callable(event) else None

@@ -30,6 +30,9 @@ class Refused(ReactiveError):
     ) -> None:
         if not 400 <= status <= 599:
             raise ValueError(f"Refused: status must be from 400 to 599, not {status!r}")
+        if not isinstance(cast("object", detail), str):
+            kind = type(detail).__name__
+            raise TypeError(f"Refused: detail must be a str, not {detail!r} ({kind})")
         self.status: int = status
         self.detail: str = detail or _PHRASES.get(status, f"error {status}")
         self.headers: dict[str, str] = dict(headers or {})

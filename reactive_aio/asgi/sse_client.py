@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast
-from urllib.parse import urlsplit
 
 from anyio.to_thread import run_sync
 
@@ -19,6 +18,7 @@ from ..stage import from_async
 from .event_parser import EventParser
 from .formats import Event
 from .problem import PeerFailed, SocketLost, detail_of
+from .urls import require_url
 
 if TYPE_CHECKING:
     from httpx import AsyncClient, Response
@@ -56,7 +56,7 @@ class EventStreamOptions(TypedDict, total=False):
 def from_sse(
     url: str,
     *,
-    last_event_id: str | None = None,
+    last_event_id: str | int | None = None,
     retry: RetryPolicy | int | None = None,
     **options: Unpack[EventStreamOptions],
 ) -> "Flow[Event[str]]":
@@ -86,10 +86,10 @@ def from_sse(
     reset=True)`` does not repeat requests that the server refuses.
     """
     config = _Config(url, options, ends=retry is None)
-    name = f"{_NAME}({url!r})"
+    name, first_id = f"{_NAME}({url!r})", _header_value(last_event_id)
 
     def attempts() -> "Flow[Event[str]]":
-        progress = _Progress(last_event_id)
+        progress = _Progress(first_id)
         events = from_async(lambda: _read(config, progress), name=name)
         if retry is None:
             return events
@@ -101,6 +101,19 @@ def from_sse(
     if retry is not None:
         RetryPolicy.of(retry)
     return defer(attempts)
+
+
+def _header_value(last_event_id: str | int | None) -> str | None:
+    """*last_event_id*, which an `Event` may have as a number, as the value of a header."""
+    given = cast("object", last_event_id)
+    if given is None or (isinstance(given, int) and not isinstance(given, bool)):
+        return None if given is None else str(given)
+    if not isinstance(given, str):
+        kind = type(given).__name__
+        raise TypeError(f"{_NAME}: last_event_id must be a str or an int, not {given!r} ({kind})")
+    if any(each in given for each in "\r\n\0"):
+        raise ValueError(f"{_NAME}: last_event_id must be one line without NUL, not {given!r}")
+    return given
 
 
 @dataclass(slots=True)
@@ -123,9 +136,7 @@ class _Config:
     def __init__(self, url: str, options: EventStreamOptions, *, ends: bool) -> None:
         known = ("retry", *EventStreamOptions.__annotations__)
         require_known_options(_NAME, options, known)
-        scheme = urlsplit(url).scheme
-        if scheme not in ("http", "https"):
-            raise ValueError(f"{_NAME}: the URL must begin with http:// or https://, not {url!r}")
+        scheme = require_url(_NAME, url, ("http", "https"))
         silence = options.get("silence", 60.0)
         self.url: str = url
         self.is_secure: bool = scheme == "https"

@@ -445,11 +445,23 @@ async def test_a_disconnect_during_the_handshake_raises_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"max_streams": 0}, {"max_message": 0}, {"max_sockets": "1"}, {"encode": None}]
+    "options",
+    [
+        *[{"max_streams": 0}, {"max_message": 0}, {"max_sockets": "1"}, {"encode": None}],
+        *[{"authenticate": lambda: 1}, {"authenticate": "x"}, {"on_connect": lambda: 1}],
+        *[{"on_connect": 5}, {"auth_timeout": 0}],
+    ],
+    ids=lambda options: next(iter(options)),
 )
 def test_invalid_options_raise_at_once(options: Any) -> None:
     with pytest.raises((ValueError, TypeError), match=next(iter(options))):
         websocket(router, **options)
+
+
+def test_the_detail_of_a_refusal_must_be_a_text() -> None:
+    detail: Any = {"code": 1}
+    with pytest.raises(TypeError, match="Refused: detail must be a str, not "):
+        Refused(400, detail)
 
 
 def test_a_route_that_cannot_be_served_raises_at_once() -> None:

@@ -407,6 +407,10 @@ async def test_a_failure_of_a_published_flow_does_not_leak_its_text() -> None:
 # -- mistakes --------------------------------------------------------------------------------------
 MISTAKES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "scheme": ({"url": "http://x/"}, ValueError, "must begin with ws:// or wss://"),
+    "host": ({"url": "ws:///x"}, ValueError, "must have a host"),
+    "port": ({"url": "ws://x:99999/"}, ValueError, "'ws://x:99999/' is not valid: Port out of"),
+    "brackets": ({"url": "ws://[/"}, ValueError, "is not valid"),
+    "kind": ({"url": 5}, TypeError, "must be a str, not int"),
     "TLS": ({"ssl": create_default_context()}, ValueError, "write wss://"),
     "option": ({"retry": 3}, TypeError, "unknown retry; known are headers, ssl"),
     "timeout": ({"timeout": 0}, ValueError, "timeout"),

@@ -528,6 +528,24 @@ async def test_a_disconnect_ends_a_response_whose_flow_was_made_by_a_coroutine_f
     await probe.expect_cancel()
 
 
+async def later(element: object) -> str:
+    return "x"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *[{"id": "x"}, {"id": later}, {"id": lambda: 1}, {"id": 5}],
+        *[{"event": 5}, {"event": later}, {"event": lambda: "x"}],
+    ],
+    ids=["id: text", "id: async", "id: arity", "id", "event", "event: async", "event: arity"],
+)
+@pytest.mark.parametrize("kind", [sse, stream])
+def test_an_invalid_id_or_event_raises_at_once(kind: Any, options: Any) -> None:
+    with pytest.raises(TypeError, match=rf"(sse|stream): {next(iter(options))} (must|is called)"):
+        kind(numbers(1), **options)
+
+
 @every_kind
 def test_an_object_that_is_not_a_source_raises_at_once(kind: Any) -> None:
     with pytest.raises(TypeError, match="cannot be read as a flow"):

@@ -96,6 +96,12 @@ async def test_the_request_has_the_method_body_and_headers_that_are_given() -> N
         assert f"\r\n{header}\r\n" in head
 
 
+async def test_the_last_event_id_may_be_a_number_as_in_an_event() -> None:
+    async with scripted(STREAM) as script:
+        assert await data_of(script.url, last_event_id=5) == []
+    assert "\r\nlast-event-id: 5\r\n" in script.requests[0]
+
+
 # -- the end ---------------------------------------------------------------------------------------
 async def test_without_retry_the_end_of_the_response_completes() -> None:
     async with scripted(STREAM + b"data: 1\n\ndata: cut") as script:
@@ -247,6 +253,14 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "policy": (lambda: from_sse("http://x/", retry="3"), TypeError, "RetryPolicy"),  # type: ignore[arg-type]
     "silence": (lambda: from_sse("http://x/", silence=0), ValueError, "silence"),
     "limit": (lambda: from_sse("http://x/", max_event=0), ValueError, "max_event"),
+    "host": (lambda: from_sse("http://"), ValueError, "must have a host, not 'http://'"),
+    "port": (lambda: from_sse("http://x:99999/"), ValueError, "is not valid: Port out of range"),
+    "id of lines": (lambda: from_sse("http://x/", last_event_id="a\nb"), ValueError, "one line"),
+    "id of bytes": (
+        lambda: from_sse("http://x/", last_event_id=b"5"),  # type: ignore[arg-type]
+        TypeError,
+        "last_event_id must be a str or an int",
+    ),
 }
 
 

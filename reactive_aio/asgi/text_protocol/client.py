@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping, MutableMapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
-from urllib.parse import urlsplit
 
 from anyio import CancelScope, move_on_after
 
@@ -22,6 +21,7 @@ from ..formats import to_json
 from ..http import HttpRequest
 from ..options import Counters
 from ..problem import PeerFailed, SocketLost, detail_of, error_policy
+from ..urls import require_url
 from .messages import SUBPROTOCOL
 from .multiplexer import SocketConfig, StreamMultiplexer
 from .streams import Peer
@@ -152,9 +152,7 @@ class _ClientConfig:
 
 def _handshake(what: str, url: str, options: ClientOptions) -> dict[str, Any]:
     """Return the arguments of the `connect` of websockets."""
-    scheme, ssl = urlsplit(url).scheme, options.get("ssl")
-    if scheme not in ("ws", "wss"):
-        raise ValueError(f"{what}: the URL must begin with ws:// or wss://, not {url!r}")
+    scheme, ssl = require_url(what, url, ("ws", "wss")), options.get("ssl")
     if ssl is not None and scheme != "wss":
         raise ValueError(f"{what}: write wss:// if there is to be TLS, not {url!r}")
     keepalive = options.get("keepalive", 20.0)

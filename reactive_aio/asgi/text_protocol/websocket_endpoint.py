@@ -68,6 +68,9 @@ def websocket(
     table of docs/protocol.md.
     """
     require_callable("websocket", "encode", encode)
+    for parameter, function in (("authenticate", authenticate), ("on_connect", on_connect)):
+        if function is not None:
+            require_callable("websocket", parameter, function, takes=1)
     config = SocketConfig(
         router=to_router(routes, "websocket"),
         encode=encode,
