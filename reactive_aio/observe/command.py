@@ -1,15 +1,18 @@
 """``python -m reactive_aio top PATH``: what the flows of a running process do, again and again."""
 
 import argparse
+import os
 import socket
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 __all__ = ("main",)
 
 _TIMEOUT: Final = 5.0
+_LONGEST_INTERVAL: Final = 86_400
 _CLEAR: Final = "\x1b[H\x1b[2J"
 
 
@@ -21,8 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         while remaining != 0:
             text = _read(options.path)
             clear = _CLEAR if sys.stdout.isatty() and not options.once else ""
-            sys.stdout.write(f"{clear}{text}\n")
-            sys.stdout.flush()
+            if not _is_written(f"{clear}{text}\n"):
+                return 0
             if remaining is not None:
                 remaining -= 1
             else:
@@ -36,6 +39,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         return 1
     return 0
+
+
+def _is_written(text: str) -> bool:
+    """Write *text*; return False if nothing reads the output any more, as after ``| head``."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # At its end, Python flushes the output once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -53,10 +68,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < 86_400:
-        raise ValueError
-    return seconds
+    with suppress(ValueError):
+        seconds = float(text)
+        if 0 < seconds < _LONGEST_INTERVAL:
+            return seconds
+    message = f"must be a number of seconds, more than 0 and less than {_LONGEST_INTERVAL}"
+    raise argparse.ArgumentTypeError(f"{message}, not {text!r}")
 
 
 def _read(path: str) -> str:

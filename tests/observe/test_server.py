@@ -6,6 +6,7 @@ import socket
 import stat
 import sys
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -107,6 +108,34 @@ def test_the_command_refuses_other_arguments(
         main(arguments)
     assert caught.value.code == 2
     assert "usage: python -m reactive_aio" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["x", "0", "nan", "86400"])
+def test_the_command_says_which_intervals_there_are(
+    text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["top", "x", "--interval", text])
+    message = "--interval: must be a number of seconds, more than 0 and less than 86400, not "
+    assert f"{message}{text!r}\n" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+async def test_the_command_ends_without_a_word_when_nothing_reads_its_output(path: str) -> None:
+    async with observe.serve(path):
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "reactive_aio", "top", path, "--interval", "0.01"),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        await process.stdout.readline()
+        pipe: Any = process
+        pipe._transport.get_pipe_transport(1).close()
+        assert await process.stderr.read() == b""
+        assert await process.wait() == 0
 
 
 @pytest.mark.slow
