@@ -2,16 +2,23 @@
 
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from inspect import isawaitable, iscoroutine
+from operator import index
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol, SupportsIndex, cast, runtime_checkable
+from uuid import uuid4
 
+from .._core.arguments import require_sync_callable
+from .._core.compiler.inline import describe
 from ..errors import ReactiveError
 
+_FUNCTION: Final = "from_dataframe"
+_ON_THREADS: Final = "it is called on a thread, and may block"
 _FILE: Final = "partitions.jsonl"
 _REMEDY: Final = (
     "Give another checkpoint for this one; or delete that one to process every row again."
@@ -76,16 +83,86 @@ class Checkpoint:
     snapshot: str | None = None
 
     def opened(self) -> CheckpointStore:
-        """Return the store."""
-        if isinstance(self.store, CheckpointStore):
-            return self.store
-        path = fspath(self.store)
-        if "://" in path:
-            raise ValueError(
-                f"from_dataframe: checkpoint={path!r} is not a local directory; for another place "
-                "give a CheckpointStore, which loads and commits partitions there"
+        """Return the store. Raises if that is neither a store nor a possible directory."""
+        _require_name(self.snapshot)
+        store = cast("object", self.store)
+        if isinstance(store, str | PathLike):
+            return DirectoryStore(_require_directory(fspath(cast("str | PathLike[str]", store))))
+        if isinstance(store, type) or not isinstance(store, CheckpointStore):
+            raise TypeError(
+                f"{_FUNCTION}: checkpoint= must be a directory (str or Path), a Checkpoint of one, "
+                f"or an object with the methods load and commit, not {describe(store)} "
+                f"({type(store).__name__})"
             )
-        return DirectoryStore(Path(path))
+        for method, takes in (("load", 1), ("commit", 2)):
+            function = getattr(store, method)
+            require_sync_callable(
+                _FUNCTION, f"checkpoint.{method}", function, _ON_THREADS, takes=takes
+            )
+        return store
+
+
+def _require_name(snapshot: object) -> None:
+    if snapshot is not None and not isinstance(snapshot, str):
+        kind = type(snapshot).__name__
+        raise TypeError(
+            f"Checkpoint: snapshot must be a str, the name of a version of the input, not "
+            f"{describe(snapshot)} ({kind})"
+        )
+    if snapshot == "":
+        raise ValueError("Checkpoint: snapshot='' names no version of the input")
+
+
+def _require_directory(path: str | bytes) -> Path:
+    if isinstance(path, bytes):
+        raise TypeError(f"{_FUNCTION}: checkpoint={path!r} must be a str or a Path, not bytes")
+    if not path:
+        raise ValueError(f"{_FUNCTION}: checkpoint='' names no directory; for this one give '.'")
+    if "://" in path:
+        raise ValueError(
+            f"{_FUNCTION}: checkpoint={path!r} is not a local directory; for another place "
+            "give a CheckpointStore, which loads and commits partitions there"
+        )
+    directory = Path(path)
+    if directory.exists() and not directory.is_dir():
+        raise ValueError(f"{_FUNCTION}: checkpoint={path!r} is a file, and must be a directory")
+    return directory
+
+
+def load_partitions(store: CheckpointStore, identity: PlanIdentity) -> frozenset[int]:
+    """Return the partitions that *store* has committed. Raises unless they are numbers."""
+    found = cast("object", store.load(identity))
+    _refuse_awaitable("load", found)
+    if not isinstance(found, Iterable):
+        raise _wrong_partitions(found)
+    numbers = set[int]()
+    for each in cast("Iterable[object]", found):
+        if not isinstance(each, SupportsIndex):
+            raise _wrong_partitions(each, "a collection with ")
+        numbers.add(index(each))
+    return frozenset(numbers)
+
+
+def _wrong_partitions(value: object, where: str = "") -> TypeError:
+    return TypeError(
+        f"{_FUNCTION}: checkpoint.load must return the committed partitions, a collection of int, "
+        f"and returned {where}{describe(value)} ({type(value).__name__})"
+    )
+
+
+def commit_partition(store: CheckpointStore, identity: PlanIdentity, partition: int) -> None:
+    """Commit *partition*. Raises if *store* has only made an awaitable for it."""
+    _refuse_awaitable("commit", cast("object", store.commit(identity, partition)))
+
+
+def _refuse_awaitable(method: str, result: object) -> None:
+    if isawaitable(result):
+        if iscoroutine(result):
+            result.close()
+        raise TypeError(
+            f"{_FUNCTION}: checkpoint.{method} returned {describe(result)} "
+            f"({type(result).__name__}), which nothing awaits; {_ON_THREADS}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +176,9 @@ class DirectoryStore:
         return self.directory / _FILE
 
     def load(self, identity: PlanIdentity) -> Collection[int]:
-        try:
-            content = self._path.read_bytes()
-        except FileNotFoundError:
+        if not self._path.exists():
             self._create(identity)
-            return ()
+        content = self._path.read_bytes()
         # A crash may have cut the last line; the next line must not continue it.
         whole = content[: content.rfind(b"\n") + 1]
         if whole != content:
@@ -120,13 +195,20 @@ class DirectoryStore:
         return committed
 
     def _create(self, identity: PlanIdentity) -> None:
+        """Create the file with its first line, unless another subscription does at the same time.
+
+        The line is written to a draft before, so that no crash leaves half of it.
+        """
         self.directory.mkdir(parents=True, exist_ok=True)
-        draft = self._path.with_suffix(f".{os.getpid()}")
-        with draft.open("wb") as file:
-            file.write(json.dumps(asdict(identity)).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, self._path)  # atomic: no crash leaves half of the first line
+        draft = self._path.with_suffix(f".{uuid4().hex}")
+        try:
+            with draft.open("xb") as file:
+                file.write(json.dumps(asdict(identity)).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            _publish(draft, self._path)
+        finally:
+            draft.unlink(missing_ok=True)
         with suppress(OSError):  # not every system opens directories
             number = os.open(self.directory, os.O_RDONLY)
             try:
@@ -138,6 +220,16 @@ class DirectoryStore:
         with self._path.open("ab", buffering=0) as file:
             file.write(b"%d\n" % partition)  # one call, and so one piece
             os.fsync(file.fileno())
+
+
+def _publish(draft: Path, path: Path) -> None:
+    """Give *draft* its name, unless there is a file of that name, which may have commits."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    except OSError:  # a file system without hard links
+        os.replace(draft, path)
 
 
 _PARTS: Final = {

@@ -230,7 +230,11 @@ def _expressions(df: "DataFrame", columns: "Iterable[Column | str]") -> "Iterato
 
 
 def require_resumable(df: "DataFrame", chosen: ChosenMode, checkpoint: Checkpoint) -> None:
-    """Raise unless partitions of *df* can be computed one by one, with the same rows each time."""
+    """Raise unless partitions of *df* can be computed one by one, with the same rows each time.
+
+    The place of the *checkpoint* must be one that can keep them.
+    """
+    checkpoint.opened()
     if chosen.mode != "arrow":
         raise ModeUnavailable(
             "from_dataframe(checkpoint=…) computes single partitions, which only mode='arrow' can, "

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from ._internals import java_dataset
 from ._plans import Unrepeatable, input_text, layout_text, query_text, require_deterministic
-from .checkpoint import Checkpoint, CheckpointStore, PlanIdentity, digest
+from .checkpoint import (
+    Checkpoint,
+    CheckpointStore,
+    PlanIdentity,
+    commit_partition,
+    digest,
+    load_partitions,
+)
 from .errors import UnsupportedDataFrame, explained
 
 if TYPE_CHECKING:
@@ -55,7 +62,7 @@ class Resume:
             layout = layout_text(dataset, partitions)
             self._identity = PlanIdentity(digest(query_text(dataset)), digest(data), layout)
         self._store = self.checkpoint.opened()
-        committed = frozenset(self._store.load(self._identity))
+        committed = load_partitions(self._store, self._identity)
         self.partitions = [each for each in range(partitions) if each not in committed]
         self.committed = partitions - len(self.partitions)
         return len(self.partitions)
@@ -64,4 +71,4 @@ class Resume:
         """Commit the partition at *position* of `partitions`."""
         assert self._store is not None, "the query was planned"
         assert self._identity is not None
-        self._store.commit(self._identity, self.partitions[position])
+        commit_partition(self._store, self._identity, self.partitions[position])

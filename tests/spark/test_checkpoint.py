@@ -2,12 +2,12 @@
 
 import asyncio
 import io
-import json
+import os
 import sqlite3
 from collections.abc import Callable, Collection
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from rich.console import Console
@@ -22,7 +22,6 @@ from reactive_aio.spark import (
     PlanIdentity,
     Progress,
     ProgressBar,
-    UnsupportedDataFrame,
     from_dataframe,
 )
 from reactive_aio.spark.checkpoint import DirectoryStore
@@ -96,9 +95,79 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
         store.load(IDENTITY)
 
 
-def test_an_address_is_not_a_directory() -> None:
-    with pytest.raises(ValueError, match=r"'s3://x' is not a local directory.*CheckpointStore"):
-        Checkpoint("s3://x").opened()
+def test_two_subscriptions_may_create_a_directory_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsync, other = os.fsync, DirectoryStore(tmp_path / "new")
+    is_first = iter([True])
+
+    def fsync_late(number: int) -> None:
+        if next(is_first, False):  # the draft of the first one is written, and has no name yet
+            assert not other.load(IDENTITY)
+            other.commit(IDENTITY, 3)
+        fsync(number)
+
+    monkeypatch.setattr("os.fsync", fsync_late)
+    store = DirectoryStore(tmp_path / "new")
+    assert store.load(IDENTITY) == {3}
+    store.commit(IDENTITY, 1)
+    assert other.load(IDENTITY) == {1, 3}
+    assert [file.name for file in (tmp_path / "new").iterdir()] == ["partitions.jsonl"]
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_file_system_may_have_no_hard_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_links: bool
+) -> None:
+    def link(source: object, target: object) -> None:
+        raise PermissionError
+
+    if not has_links:
+        monkeypatch.setattr("os.link", link)
+    store = DirectoryStore(tmp_path)
+    assert not store.load(IDENTITY)
+    assert [file.name for file in tmp_path.iterdir()] == ["partitions.jsonl"]
+
+
+class Half:
+    def load(self, identity: PlanIdentity) -> Collection[int]:
+        return ()
+
+
+class Asynchronous(Half):
+    async def commit(self, identity: PlanIdentity, partition: int) -> None: ...
+
+
+class Greedy(Half):
+    def commit(self, identity: PlanIdentity) -> None: ...
+
+
+PLACES: dict[str, tuple[object, str]] = {
+    "a number": (5, r"checkpoint= must be a directory .*, not 5 \(int\)"),
+    "nothing": (Checkpoint(cast("Any", None)), r"must be a directory .*, not None \(NoneType\)"),
+    "half a store": (Half(), r"object with the methods load and commit, not .* \(Half\)"),
+    "a class": (Greedy, r"object with the methods load and commit, not Greedy \(type\)"),
+    "bytes": (b"/tmp/x", "must be a"),
+    "coroutines": (Asynchronous(), r"checkpoint.commit must be a plain function.*on a thread"),
+    "other arguments": (Greedy(), r"checkpoint.commit is called with 2 arguments.*takes 1"),
+    "an address": ("s3://x", r"'s3://x' is not a local directory.*CheckpointStore"),
+    "a file": (__file__, "test_checkpoint.py' is a file, and must be a directory"),
+    "no name": ("", r"checkpoint='' names no directory.*'\.'"),
+    "a version that is a number": (
+        Checkpoint("x", cast("Any", 5)),
+        "snapshot must be a str.*not 5",
+    ),
+    "a version without a name": (Checkpoint("x", ""), "snapshot='' names no version"),
+}
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_place_that_keeps_nothing_is_refused_when_the_flow_is_made(
+    spark: "SparkSession", name: str
+) -> None:
+    place, words = PLACES[name]
+    with pytest.raises((TypeError, ValueError), match=words):
+        from_dataframe(spark.range(9), checkpoint=cast("Any", place))
 
 
 # -- resuming --------------------------------------------------------------------------------------
@@ -351,95 +420,36 @@ async def test_a_commit_that_fails_fails_the_flow(
         await read(flow)
 
 
-@ONE_LOOP
-async def test_other_input_is_refused(numbers: "DataFrame", tmp_path: Path) -> None:
-    def build(change: Callable[["DataFrame"], "DataFrame"]) -> Any:
-        return from_dataframe(change(numbers), checkpoint=tmp_path / "checkpoint")
-
-    await (await asyncio.to_thread(build, lambda df: df)).take(1).run()
-    await (await asyncio.to_thread(build, lambda df: df)).take(1).run()
-    other = await asyncio.to_thread(build, lambda df: df.where("id > 1"))
-    with pytest.raises(CheckpointMismatch, match="the query is another one"):
-        await other.run()
-
-    def append() -> Any:
-        path, spark = str(tmp_path / "numbers"), numbers.sparkSession
-        spark.range(3).write.mode("append").parquet(path)
-        return from_dataframe(
-            spark.read.parquet(path).repartition(10), checkpoint=tmp_path / "checkpoint"
-        )
-
-    with pytest.raises(CheckpointMismatch, match="the input has changed since"):
-        await (await asyncio.to_thread(append)).run()
-
-
-# -- what cannot be repeated -----------------------------------------------------------------------
-UNREPEATABLE: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "rand": (lambda df: df.selectExpr("rand() as x"), "not deterministic: Project .*rand"),
-    "inside": (lambda df: df.where("id > rand() * 9").select("id"), "not deterministic: Filter"),
-    "limit": (lambda df: df.limit(3), "takes any rows"),
-}
-UNSTABLE: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "order": (lambda df: df.orderBy("id"), "drawn from a sample .*orderBy"),
-    "group": (lambda df: df.groupBy("id").count(), "merges its partitions.*adaptive.enabled=false"),
+WRONG_LOADS: dict[str, tuple[Callable[[], object], str]] = {
+    "text": (lambda: ["0"], r"collection of int, and returned a collection with '0' \(str\)"),
+    "nothing": (lambda: None, r"collection of int, and returned None \(NoneType\)"),
+    "a coroutine": (lambda: asyncio.sleep(0), r"checkpoint.load returned .*, which nothing awaits"),
 }
 
 
-@pytest.mark.parametrize("name", UNREPEATABLE)
-def test_a_query_with_other_rows_the_next_time_is_refused(
-    spark: "SparkSession", tmp_path: Path, name: str
-) -> None:
-    change, words = UNREPEATABLE[name]
-    with pytest.raises(UnsupportedDataFrame, match=words):
-        from_dataframe(change(spark.range(9)), checkpoint=tmp_path)
-    flow = from_dataframe(spark.range(9), checkpoint=tmp_path)
-    with pytest.raises(UnsupportedDataFrame, match="not deterministic"):
-        flow.select("rand() as x")
+@pytest.mark.parametrize("name", WRONG_LOADS)
+def test_a_store_must_load_numbers(spark: "SparkSession", name: str) -> None:
+    result, words = WRONG_LOADS[name]
+
+    class Store(Memory):
+        def load(self, identity: PlanIdentity) -> Any:
+            return result()
+
+    flow = from_dataframe(spark.range(8), checkpoint=Store())
+    with pytest.raises(TypeError, match=words):
+        asyncio.run(flow.run())
 
 
-@ONE_LOOP
-@pytest.mark.parametrize("name", UNSTABLE)
-async def test_partitions_that_spark_chooses_each_time_are_refused(
-    spark: "SparkSession", tmp_path: Path, name: str
-) -> None:
-    change, words = UNSTABLE[name]
+def test_a_store_must_commit_before_it_returns(spark: "SparkSession") -> None:
+    class Store(Memory):
+        def commit(self, identity: PlanIdentity, partition: int) -> Any:
+            return asyncio.sleep(0)
 
-    def build() -> Any:
-        df = change(spark.range(9).selectExpr("id % 3 as id"))
-        return from_dataframe(df, checkpoint=tmp_path)
-
-    flow = await asyncio.to_thread(build)
-    with pytest.raises(UnsupportedDataFrame, match=words):
-        await flow.run()
-
-
-def test_an_unknown_input_needs_the_name_of_its_version(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
-    untyped: Any = spark
-    df = untyped.createDataFrame([(1,), (2,)], "n long")
-    with pytest.raises(UnsupportedDataFrame, match=r"the data that LogicalRDD.*snapshot='…'"):
-        from_dataframe(df, checkpoint=tmp_path)
-    flow = from_dataframe(df, checkpoint=Checkpoint(tmp_path, snapshot="monday"), rows="tuple")
-
-    async def read() -> list[int]:
-        rows = await deliveries(flow).ack_after(lambda row: row).to_list()
-        return [row[0] for row in rows]
-
-    assert sorted(asyncio.run(read())) == [1, 2]
-    assert asyncio.run(read()) == []
+    flow = deliveries(from_dataframe(spark.range(8), checkpoint=Store()))
+    with pytest.raises(TypeError, match=r"checkpoint.commit returned .*, which nothing awaits"):
+        asyncio.run(flow.ack_after(lambda row: row).run())
 
 
 def test_only_partitions_can_be_resumed(spark: "SparkSession", tmp_path: Path) -> None:
     with pytest.raises(ModeUnavailable, match=r"only mode='arrow' can.*in mode 'rows': requested"):
         from_dataframe(spark.range(9), mode="rows", checkpoint=tmp_path)
-
-
-def test_the_identity_is_the_same_in_another_session(spark: "SparkSession", tmp_path: Path) -> None:
-    """Spark numbers expressions, and the numbers are others each time."""
-    for session in (spark, spark.newSession()):
-        df = session.range(0, 9, 1, 3).selectExpr("id as n", "(select max(id) from range(3)) as m")
-        asyncio.run(from_dataframe(df, checkpoint=tmp_path).run())
-    header = json.loads((tmp_path / "partitions.jsonl").read_text().splitlines()[0])
-    assert header.keys() == {"query", "input", "layout"}
-    assert "partitions 3, parallelism 2" in header["layout"]
