@@ -1,20 +1,50 @@
 """Private classes of Spark's plans, beside those of `_internals`: what a query reads, and how.
 
 `dataset` is the JVM's Dataset of a DataFrame. Every function calls the JVM. Plans are trees:
-``simpleString(int)`` and ``children()`` of ``TreeNode``, ``deterministic()`` and ``subqueries()``
-of ``QueryPlan``, since 3.5 at least; ``queryExecution()`` of a Dataset, since 1.3.
+``simpleString(int)``, ``toJSON()`` and ``children()`` of
+``TreeNode``, ``deterministic()`` and ``subqueries()`` of ``QueryPlan``, since 3.5 at least;
+``queryExecution()`` of a Dataset, since 1.3.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Final
 
 _ALL_FIELDS: Final = 2**31 - 1
-_EXPRESSION_ID: Final = re.compile(r"#\d+")
+_EXPRESSION_ID: Final = re.compile(r"(?<![\s,])#\d+")  # it follows a name; a value seldom does
+# In JSON no string of the user matches these: its quotes are escaped.
+_ID_JSON: Final = re.compile(  # of expressions, which have a JVM, and of WITH and its loops
+    r'"(id|cteId|loopId)":(\d+)(,"jvmId":"[^"]*")?'
+)
+_UNSTABLE_JSON: Final = re.compile(
+    r'"(?:createTime|lastAccessTime)":-?\d+'  # of a view, which each process makes again
+    r'|"dataframeId":\d+'  # of observe()
+    r'|"value":"\[B@[0-9a-f]+"(?=,"dataType":"binary")'  # an address; the text has the bytes
+)
+_NUMBERED: Final = (  # nodes whose text has a number that is another one in each process
+    "CollectMetrics",
+    "CTERelationDef",
+    "CTERelationRef",
+    "UnionLoop",
+    "UnionLoopRef",
+)
+_CREDENTIAL: Final = re.compile(
+    r"secret|password|token|credential|access.?key|account.?key", re.IGNORECASE
+)
+_PLACES: Final = ("path", "paths")  # options; the listed files have their paths
 _ACCESS_TIME: Final = re.compile(r"access_time=\d+; ?")
-_MEMORYLESS: Final = ("Range", "OneRowRelation")  # leaves whose text says everything
+_MEMORYLESS: Final = ("Range", "OneRowRelation", "CTERelationRef")  # the query says everything
 _ANY_ROWS: Final = ("GlobalLimit", "LocalLimit", "Offset", "Tail")
+_QUERY_SETTINGS: Final = (
+    "spark.sql.session.timeZone",
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.files.ignoreCorruptFiles",
+    "spark.sql.files.ignoreMissingFiles",
+)
 _LAYOUT_SETTINGS: Final = (
     "spark.sql.files.maxPartitionBytes",
     "spark.sql.files.openCostInBytes",
@@ -22,8 +52,7 @@ _LAYOUT_SETTINGS: Final = (
     "spark.sql.files.maxPartitionNum",
     "spark.sql.shuffle.partitions",
 )
-
-
+_WRAPPERS: Final = ("WholeStageCodegenExec", "InputAdapter", "ColumnarToRowExec")  # divide nothing
 _NAME_IT: Final = "; if you know it, name it: checkpoint=Checkpoint(directory, snapshot='…')"
 
 
@@ -55,14 +84,49 @@ def require_deterministic(dataset: Any) -> None:
 
 
 def query_text(dataset: Any) -> str:
-    """Return the whole query as text, the same in every process."""
-    numbers = dict[str, str]()
+    """Return the whole query as text, the same in every process.
+
+    JSON has each literal with its quotes and its type, and each expression by its number. The text
+    of the nodes has what is missing there: names of tables, maps of options, bytes.
+    """
+    session, plan = dataset.sparkSession(), dataset.queryExecution().analyzed()
+    lines = [f"{key} {_setting(session, key)}" for key in _QUERY_SETTINGS]
+    lines.append(_json(plan))
+    for node, children in _nodes(plan):
+        kind = _kind(node)
+        lines.append(kind if kind in _NUMBERED else _EXPRESSION_ID.sub("#", _text(node)))
+        if not children:
+            lines.extend(_reader_lines(node))
+    return "\n".join(lines)
+
+
+def _json(plan: Any) -> str:
+    numbers = dict[tuple[str, bool], int]()
 
     def number(match: re.Match[str]) -> str:
-        return numbers.setdefault(match.group(), f"#{len(numbers)}")
+        name, found, jvm = match.groups()
+        return f'"{name}":{numbers.setdefault((found, jvm is None), len(numbers))}'
 
-    lines = [_text(node) for node, _ in _nodes(dataset.queryExecution().analyzed())]
-    return _EXPRESSION_ID.sub(number, "\n".join(lines))
+    return _ID_JSON.sub(number, _UNSTABLE_JSON.sub("", str(plan.toJSON())))
+
+
+def _reader_lines(leaf: Any) -> Iterator[str]:
+    """Yield how files are read: the schema, and the options without credentials."""
+    if not _is_files(leaf):
+        return
+    relation = leaf.relation()
+    yield str(relation.dataSchema().json())
+    options = {
+        str(option._1()).lower(): str(option._2())
+        for option in _sequence(relation.options().toSeq())
+    }
+    for key in sorted(options):
+        if key not in _PLACES and not _CREDENTIAL.search(key):
+            yield f"{key!r}: {options[key]!r}"
+
+
+def _is_files(leaf: Any) -> bool:
+    return _kind(leaf) == "LogicalRelation" and _kind(leaf.relation()) == "HadoopFsRelation"
 
 
 def _nodes(node: Any) -> Iterator[tuple[Any, Sequence[Any]]]:
@@ -74,6 +138,16 @@ def _nodes(node: Any) -> Iterator[tuple[Any, Sequence[Any]]]:
 
 
 # -- its input -------------------------------------------------------------------------------------
+@contextmanager
+def _listing(leaf: Any) -> Generator[None, None, None]:
+    try:
+        yield
+    except Exception as error:
+        raise Unrepeatable(
+            f"the files of {_text(leaf)} cannot be listed ({error}){_NAME_IT}"
+        ) from error
+
+
 def input_text(dataset: Any) -> str:
     """Return what identifies the data that the query reads: files by their size and their time.
 
@@ -92,14 +166,9 @@ def _leaf_text(leaf: Any) -> str:
         return kind
     if kind == "LocalRelation":
         return f"{kind} {leaf.data().size()} {leaf.data().hashCode()}"
-    if kind == "LogicalRelation" and _kind(leaf.relation()) == "HadoopFsRelation":
-        location = leaf.relation().location()
-        try:
-            files = str(location.allFiles().mkString("\n"))
-        except Exception as error:
-            raise Unrepeatable(
-                f"the files of {_text(leaf)} cannot be listed ({error}){_NAME_IT}"
-            ) from error
+    if _is_files(leaf):
+        with _listing(leaf):
+            files = str(leaf.relation().location().allFiles().mkString("\n"))
         listed = sorted(_ACCESS_TIME.sub("", line) for line in files.splitlines())
         return f"{len(listed)} files {sha256(chr(10).join(listed).encode()).hexdigest()}"
     raise Unrepeatable(
@@ -116,11 +185,18 @@ def layout_text(dataset: Any, partitions: int) -> str:
     session = dataset.sparkSession()
     plan = dataset.queryExecution().executedPlan()
     is_adaptive = _kind(plan) == "AdaptiveSparkPlanExec"
-    _require_stable_shuffles(plan.initialPlan() if is_adaptive else plan, is_adaptive)
+    lines = [*_division(plan.initialPlan() if is_adaptive else plan, is_adaptive)]
+    physical_plan = sha256("\n".join(lines).encode()).hexdigest()[:16]
     settings = {key: _setting(session, key) for key in _LAYOUT_SETTINGS}
     parallelism = session.sparkContext().defaultParallelism()
     version = ".".join(str(session.version()).split(".")[:2])
-    parts = {"partitions": partitions, "parallelism": parallelism, "Spark": version, **settings}
+    parts = {
+        "partitions": partitions,
+        "parallelism": parallelism,
+        "Spark": version,
+        "physical plan": physical_plan,
+        **settings,
+    }
     return ", ".join(f"{key} {value}" for key, value in parts.items() if value != "")
 
 
@@ -129,21 +205,33 @@ def _setting(session: Any, key: str) -> str:
     return str(found.get()) if found.isDefined() else ""
 
 
-def _require_stable_shuffles(node: Any, is_adaptive: bool) -> None:
+def _division(node: Any, is_adaptive: bool) -> Iterator[str]:
+    """Yield a line for each operator that may divide rows into partitions: joins and shuffles.
+
+    ``SparkPlan.outputPartitioning()``, since 1.0. Raises `Unrepeatable` for an unstable shuffle.
+    """
     kind = _kind(node)
-    if kind == "BroadcastExchangeExec":
-        return  # whichever partitions it has: each task receives all of it
+    partitioning = str(node.outputPartitioning().toString())
     if kind == "ShuffleExchangeExec":
-        partitioning, origin = node.outputPartitioning().toString(), node.shuffleOrigin().toString()
-        if partitioning.startswith("range"):
-            raise Unrepeatable(
-                f"the limits of its partitions are drawn from a sample ({partitioning}), as "
-                "orderBy() and repartitionByRange() do"
-            )
-        if is_adaptive and origin != "REPARTITION_BY_NUM":
-            raise Unrepeatable(
-                f"Spark merges its partitions by the sizes that it measures ({partitioning}); it "
-                "does not with spark.sql.adaptive.enabled=false"
-            )
-    for child in _sequence(node.children()):
-        _require_stable_shuffles(child, is_adaptive)
+        _require_stable_shuffle(partitioning, node.shuffleOrigin().toString(), is_adaptive)
+    children = [*_sequence(node.children())]
+    if kind not in _WRAPPERS:
+        text = _text(node) if kind.endswith("JoinExec") else ""  # the kind, and the built side
+        line = f"{kind} {len(children)} {partitioning} {text}"
+        yield _EXPRESSION_ID.sub("#", line)
+    if kind != "BroadcastExchangeExec":  # whose partitions do not matter: tasks receive all of it
+        for child in children:
+            yield from _division(child, is_adaptive)
+
+
+def _require_stable_shuffle(partitioning: str, origin: str, is_adaptive: bool) -> None:
+    if partitioning.startswith("range"):
+        raise Unrepeatable(
+            f"the limits of its partitions are drawn from a sample ({partitioning}), as "
+            "orderBy() and repartitionByRange() do"
+        )
+    if is_adaptive and origin != "REPARTITION_BY_NUM":
+        raise Unrepeatable(
+            f"Spark merges its partitions by the sizes that it measures ({partitioning}); it "
+            "does not with spark.sql.adaptive.enabled=false"
+        )

@@ -34,11 +34,12 @@ class PlanIdentity:
     """What must be the same for a partition number to mean the same rows."""
 
     query: str
-    """A digest of the query."""
+    """A digest of the query, and of the settings that decide its rows."""
     input: str
     """A digest of the input: of the files with their sizes and times, or the *snapshot*."""
     layout: str
-    """How the input is divided: the number of partitions, and the settings that decide it."""
+    """How the rows are divided: the number of partitions, and what decides it: settings, a digest
+    of the joins and shuffles."""
 
     @property
     def key(self) -> str:
@@ -235,7 +236,7 @@ def _publish(draft: Path, path: Path) -> None:
 _PARTS: Final = {
     "query": "the query is another one",
     "input": "the input has changed since",
-    "layout": "the input is divided otherwise",
+    "layout": "the rows are divided otherwise",
 }
 
 
@@ -245,7 +246,15 @@ def require_same(place: str, found: PlanIdentity, identity: PlanIdentity) -> Non
     different = [part for part in _PARTS if before[part] != now[part]]
     if different:
         what = ", and ".join(_PARTS[part] for part in different)
-        details = f" ({before['layout']}; now {now['layout']})" if "layout" in different else ""
+        details = _details(before["layout"], now["layout"]) if "layout" in different else ""
         raise CheckpointMismatch(
             f"the checkpoint {place} cannot be used: {what}{details}. {_REMEDY}"
         )
+
+
+def _details(before: str, now: str) -> str:
+    """Show those items of two layouts that differ."""
+    items, others = before.split(", "), now.split(", ")
+    left = ", ".join(each for each in items if each not in others)
+    right = ", ".join(each for each in others if each not in items)
+    return f" ({left}; now {right})"

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ._internals import java_dataset
-from ._plans import Unrepeatable, input_text, layout_text, query_text, require_deterministic
+from ._plans import (
+    Unrepeatable,
+    input_text,
+    layout_text,
+    query_text,
+    require_deterministic,
+)
 from .checkpoint import (
     Checkpoint,
     CheckpointStore,

@@ -95,6 +95,13 @@ def test_another_file_is_refused(tmp_path: Path, content: bytes) -> None:
         store.load(IDENTITY)
 
 
+def test_what_differs_is_shown_without_the_rest(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path)
+    store.load(PlanIdentity("", "", "partitions 4, parallelism 2, Spark 4.3"))
+    with pytest.raises(CheckpointMismatch, match=r"otherwise \(parallelism 2; now parallelism 8\)"):
+        store.load(PlanIdentity("", "", "partitions 4, parallelism 8, Spark 4.3"))
+
+
 def test_two_subscriptions_may_create_a_directory_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

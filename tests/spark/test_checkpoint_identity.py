@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.sql import functions
 
 from reactive_aio.delivery import deliveries
 from reactive_aio.spark import (
@@ -53,11 +54,123 @@ async def test_other_input_is_refused(spark: "SparkSession", tmp_path: Path) -> 
         await (await asyncio.to_thread(append)).run()
 
 
-def test_the_identity_is_the_same_in_another_session(spark: "SparkSession", tmp_path: Path) -> None:
+# Each pair is a query, and another one that Spark describes in nearly the same words.
+QUERIES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "numbers in a literal": (lambda df: df.where("s = '#1'"), lambda df: df.where("s = '#2'")),
+    "literals with commas": (
+        lambda df: df.where("s in ('a', 'b')"),
+        lambda df: df.where("s in ('a,b')"),
+    ),
+    "the type of a literal": (
+        lambda df: df.selectExpr("1 as n"),
+        lambda df: df.selectExpr("'1' as n"),
+    ),
+    "bytes": (lambda df: df.selectExpr("s", "X'00'"), lambda df: df.selectExpr("s", "X'01'")),
+    "options of a function": (
+        lambda df: df.selectExpr("from_csv(s, 'a int', map('sep', '#1')) as x"),
+        lambda df: df.selectExpr("from_csv(s, 'a int', map('sep', '#2')) as x"),
+    ),
+    "columns of one name": (
+        lambda df: df.alias("a").crossJoin(df.alias("b")).select("a.s"),
+        lambda df: df.alias("a").crossJoin(df.alias("b")).select("b.s"),
+    ),
+}
+
+
+@pytest.fixture
+def words(spark: "SparkSession", tmp_path: Path) -> "DataFrame":
+    path = str(tmp_path / "words")
+    spark.sql("select concat('#', id) as s from range(0, 4, 1, 2)").write.parquet(path)
+    return spark.read.parquet(path)
+
+
+def take_nothing(df: "DataFrame", checkpoint: Path) -> None:
+    """Make the checkpoint, or look whether it is of this query."""
+    asyncio.run(from_dataframe(df, checkpoint=checkpoint).run())
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_another_query_is_refused(words: "DataFrame", tmp_path: Path, name: str) -> None:
+    query, other = QUERIES[name]
+    take_nothing(query(words), tmp_path)
+    take_nothing(query(words), tmp_path)
+    with pytest.raises(CheckpointMismatch, match="the query is another one"):
+        take_nothing(other(words), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("sep", ";"), ("header", "true"), ("dateFormat", "yyyy")]
+)
+def test_files_that_are_parsed_otherwise_are_another_query(
+    spark: "SparkSession", tmp_path: Path, option: str, value: str
+) -> None:
+    spark.sql("select '1,2;3' as line from range(4)").write.text(str(tmp_path / "csv"))
+
+    def read(**options: str) -> "DataFrame":
+        return spark.read.schema("a string").options(**options).csv(str(tmp_path / "csv"))
+
+    take_nothing(read(), tmp_path)
+    take_nothing(read(accessToken="one"), tmp_path)  # a credential may be another one each time
+    with pytest.raises(CheckpointMismatch, match="the query is another one"):
+        take_nothing(read(**{option: value}), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("spark.sql.session.timeZone", "Asia/Tokyo"), ("spark.sql.ansi.enabled", "false")],
+)
+def test_a_setting_that_decides_rows_makes_another_query(
+    spark: "SparkSession", words: "DataFrame", tmp_path: Path, setting: str, value: str
+) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.ansi.enabled", "true")
+    df = session.read.parquet(str(tmp_path / "words")).selectExpr("date(s) as day")
+    take_nothing(df.where("day is null and false"), tmp_path)
+    session.conf.set(setting, value)
+    with pytest.raises(CheckpointMismatch, match="the query is another one"):
+        take_nothing(df.where("day is null and false"), tmp_path)
+
+
+def test_another_kind_of_join_divides_rows_otherwise(
+    spark: "SparkSession", words: "DataFrame", tmp_path: Path
+) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    session.conf.set("spark.sql.shuffle.partitions", "2")  # as many as the files have
+
+    def join() -> "DataFrame":
+        files = session.read.parquet(str(tmp_path / "words"))
+        return files.join(session.range(9).selectExpr("concat('#', id) as s"), "s")
+
+    take_nothing(join(), tmp_path)
+    take_nothing(join(), tmp_path)
+    session.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    with pytest.raises(CheckpointMismatch, match=r"otherwise \(physical plan .*; now physical pl"):
+        take_nothing(join(), tmp_path)
+
+
+SAME: dict[str, str] = {
+    "a subquery": "select id as n, (select max(id) from range(3)) as m from view",
+    "a view": "select * from view where id > 1",
+    "a common table": "with a as (select * from view) select * from a x join a y on x.id = y.id",
+    "a lambda": "select transform(array(id), x -> x + 1) from view",
+    "bytes": "select X'ff' from view",
+    "a literal with a number": "select '#1', '#2', '#10', '#20' from view",
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_identity_is_the_same_in_another_session(
+    spark: "SparkSession", tmp_path: Path, name: str
+) -> None:
     """Spark numbers expressions, and the numbers are others each time."""
-    for session in (spark, spark.newSession()):
-        df = session.range(0, 9, 1, 3).selectExpr("id as n", "(select max(id) from range(3)) as m")
-        asyncio.run(from_dataframe(df, checkpoint=tmp_path).run())
+    untyped: Any = functions
+    for session in (spark.newSession(), spark.newSession()):
+        session.range(0, 9, 1, 3).createOrReplaceTempView("view")
+        session.conf.set("spark.sql.adaptive.enabled", "false")
+        df: Any = session.sql(SAME[name])
+        df = df.observe("rows", untyped.count("*"))  # which has a number as well
+        take_nothing(df, tmp_path)
     header = json.loads((tmp_path / "partitions.jsonl").read_text().splitlines()[0])
     assert header.keys() == {"query", "input", "layout"}
     assert "partitions 3, parallelism 2" in header["layout"]
