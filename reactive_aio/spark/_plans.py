@@ -1,7 +1,7 @@
 """Private classes of Spark's plans, beside those of `_internals`: what a query reads, and how.
 
 `dataset` is the JVM's Dataset of a DataFrame. Every function calls the JVM. Plans are trees:
-``simpleString(int)``, ``toJSON()`` and ``children()`` of
+``simpleString(int)``, ``toJSON()``, ``containsPattern(TreePattern)`` and ``children()`` of
 ``TreeNode``, ``deterministic()`` and ``subqueries()`` of ``QueryPlan``, since 3.5 at least;
 ``queryExecution()`` of a Dataset, since 1.3.
 """
@@ -10,7 +10,12 @@ import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from ._internals import java_class
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
 
 _ALL_FIELDS: Final = 2**31 - 1
 _EXPRESSION_ID: Final = re.compile(r"(?<![\s,])#\d+")  # it follows a name; a value seldom does
@@ -74,13 +79,34 @@ def _text(node: Any) -> str:
 
 
 # -- the query -------------------------------------------------------------------------------------
-def require_deterministic(dataset: Any) -> None:
-    """Raise `Unrepeatable` if the query may have other rows the next time."""
-    for node, children in _nodes(dataset.queryExecution().analyzed()):
+def require_deterministic(context: "SparkContext", dataset: Any) -> None:
+    """Raise `Unrepeatable` if the query may have other rows the next time.
+
+    ``TreePattern.CURRENT_LIKE``, since 3.2, marks ``now()``, ``current_user()`` and the like;
+    ``SpecialDatetimeValues``, since 3.1, replaces strings such as 'today' that are cast.
+    """
+    catalyst = "org.apache.spark.sql.catalyst"
+    current_like = java_class(context, f"{catalyst}.trees.TreePattern").CURRENT_LIKE()
+    special_datetimes = java_class(context, f"{catalyst}.optimizer.SpecialDatetimeValues")
+    plan = dataset.queryExecution().analyzed()
+    nodes = [*_nodes(plan)]
+    for node, children in nodes:
         if _kind(node) in _ANY_ROWS:
             raise Unrepeatable(f"{_text(node)} takes any rows, other ones the next time")
         if not node.deterministic() and all(child.deterministic() for child in children):
             raise Unrepeatable(f"an expression is not deterministic: {_text(node)}")
+        if node.containsPattern(current_like):  # children come first, so it is in this node
+            raise Unrepeatable(
+                "now(), current_user() and the like have another value the next time; give the "
+                f"value as a literal: {_text(node)}"
+            )
+    subqueries = (query for node, _ in nodes for query in _sequence(node.subqueries()))
+    for query in (plan, *subqueries):
+        if not special_datetimes.apply(query).fastEquals(query):
+            raise Unrepeatable(
+                "a cast of 'today', 'now' or the like has another value the next time; give it as "
+                "a literal"
+            )
 
 
 def query_text(dataset: Any) -> str:

@@ -31,7 +31,7 @@ def require_repeatable(df: "DataFrame", checkpoint: Checkpoint) -> None:
     """Raise `UnsupportedDataFrame` if *df* may have other rows the next time. Calls the JVM."""
     with explained(df), _refused():
         dataset = java_dataset(df)
-        require_deterministic(dataset)
+        require_deterministic(df.sparkSession.sparkContext, dataset)
         if checkpoint.snapshot is None:
             input_text(dataset)
 
@@ -63,7 +63,6 @@ class Resume:
         """Look up what is committed; return how many partitions remain."""
         snapshot = self.checkpoint.snapshot
         with _refused():
-            require_deterministic(dataset)
             data = input_text(dataset) if snapshot is None else f"snapshot {snapshot}"
             layout = layout_text(dataset, partitions)
             self._identity = PlanIdentity(digest(query_text(dataset)), digest(data), layout)

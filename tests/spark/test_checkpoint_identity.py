@@ -181,6 +181,21 @@ UNREPEATABLE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "rand": (lambda df: df.selectExpr("rand() as x"), "not deterministic: Project .*rand"),
     "inside": (lambda df: df.where("id > rand() * 9").select("id"), "not deterministic: Filter"),
     "limit": (lambda df: df.limit(3), "takes any rows"),
+    "now": (lambda df: df.where("now() > timestamp_seconds(id)"), "another value the next time"),
+    "clock": (lambda df: df.selectExpr("id + unix_timestamp() as x"), "another value the next tim"),
+    "user": (lambda df: df.where("current_user() = 'x'"), "current_user.*another value the next"),
+    "below": (
+        lambda df: df.where("id in (select day(current_date()) from range(1))"),
+        "another value the next time.*current_date",
+    ),
+    "today": (
+        lambda df: df.where("cast('today' as date) > date'2020-01-01'"),
+        "a cast of 'today'.*another value the next time",
+    ),
+    "yesterday": (
+        lambda df: df.where("exists (select cast('yesterday' as date) from range(1))"),
+        "a cast of 'today'.*another value the next time",
+    ),
 }
 UNSTABLE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "order": (lambda df: df.orderBy("id"), "drawn from a sample .*orderBy"),
