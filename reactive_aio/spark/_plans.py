@@ -164,6 +164,18 @@ def _nodes(node: Any) -> Iterator[tuple[Any, Sequence[Any]]]:
 
 
 # -- its input -------------------------------------------------------------------------------------
+def list_files_again(dataset: Any) -> None:
+    """Let Spark list the files of the query, which it does once for a DataFrame.
+
+    ``FileIndex.refresh()``, since 2.1. What is planned afterwards reads the files as they are now,
+    and `input_text` identifies the same ones.
+    """
+    for node, children in _nodes(dataset.queryExecution().analyzed()):
+        if not children and _is_files(node):
+            with _listing(node):
+                node.relation().location().refresh()
+
+
 @contextmanager
 def _listing(leaf: Any) -> Generator[None, None, None]:
     try:
@@ -172,6 +184,19 @@ def _listing(leaf: Any) -> Generator[None, None, None]:
         raise Unrepeatable(
             f"the files of {_text(leaf)} cannot be listed ({error}){_NAME_IT}"
         ) from error
+
+
+def require_uncached(dataset: Any) -> None:
+    """Raise `Unrepeatable` if a part of the query is cached: of other input, or otherwise divided.
+
+    ``QueryExecution.withCachedData()``, since 1.3.
+    """
+    for node, _ in _nodes(dataset.queryExecution().withCachedData()):
+        if _kind(node) == "InMemoryRelation":
+            raise Unrepeatable(
+                "cache() or persist() holds a part of it, whose input may have changed since; "
+                "unpersist() it"
+            )
 
 
 def input_text(dataset: Any) -> str:

@@ -10,8 +10,10 @@ from ._plans import (
     Unrepeatable,
     input_text,
     layout_text,
+    list_files_again,
     query_text,
     require_deterministic,
+    require_uncached,
 )
 from .checkpoint import (
     Checkpoint,
@@ -32,6 +34,7 @@ def require_repeatable(df: "DataFrame", checkpoint: Checkpoint) -> None:
     with explained(df), _refused():
         dataset = java_dataset(df)
         require_deterministic(df.sparkSession.sparkContext, dataset)
+        require_uncached(java_dataset(df.alias("from_dataframe")))  # it keeps what it finds cached
         if checkpoint.snapshot is None:
             input_text(dataset)
 
@@ -59,10 +62,17 @@ class Resume:
     _store: CheckpointStore | None = field(default=None, init=False)
     _identity: PlanIdentity | None = field(default=None, init=False)
 
+    def list_files_again(self, df: "DataFrame") -> None:
+        """Look at the input files of *df* before it is planned: they may have changed."""
+        if self.checkpoint.snapshot is None:
+            with _refused():
+                list_files_again(java_dataset(df))
+
     def begin(self, dataset: Any, partitions: int) -> int:
         """Look up what is committed; return how many partitions remain."""
         snapshot = self.checkpoint.snapshot
         with _refused():
+            require_uncached(dataset)
             data = input_text(dataset) if snapshot is None else f"snapshot {snapshot}"
             layout = layout_text(dataset, partitions)
             self._identity = PlanIdentity(digest(query_text(dataset)), digest(data), layout)

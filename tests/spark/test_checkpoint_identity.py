@@ -54,6 +54,32 @@ async def test_other_input_is_refused(spark: "SparkSession", tmp_path: Path) -> 
         await (await asyncio.to_thread(append)).run()
 
 
+def test_files_that_have_changed_are_noticed_by_the_same_flow(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """Spark lists the files of a DataFrame once, and would take others for the same."""
+    file = tmp_path / "lines" / "a.txt"
+    file.parent.mkdir()
+    file.write_text("a\n")
+    lines = spark.read.text(str(file.parent))
+
+    def build(checkpoint: str) -> Any:
+        return from_dataframe(lines, rows="tuple", checkpoint=tmp_path / checkpoint)
+
+    def read(flow: Any) -> list[Any]:
+        return asyncio.run(deliveries(flow).ack_after(lambda row: row).to_list())
+
+    first = build("first")
+    assert read(first) == [("a",)]
+    file.write_text("other\nlines\n")
+    with pytest.raises(CheckpointMismatch, match="the input has changed since"):
+        read(first)
+    assert read(build("second")) == [("other",), ("lines",)], "its checkpoint names these files"
+    file.unlink()
+    with pytest.raises(CheckpointMismatch, match="the input has changed since"):
+        read(first)
+
+
 # Each pair is a query, and another one that Spark describes in nearly the same words.
 QUERIES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "numbers in a literal": (lambda df: df.where("s = '#1'"), lambda df: df.where("s = '#2'")),
@@ -196,6 +222,7 @@ UNREPEATABLE: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda df: df.where("exists (select cast('yesterday' as date) from range(1))"),
         "a cast of 'today'.*another value the next time",
     ),
+    "cache": (lambda df: df.selectExpr("id * 2 as id").cache(), r"cache\(\).*unpersist"),
 }
 UNSTABLE: dict[str, tuple[Callable[[Any], Any], str]] = {
     "order": (lambda df: df.orderBy("id"), "drawn from a sample .*orderBy"),
@@ -208,8 +235,10 @@ def test_a_query_with_other_rows_the_next_time_is_refused(
     spark: "SparkSession", tmp_path: Path, name: str
 ) -> None:
     change, words = UNREPEATABLE[name]
+    df = change(spark.range(9))
     with pytest.raises(UnsupportedDataFrame, match=words):
-        from_dataframe(change(spark.range(9)), checkpoint=tmp_path)
+        from_dataframe(df, checkpoint=tmp_path)
+    df.unpersist()
     flow = from_dataframe(spark.range(9), checkpoint=tmp_path)
     with pytest.raises(UnsupportedDataFrame, match="not deterministic"):
         flow.select("rand() as x")

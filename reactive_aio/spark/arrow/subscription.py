@@ -60,6 +60,8 @@ class WindowJobs:
         """Plan the query, and run its shuffles; return the number of partitions to compute."""
         with self._jobs.starting():
             self._require_active()
+            if self._resume is not None:
+                self._resume.list_files_again(self._jobs.df)
             dataset = java_dataset(self._jobs.plan())
             self._batches = ArrowBatches(self._jobs.context, dataset)
             self._rdds.append(self._rdd(self._rows))
