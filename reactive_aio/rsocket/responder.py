@@ -16,6 +16,7 @@ from anyio import Event, fail_after, move_on_after
 
 from .._core.arguments import Duration, to_seconds
 from ..coerce import to_flow
+from .callbacks import notify
 from .direct_responses import (
     SINGLE_TYPES,
     CoroutineResponse,
@@ -501,10 +502,9 @@ class RouterResponder:
 
     def report(self, driver: Driver, error: BaseException) -> None:
         """Report an exception that is not sent to the peer."""
-        if self._on_error is not None:
-            self._on_error(error)
-        else:
-            driver.loop_handle.report("an RSocket handler failed", error)
+        on_error, loop_handle = self._on_error, driver.loop_handle
+        if on_error is None or not notify(loop_handle, "on_error", on_error, error):
+            loop_handle.report("an RSocket handler failed", error)
 
     # -- types of data -----------------------------------------------------------------------------
     def codec(self, setup: Setup | None) -> Codec[Any]:

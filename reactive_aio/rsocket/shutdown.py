@@ -7,6 +7,7 @@ from anyio import move_on_after
 
 from .._core.arguments import require_sync_callable
 from .._core.loop import wait_settled
+from .callbacks import notify
 from .driver import Driver
 from .protocol.connection_state import Phase
 from .protocol.errors import ConnectionLost, StreamFailed
@@ -47,10 +48,7 @@ def report_end(driver: Driver, on_close: Callable[..., object], *arguments: Any)
     def report(ended: Driver) -> None:
         if not ended.connection.is_confirmed:
             return  # the client was refused, or the connection was never made
-        try:
-            on_close(*arguments, end_reason(ended))
-        except Exception as error:
-            ended.loop_handle.report("on_close of an RSocket connection failed", error)
+        notify(ended.loop_handle, "on_close", on_close, *arguments, end_reason(ended))
 
     driver.add_close_callback(report)
 

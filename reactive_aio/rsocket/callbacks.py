@@ -1,0 +1,32 @@
+"""Functions of the application that are notified: what they raise ends nothing else."""
+
+from collections.abc import Callable
+
+from .._core.failures import STOPS_PROGRAM
+from .._core.loop import LoopHandle
+
+
+def notify(
+    loop_handle: LoopHandle, name: str, callback: Callable[..., object], *arguments: object
+) -> bool:
+    """Call *callback*, the option *name*; report what it raises, and return whether it returned."""
+    try:
+        callback(*arguments)
+    except BaseException as error:
+        loop_handle.report(f"{name} of an RSocket connection failed", error)
+        stop_program(loop_handle, error)
+        return False
+    return True
+
+
+def stop_program(loop_handle: LoopHandle, error: BaseException) -> None:
+    """Let *error* leave the event loop, if it is one that stops the program.
+
+    It does so in the next turn: raised here, it would leave a connection in the middle of one.
+    """
+    if isinstance(error, STOPS_PROGRAM):
+        loop_handle.call_soon(_raise, error)
+
+
+def _raise(error: BaseException) -> None:
+    raise error
