@@ -16,7 +16,7 @@ from ..retry import RetryPolicy
 from .balance import BalancedServer, Member, ServerState, choose
 from .client import OF_CONNECT, Client, ClientOptions, checked_options, open_client
 from .opening import Opening
-from .payloads import Codec
+from .payloads import Codec, error_text
 from .protocol.errors import ConnectionLost, RequestRejected
 from .protocol.frames import ErrorCode
 from .reconnection import is_permanent
@@ -133,7 +133,8 @@ class BalancedClient(Generic[T]):
         if self._is_closing:
             return ConnectionLost(ErrorCode.CONNECTION_CLOSE, b"the client is closed")
         reasons = "; ".join(
-            f"{each.uri} is {each.state.value}" + (f" ({each.error})" if each.error else "")
+            f"{each.uri} is {each.state.value}"
+            + (f" ({error_text(each.error)})" if each.error else "")
             for each in self.servers()
         )
         return ConnectionLost(ErrorCode.CONNECTION_ERROR, f"no server is ready: {reasons}".encode())

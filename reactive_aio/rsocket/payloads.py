@@ -26,6 +26,14 @@ class PayloadError(ReactiveError, ValueError):
     """Data that cannot be decoded. The text is sent to the peer, so it contains no secrets."""
 
 
+def error_text(error: BaseException) -> str:
+    """The message of *error*, which can be encoded as UTF-8 whatever its ``__str__`` does."""
+    try:
+        return str(error).encode(errors="backslashreplace").decode()  # it may have half of a pair
+    except Exception as raised:
+        return f"{type(error).__name__}, whose message raises {type(raised).__name__}"
+
+
 class _WrongType(PayloadError, TypeError):
     """A value that the codec cannot encode."""
 

@@ -9,6 +9,7 @@ from anyio import Event, sleep
 from .._core.loop import LoopHandle, Task, wait_settled
 from ..retry import RetryPolicy
 from .driver import Driver
+from .payloads import error_text
 from .protocol.errors import CertificateRejected, ConnectionLost, SetupRejected
 from .protocol.frames import ErrorCode
 
@@ -133,7 +134,7 @@ class Reconnector:
         error: BaseException = ConnectionLost(ErrorCode.CONNECTION_ERROR, b"the transport was lost")
         while driver.connection.is_suspended:
             if not await self._wait_for_attempt(policy, error):
-                driver.connection.close(f"given up: {error}")
+                driver.connection.close(f"given up: {error_text(error)}")
                 driver.schedule_turn()
                 return
             try:

@@ -19,7 +19,7 @@ from .._core.arguments import require_callable
 from ..coerce import is_source, to_flow
 from ..flow import Flow
 from ..stage import describe
-from .payloads import JSON, MSGPACK, Codec, PayloadError, readable, typed
+from .payloads import JSON, MSGPACK, Codec, PayloadError, error_text, readable, typed
 from .protocol.errors import RequestInvalid
 from .protocol.frames import ErrorCode
 
@@ -166,7 +166,7 @@ def _decode(decode: Decode, data: bytes) -> Any:
     try:
         return decode(data)
     except PayloadError as error:
-        message = str(error)[:_MAX_ERROR].encode()
+        message = error_text(error)[:_MAX_ERROR].encode()
     except Exception as error:
         # The text of another exception may not be meant for the peer.
         raise RequestInvalid(ErrorCode.INVALID, b"the data cannot be read") from error

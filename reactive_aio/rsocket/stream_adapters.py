@@ -16,7 +16,7 @@ from ..spec import Publisher, Subscription
 from ..stage import Downstream
 from .driver import Driver
 from .fire_and_forget import IN_HANDLER
-from .payloads import PayloadError
+from .payloads import PayloadError, error_text
 from .protocol.errors import ConnectionLost, StreamFailed
 from .protocol.events import Elements
 from .protocol.frames import ErrorCode, Payload
@@ -32,8 +32,8 @@ def error_frame(error: BaseException, expose: bool) -> tuple[int, bytes]:
     if isinstance(error, StreamFailed) and not isinstance(error, ConnectionLost):
         return error.code, error.data
     expose = expose or isinstance(error, PayloadError)  # perhaps the peer chose the wrong codec
-    text = str(error) or type(error).__name__
-    return ErrorCode.APPLICATION_ERROR, text.encode() if expose else b""
+    text = (error_text(error) or type(error).__name__) if expose else ""
+    return ErrorCode.APPLICATION_ERROR, text.encode()
 
 
 @dataclass(eq=False, repr=False)

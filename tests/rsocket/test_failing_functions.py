@@ -10,7 +10,10 @@ from reactive_aio import range as rx_range
 from reactive_aio.rsocket import (
     JSON,
     ApplicationError,
+    Codec,
+    PayloadError,
     Requester,
+    RequestInvalid,
     Router,
     loopback,
 )
@@ -87,3 +90,53 @@ async def test_a_request_is_answered_if_on_error_raises(
         assert await requester.request_response(route="fine") == "fine"
     kinds: set[type] = {type(each["exception"]) for each in expects_loop_errors}
     assert kinds == {OSError, ZeroDivisionError}, "neither error is lost"
+
+
+class Unprintable(Exception):
+    """An error whose message cannot be made."""
+
+    def __str__(self) -> str:
+        raise IndexError(0)
+
+
+def raising(error: BaseException) -> Callable[[], object]:
+    def fail() -> object:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (Unprintable(), b"Unprintable, whose message raises IndexError"),
+        (ValueError("half of a pair: \ud83d"), rb"half of a pair: \ud83d"),
+    ],
+)
+async def test_a_message_that_cannot_be_written_is_exposed_all_the_same(
+    route: str, model: str, error: Exception, text: bytes
+) -> None:
+    router = failing_routes(raising(error))
+    async with loopback(router, codec=JSON, expose_errors=True, on_error=type) as requester:
+        with pytest.raises(ApplicationError) as raised:
+            await request(requester, model, route)
+        assert raised.value.data == text
+        assert await requester.request_response(route="fine") == "fine"
+
+
+async def test_a_payload_error_with_half_of_a_surrogate_pair_reaches_the_peer() -> None:
+    def decode(data: bytes) -> object:
+        raise PayloadError("not a name: \ud83d")
+
+    router = Router()
+
+    @router.route("name")
+    def _(payload: object) -> object:
+        return payload
+
+    codec: Codec[Any] = Codec("text/x-name", bytes, decode)
+    async with loopback(router, codec=codec, codecs={codec.mime: codec}) as requester:
+        with pytest.raises(RequestInvalid, match=r"not a name: \\ud83d"):
+            await requester.request_response(b"x", route="name")
