@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from .._core.failures import STOPS_PROGRAM
+from .._core.failures import STOPS_PROGRAM, is_cancelled_here
 from .._core.loop import LoopHandle
 
 
@@ -17,6 +17,15 @@ def notify(
         stop_program(loop_handle, error)
         return False
     return True
+
+
+def ends_task(loop_handle: LoopHandle, error: BaseException) -> bool:
+    """Whether *error* ends the task that runs now, which is cancelled or has lost its loop.
+
+    Any other one is a failure of the function that raised it.
+    """
+    is_lost = isinstance(error, GeneratorExit) and loop_handle.is_closed
+    return is_lost or is_cancelled_here(error)
 
 
 def stop_program(loop_handle: LoopHandle, error: BaseException) -> None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from .._core.failures import STOPS_PROGRAM
 from .._core.loop import CancelledError, Task, current_task, yield_to_loop
 from .._core.time_slice import TimeSlice
+from .callbacks import ends_task
 from .protocol.frames import ErrorCode
 
 if TYPE_CHECKING:
@@ -115,11 +115,11 @@ class CoroutineResponses(TimeSlice):
         response.task = current_task()
         try:
             value = await response.coroutine
-        except GeneratorExit:
-            raise  # the loop is closed
         except BaseException as error:
-            self._answer(response, None, error)
-            if isinstance(error, CancelledError):
+            is_end = ends_task(self._driver.loop_handle, error)
+            if not (is_end and isinstance(error, GeneratorExit)):
+                self._answer(response, None, error)
+            if is_end:
                 raise
         else:
             self._answer(response, value)
@@ -171,7 +171,7 @@ class CoroutineResponses(TimeSlice):
                 response.counters.elements += 1
                 driver.schedule_turn()
                 return
-            except Exception as unwritable:
+            except BaseException as unwritable:
                 error = unwritable
         if isinstance(error, CancelledError):
             driver.connection.fail_stream(stream_id, ErrorCode.CANCELED, b"")
@@ -179,8 +179,6 @@ class CoroutineResponses(TimeSlice):
             return
         response.counters.count_error(error)
         self._responder.refuse(driver, stream_id, error)
-        if isinstance(error, STOPS_PROGRAM):
-            raise error
 
 
 class _Steps:

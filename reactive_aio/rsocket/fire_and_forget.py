@@ -208,7 +208,7 @@ class FireAndForget:
         if self._on_drop is not None:
             try:
                 self._on_drop(DroppedRequest(reason, work.model, work.payload, driver.user))
-            except Exception as error:
+            except BaseException as error:
                 self._on_error(driver, error)
 
     # -- tasks -------------------------------------------------------------------------------------

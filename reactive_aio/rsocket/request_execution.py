@@ -9,6 +9,7 @@ from .._core.loop import CancelledError
 from ..coerce import to_flow
 from ..errors import AlreadySubscribed
 from ..stage import Downstream, from_push, is_awaitable
+from .callbacks import ends_task
 from .direct_responses import SINGLE_TYPES
 from .interceptors import run
 from .protocol.errors import ProtocolError, RequestInvalid
@@ -157,7 +158,9 @@ class RequestExecution:
                 self._fail(ErrorCode.CANCELED, b"")
             self._stop_timer()
             raise
-        except Exception as error:
+        except BaseException as error:
+            if ends_task(driver.loop_handle, error):
+                raise
             self.refuse(error)
 
     # -- as the sender of the stream ---------------------------------------------------------------

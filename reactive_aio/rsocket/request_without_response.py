@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import move_on_after
 
 from ..stage import is_awaitable
+from .callbacks import ends_task
 from .protocol.errors import ProtocolError, RequestInvalid, RequestRejected
 from .protocol.frames import Payload
 from .protocol.stream_states import InteractionModel
@@ -39,7 +40,7 @@ class _WithoutResponse:
         """Call the handler; the rest of its work, if it has not finished. Raises nothing."""
         try:
             self.result = self._call()
-        except Exception as error:
+        except BaseException as error:
             self._failed(error)
             return None
         is_unfinished = is_awaitable(self.result) or publisher_of(self.result) is not None
@@ -66,10 +67,12 @@ class _WithoutResponse:
                     await publisher.run()
             if scope.cancelled_caught:
                 self._drop("its deadline has passed")
-        except Exception as error:
+        except BaseException as error:
+            if ends_task(self._driver.loop_handle, error):
+                raise
             self._failed(error)
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, error: BaseException) -> None:
         if isinstance(error, _REFUSALS):
             self._drop(str(error))
         else:
@@ -99,7 +102,7 @@ class FnfRequest(_WithoutResponse):
             return execution.call_when_authorized()
         return execution.call()
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, error: BaseException) -> None:
         if self._execution is not None:
             self._execution.counters.count_error(error)
         super()._failed(error)

@@ -19,6 +19,7 @@ from .._core.arguments import Duration, to_seconds
 from ..coerce import Source, to_flow
 from ..errors import TimedOut
 from ..stage import Downstream, from_push
+from .callbacks import stop_program
 from .driver import Driver
 from .fire_and_forget import IN_HANDLER
 from .protocol.errors import MustWait, RequestCanceled, StreamFailed
@@ -311,7 +312,7 @@ class Requester(Generic[T]):
                 stream,
                 lambda element: Payload(encode(element)),
                 send_request,
-                lambda error: error_frame(error, False),
+                partial(_source_error, stream.driver),
             )
             sender.attach(to_flow(source))
 
@@ -447,6 +448,12 @@ class Requester(Generic[T]):
                 self._route_metadata.clear()
             self._route_metadata[route] = encoded
         return encoded
+
+
+def _source_error(driver: Driver, error: BaseException) -> tuple[int, bytes]:
+    """The error frame for *error* of the source of a channel, or of the codec of its elements."""
+    stop_program(driver.loop_handle, error)
+    return error_frame(error, False)
 
 
 def _received(setup: "Setup | None", data: Any, metadata: bytes | None) -> Received[Any]:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
 from anyio import Event, fail_after, move_on_after
 
 from .._core.arguments import Duration, to_seconds
+from .._core.loop import CancelledError
 from ..coerce import to_flow
-from .callbacks import notify
+from .callbacks import ends_task, notify, stop_program
 from .direct_responses import (
     SINGLE_TYPES,
     CoroutineResponse,
@@ -254,7 +255,9 @@ class RouterResponder:
         except ProtocolError:
             driver.reject("the credentials cannot be read")
             return
-        except Exception as error:
+        except BaseException as error:
+            if ends_task(driver.loop_handle, error):
+                raise
             self.report(driver, error)
         if user:
             driver.user = None if self.authenticate is None and user is True else user
@@ -314,7 +317,7 @@ class RouterResponder:
         if self._on_close is not None:
             report_end(driver, self._on_close, peer)
         if setup is not None and setup.lease and self.leases is not None:
-            granting = self._grant(driver, self.leases(driver.user))
+            granting = self._grant(driver, self.leases)
             # Not a task of the driver, which would linger for it when the peer has closed.
             task = driver.loop_handle.create_task(granting, "rsocket: grants leases")
             driver.add_resume_callback(lambda: self._end_lease(driver))
@@ -326,14 +329,14 @@ class RouterResponder:
             if isawaitable(result):
                 work = self._await(driver, result)
                 driver.create_background_task(work, "rsocket: for a connection")
-        except Exception as error:
+        except BaseException as error:
             self.report(driver, error)
 
-    async def _grant(self, driver: Driver, leases: "Publisher[Lease]") -> None:
+    async def _grant(self, driver: Driver, leases: "Callable[[Any], Publisher[Lease]]") -> None:
         """Grant the peer one lease after the other."""
         connection = driver.connection
         try:
-            async with to_flow(leases).stream(prefetch=1) as requested:
+            async with to_flow(leases(driver.user)).stream(prefetch=1) as requested:
                 async for lease in requested:
                     over = self._leases_over[driver] = Event()
                     ttl = None
@@ -344,9 +347,12 @@ class RouterResponder:
                         driver.schedule_turn()
                     with move_on_after(ttl):
                         await over.wait()
-        except Exception as error:
+        except BaseException as error:
+            if ends_task(driver.loop_handle, error):
+                raise
             message = "the publisher of leases failed: no more are granted"
             driver.loop_handle.report(message, error)
+            stop_program(driver.loop_handle, error)
         finally:
             self._leases_over.pop(driver, None)
 
@@ -357,7 +363,9 @@ class RouterResponder:
     async def _await(self, driver: Driver, result: Any) -> None:
         try:
             await result
-        except Exception as error:
+        except BaseException as error:
+            if ends_task(driver.loop_handle, error):
+                raise
             self.report(driver, error)
 
     def resume(self, driver: Driver, frame: Resume) -> None:
@@ -407,7 +415,7 @@ class RouterResponder:
                     responses.append((stream_id, direct.encode(result)))
                     direct.counters.answered += 1
                     continue
-            except Exception as error:
+            except BaseException as error:
                 direct.counters.requests += 1
                 direct.counters.count_error(error)
                 self.refuse(driver, stream_id, error)
@@ -477,7 +485,7 @@ class RouterResponder:
         try:
             served = RequestExecution(self, driver, request)
             begin(served)
-        except Exception as error:
+        except BaseException as error:
             if served is None:
                 self.counters.of(DEFAULT).requests += 1
                 self.counters.of(DEFAULT).count_error(error)
@@ -496,15 +504,18 @@ class RouterResponder:
 
     def error_frame(self, driver: Driver, error: BaseException) -> tuple[int, bytes]:
         """The error frame for *error*, which is reported unless it is meant for the peer."""
+        if isinstance(error, CancelledError):
+            return ErrorCode.CANCELED, b""
         if not isinstance(error, StreamFailed):
             self.report(driver, error)
         return error_frame(error, self._expose_errors)
 
     def report(self, driver: Driver, error: BaseException) -> None:
-        """Report an exception that is not sent to the peer."""
+        """Report an exception that is not sent to the peer; one that stops the program does so."""
         on_error, loop_handle = self._on_error, driver.loop_handle
         if on_error is None or not notify(loop_handle, "on_error", on_error, error):
             loop_handle.report("an RSocket handler failed", error)
+        stop_program(loop_handle, error)
 
     # -- types of data -----------------------------------------------------------------------------
     def codec(self, setup: Setup | None) -> Codec[Any]:

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from .._core.failures import as_failure
 from .._core.flow_subscription import FlowSubscription
 from .._core.loop import TimerHandle
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from ..spec import Publisher, Subscription
 from ..stage import Downstream
+from .callbacks import stop_program
 from .driver import Driver
 from .fire_and_forget import IN_HANDLER
 from .payloads import PayloadError, error_text
@@ -110,10 +112,11 @@ class InboundStream(FlowSubscription):
                 decoded = event.data
             else:
                 decoded.extend(map(self._decode, event.data))
-        except Exception as error:
+        except BaseException as error:
             self._downstream.push(decoded)
             self.cancel()
-            self._downstream.fail(error)
+            self._downstream.fail(as_failure(error))
+            stop_program(self.driver.loop_handle, error)
             return
         self._downstream.push(decoded)
         if event.complete:
@@ -212,7 +215,7 @@ class OutboundStream(BulkSubscriber):
                     self._send_each(elements)
                 else:
                     encoded.extend(map(self._encode_data, elements))
-            except Exception as raised:
+            except BaseException as raised:
                 error = raised
             elements.clear()
             if encoded:
@@ -361,8 +364,9 @@ class ChannelSender(OutboundStream):
             self._first = self._encode(element)
             self.driver.require_open()
             self.driver.held_requests.send(self._send_request, self._cannot_begin)
-        except Exception as error:
-            self._cannot_begin(error)
+        except BaseException as error:
+            self._cannot_begin(as_failure(error))
+            stop_program(self.driver.loop_handle, error)
 
     def _send_request(self) -> None:
         inbound, first = self._inbound, self._first

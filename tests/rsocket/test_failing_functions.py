@@ -6,15 +6,19 @@ from typing import Any
 
 import pytest
 
-from reactive_aio import range as rx_range
+from reactive_aio import Flow, range as rx_range
+from reactive_aio.errors import TimedOut
 from reactive_aio.rsocket import (
     JSON,
     ApplicationError,
+    ClientOptions,
     Codec,
     PayloadError,
     Requester,
     RequestInvalid,
     Router,
+    SetupRejected,
+    StreamFailed,
     loopback,
 )
 
@@ -106,6 +110,104 @@ def raising(error: BaseException) -> Callable[[], object]:
     return fail
 
 
+class Panic(BaseException):
+    """As extensions in Rust raise it."""
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize(
+    "error",
+    [
+        Panic(),
+        BaseExceptionGroup("panics", [Panic()]),
+        GeneratorExit(),
+        asyncio.CancelledError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_a_base_exception_is_answered(route: str, model: str, error: BaseException) -> None:
+    reported: list[BaseException] = []
+    router = failing_routes(raising(error))
+    async with loopback(router, codec=JSON, on_error=reported.append) as requester:
+        for _ in range(2):  # a coroutine that has suspended gets a task of its own
+            with pytest.raises(StreamFailed):
+                await request(requester, model, route)
+        assert await requester.request_response(route="fine") == "fine"
+    if not isinstance(error, asyncio.CancelledError):
+        assert len(reported) == 2
+
+
+@pytest.mark.parametrize("route", ROUTES)
+async def test_a_base_exception_of_a_request_without_a_response_is_reported(route: str) -> None:
+    reported: list[BaseException] = []
+    router = failing_routes(raising(Panic()))
+    async with loopback(router, codec=JSON, on_error=reported.append) as requester:
+        await requester.fire_and_forget(route=route)
+        assert await requester.request_response(route="fine") == "fine"
+        await asyncio.sleep(1)
+    assert [type(each) for each in reported] == [Panic]
+
+
+async def test_a_base_exception_of_authenticate_refuses_the_client() -> None:
+    reported: list[BaseException] = []
+
+    def authenticate(_: object) -> object:
+        raise Panic
+
+    options: dict[str, Any] = {"authenticate": authenticate, "on_error": reported.append}
+    with pytest.raises(SetupRejected):
+        async with loopback(Router(), **options) as requester:
+            await request(requester, "response", "fine")
+    assert [type(each) for each in reported] == [Panic]
+
+
+async def test_a_base_exception_of_on_connect_is_reported() -> None:
+    reported: list[BaseException] = []
+
+    def now(_: object) -> None:
+        raise Panic
+
+    async def later(_: object) -> None:
+        raise Panic
+
+    router = failing_routes(int)
+    for on_connect in (now, later):
+        options: dict[str, Any] = {"on_connect": on_connect, "on_error": reported.append}
+        async with loopback(router, codec=JSON, **options) as requester:
+            assert await request(requester, "response", "fine") == "fine"
+    assert [type(each) for each in reported] == [Panic, Panic]
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("no"), Panic()], ids=lambda error: type(error).__name__
+)
+async def test_leases_that_cannot_be_made_are_reported(
+    expects_loop_errors: list[Context], error: BaseException
+) -> None:
+    def leases(user: object) -> Any:
+        raise error
+
+    client = ClientOptions(lease=True)
+    async with loopback(failing_routes(int), client=client, leases=leases) as requester:
+        with pytest.raises(TimedOut):
+            await requester.request_response(route="fine", timeout=1)
+        assert not requester.is_closed
+    assert [each["exception"] for each in expects_loop_errors] == [error]
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
+def test_a_handler_can_stop_the_program(stop: type[BaseException], route: str) -> None:
+    async def program() -> None:
+        router = failing_routes(raising(stop()))
+        async with loopback(router, codec=JSON, on_error=type) as requester:
+            await requester.request_stream(route=route).to_list(limit=9)
+
+    with pytest.raises(stop):
+        asyncio.run(program())
+
+
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize(
@@ -140,3 +242,33 @@ async def test_a_payload_error_with_half_of_a_surrogate_pair_reaches_the_peer() 
     async with loopback(router, codec=codec, codecs={codec.mime: codec}) as requester:
         with pytest.raises(RequestInvalid, match=r"not a name: \\ud83d"):
             await requester.request_response(b"x", route="name")
+
+
+@pytest.mark.parametrize("failing", ["encode", "decode"])
+@pytest.mark.parametrize("at_client", [False, True])
+async def test_a_base_exception_of_a_codec_ends_its_stream_alone(
+    failing: str, at_client: bool
+) -> None:
+    def fail(value: Any) -> Any:
+        if value in (b"bad", "bad"):
+            raise Panic
+        return value if isinstance(value, bytes) else value.encode()
+
+    router = Router()
+
+    @router.route("echo")
+    def _(incoming: Flow[Any]) -> Flow[Any]:
+        return incoming
+
+    mine: Codec[Any] = Codec("text/x-mine", bytes, bytes)
+    is_encode = failing == "encode"
+    other: Codec[Any] = Codec(mine.mime, fail if is_encode else bytes, bytes if is_encode else fail)
+    codecs = {mine.mime: mine if at_client else other}
+    codec = other if at_client else mine
+    async with loopback(router, codec=codec, codecs=codecs, on_error=type) as requester:
+        for elements in ([b"bad"], [b"good", b"bad"]):
+            async with asyncio.timeout(10):
+                with pytest.raises((Panic, RuntimeError, StreamFailed)):
+                    await requester.request_channel(elements, route="echo").to_list(limit=9)
+        echo = requester.request_channel([b"good"], route="echo")
+        assert await echo.to_list(limit=9) == [b"good"]
