@@ -104,7 +104,11 @@ class Client(Requester[T]):
 
     async def aclose(self) -> None:
         """Close the connection; open streams fail."""
-        await self._reconnector.aclose()
+        try:
+            await self._reconnector.aclose()
+        except BaseException:  # this call is cancelled
+            self._driver.abort()
+            raise
         await super().aclose()
 
 

@@ -271,10 +271,12 @@ class Driver:
 
     async def aclose(self, reason: str = "") -> None:
         """Close the connection and its streams, and wait until nothing of it is left."""
-        is_flushed = await self._flush_final_output()
-        if self.close_reason is None:
-            self.connection.close(reason)
-            self.schedule_turn()
+        try:
+            is_flushed = await self._flush_final_output()
+        finally:  # the connection ends also if this call is cancelled
+            if self.close_reason is None:
+                self.connection.close(reason)
+                self.schedule_turn()
         if not is_flushed:  # the peer has had its time, and does not read
             self.abort()
         is_ending = self._transport is not None or self.connection.is_closed

@@ -177,14 +177,18 @@ class BalancedClient(Generic[T]):
             await self._changed.wait()
 
     async def aclose(self) -> None:
-        """Close all connections; open streams fail."""
+        """Close all connections; open streams fail. If the call is cancelled, they close later."""
         self._is_closing = True
         for task in self._tasks:
             task.cancel()
-        await wait_settled(*self._tasks)
-        clients = [each.client for each in self._members if each.client is not None]
-        await wait_settled(*(each.aclose() for each in clients))
-        self._notify()
+        create_task = self._loop_handle.create_task
+        try:
+            await wait_settled(*self._tasks)
+        finally:
+            clients = [each.client for each in self._members if each.client is not None]
+            closing = [create_task(each.aclose(), "rsocket: closes a client") for each in clients]
+            self._notify()
+            await wait_settled(*closing)
 
     async def __aenter__(self) -> Self:
         return self

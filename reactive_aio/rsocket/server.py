@@ -222,17 +222,19 @@ class Server:
         self._is_closing = True
         if self._listener is not None:
             self._listener.close()
-        await end_all(list(self._drivers), seconds)
-        if self._listener is not None:
-            await self._listener.wait_closed()
-        if self._ssl is not None:
-            remove_handshake_report(self._ssl, self._handshake_failed)
-        self._is_closed = True
-        if self._has_closed is not None:
-            self._has_closed.set()
+        try:
+            await end_all(list(self._drivers), seconds)
+            if self._listener is not None:
+                await self._listener.wait_closed()
+        finally:
+            if self._ssl is not None:
+                remove_handshake_report(self._ssl, self._handshake_failed)
+            self._is_closed = True
+            if self._has_closed is not None:
+                self._has_closed.set()
 
     async def closed(self) -> None:
-        """Wait until `aclose` has ended."""
+        """Wait until `aclose` has ended, or is cancelled."""
         if not self._is_closed:
             if self._has_closed is None:
                 self._has_closed = Event()

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
+from anyio import CancelScope
 
 from reactive_aio import Flow, RetryPolicy, from_iterable, just, never
 from reactive_aio.errors import TimedOut
@@ -419,3 +420,16 @@ async def test_closing_the_client_closes_all_connections() -> None:
 async def test_wrong_addresses_are_refused(where: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         await connect_balanced(where)
+
+
+async def test_the_connections_close_also_if_aclose_is_cancelled() -> None:
+    async with Servers() as servers:
+        await servers.start(2)
+        client = await connect_balanced(servers.uris, codec=JSON)
+        await until(client, "ready", "ready")
+        with CancelScope() as scope:
+            scope.cancel()
+            await client.aclose()
+        async with asyncio.timeout(4):  # less than the timeouts of the protocol
+            while any(each.connections for each in servers.servers):  # noqa: ASYNC110 - sockets
+                await asyncio.sleep(0.001)

@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
+from anyio import CancelScope
 
 from reactive_aio import Flow, from_iterable, just, never
 from reactive_aio.rsocket import (
     JSON,
+    Client,
     ClientOptions,
     ConnectionLost,
     Resumption,
@@ -417,3 +419,44 @@ async def left(*_: Any) -> None: ...
 async def test_on_close_is_a_plain_function(make: Callable[[], Any]) -> None:
     with pytest.raises(TypeError, match="on_close"):
         make()
+
+
+# -- calls that are cancelled ----------------------------------------------------------------------
+async def until_none_is_open(server: Server) -> None:
+    async with asyncio.timeout(4):  # less than the timeouts of the protocol
+        while server.connections:  # noqa: ASYNC110 - sockets take a few turns
+            await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize("turns_before", [1, 2, 3])
+@pytest.mark.parametrize("by_scope", [False, True])
+async def test_a_client_whose_aclose_is_cancelled_closes(by_scope: bool, turns_before: int) -> None:
+    scope = CancelScope()
+
+    async def close(client: Client[Any]) -> None:
+        with scope:
+            client.metadata_push(("text/plain", b"output that no answer confirms"))
+            await client.aclose()
+
+    async with await serve("tcp://127.0.0.1:0", Work().router) as server:
+        client = await connect(server.uri, codec=JSON)
+        closing = asyncio.create_task(close(client))
+        for _ in range(turns_before):
+            await asyncio.sleep(0)
+        (scope if by_scope else closing).cancel()
+        await until_none_is_open(server)
+        await asyncio.wait([closing])
+        await client.aclose()
+
+
+async def test_a_server_whose_aclose_is_cancelled_is_closed() -> None:
+    async with await serve("tcp://127.0.0.1:0", Work().router) as server:
+        client = await connect(server.uri, codec=JSON)
+        waiting = asyncio.create_task(server.closed())
+        with CancelScope() as scope:
+            scope.cancel()
+            await server.aclose()
+        async with asyncio.timeout(5):
+            await waiting
+            await server.closed()
+        await client.aclose()
