@@ -16,6 +16,7 @@ from typing import (
 )
 
 from .._core.arguments import Duration, to_seconds
+from .._core.loop import yield_to_loop
 from ..coerce import Source, to_flow
 from ..errors import TimedOut
 from ..stage import Downstream, from_push
@@ -484,6 +485,9 @@ async def _send_when_possible(driver: Driver, send: "Callable[[], object]") -> N
     try:
         if not driver.held_requests.send(attempt, partial(_fail, waiter)):
             await waiter
+            # A cancel scope of anyio does not reach a task whose future is done. Without this turn,
+            # a loop of requests could wait for one such future after the other.
+            await yield_to_loop()
     finally:
         driver.held_requests.discard(attempt)
 

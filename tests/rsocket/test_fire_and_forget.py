@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from anyio import CancelScope
 
 from reactive_aio.rsocket import (
     JSON,
@@ -413,3 +414,17 @@ async def test_ten_thousand_metadata_pushes_are_served() -> None:
         await until(lambda: len(got) == 10_000)
         assert server.dropped_requests == 0
         assert not requester.is_closed
+
+
+async def test_a_loop_of_requests_can_be_cancelled_by_a_scope() -> None:
+    router = Router()
+    router.route("log")(lambda: None)
+    serving, sent = serve("tcp://127.0.0.1:0", router), 0
+    async with await serving as server, await connect(server.uri) as client:
+        with CancelScope() as scope:
+            while sent < 100_000:
+                await client.fire_and_forget(route="log")
+                sent += 1
+                if sent == 10_000:
+                    scope.cancel()
+    assert 10_000 <= sent < 20_000
