@@ -10,9 +10,10 @@ from anyio import move_on_after
 from .._core.arguments import Duration, to_seconds
 from ..option_names import require_known_options
 from ..retry import RetryPolicy
+from .callbacks import require_callback
 from .connecting import Dialer, wait_accepted
 from .driver import Driver
-from .interceptors import ClientInterceptor, Intercepting, checked
+from .interceptors import ClientInterceptor, Intercepting, checked_outgoing
 from .opening import Opening
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
@@ -31,7 +32,7 @@ from .request import checked_items, write_items
 from .requester import Requester
 from .responder import CODECS, ResponderOptions, RouterResponder
 from .routing import Router, to_router
-from .shutdown import report_end, require_on_close, wait_closed
+from .shutdown import report_end, wait_closed
 from .transports.bytestream import StreamTransport
 from .uri import Address
 
@@ -208,7 +209,7 @@ def client_driver(
 def _reporting(driver: Driver, options: ClientOptions) -> Driver:
     on_close = options.get("on_close")
     if on_close is not None:
-        require_on_close(on_close, 1)
+        require_callback("on_close", on_close, 1)
         report_end(driver, on_close)
     return driver
 
@@ -252,7 +253,7 @@ async def open_client(
 ) -> Client[Any]:
     """Connect within *limit* seconds. *remedy* is what `Driver.remedy` is without a *policy*."""
     chosen: Any = codec or BYTES
-    interceptors = checked("interceptors", options.get("interceptors", ()))
+    interceptors = checked_outgoing(options.get("interceptors", ()))
 
     def make_client(driver: Driver, reconnector: Reconnector, *defaults: Any) -> Client[Any]:
         if not interceptors:

@@ -273,7 +273,7 @@ class Driver:
         """Close the connection and its streams, and wait until nothing of it is left."""
         try:
             is_flushed = await self._flush_final_output()
-        finally:  # the connection ends also if this call is cancelled
+        finally:  # the connection ends even if this call is cancelled
             if self.close_reason is None:
                 self.connection.close(reason)
                 self.schedule_turn()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
-from .._core.arguments import require_callable
+from .._core.arguments import require_callable, require_sync_callable
 from ..stage import is_awaitable
 from .protocol.stream_states import InteractionModel
 from .requester import Metadata, Requester
@@ -73,6 +73,15 @@ def checked(option: str, interceptors: Sequence[Callable[..., Any]]) -> tuple[An
     for each in given:
         require_callable("RSocket", option, each, takes=2)
     return tuple(given)
+
+
+def checked_outgoing(interceptors: Sequence[Callable[..., Any]]) -> tuple[Any, ...]:
+    """The *interceptors* of a client, which must be plain functions: a stream is not awaited."""
+    functions = checked("interceptors", interceptors)
+    remedy = "return what proceed returns, or a coroutine that awaits it."
+    for each in functions:
+        require_sync_callable("connect", "interceptors", each, remedy, takes=2)
+    return functions
 
 
 def _name(function: Any) -> str:

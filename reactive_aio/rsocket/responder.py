@@ -17,7 +17,7 @@ from anyio import Event, fail_after, move_on_after
 from .._core.arguments import Duration, to_seconds
 from .._core.loop import CancelledError
 from ..coerce import to_flow
-from .callbacks import ends_task, notify, stop_program
+from .callbacks import ends_task, notify, require_callback, stop_program
 from .direct_responses import (
     SINGLE_TYPES,
     CoroutineResponse,
@@ -42,7 +42,7 @@ from .request_without_response import FnfRequest, ReceivedPush
 from .requester import Requester
 from .route_stats import Counters
 from .routing import DEFAULT, Router, signature_parameters
-from .shutdown import report_end, require_on_close
+from .shutdown import report_end
 from .stream_adapters import error_frame
 
 if TYPE_CHECKING:
@@ -194,7 +194,9 @@ class RouterResponder:
         self._codecs = CODECS | (codecs or {})
         self._on_connect = on_connect
         self._on_close = on_close
-        require_on_close(on_close, 2)
+        require_callback("on_close", on_close, 2)
+        require_callback("on_error", on_error, 1)
+        require_callback("on_drop", on_drop, 1)
         self._expose_errors = expose_errors
         self._on_error = on_error
         self._leases_over: dict[Driver, Event] = {}

@@ -16,7 +16,7 @@ from .._core.loop import LoopHandle
 from ..option_names import require_known_options
 from .client import ClientOptions, checked_options, client_driver
 from .driver import Driver
-from .interceptors import Intercepting, checked
+from .interceptors import Intercepting, checked_outgoing
 from .opening import Opening
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
@@ -408,7 +408,7 @@ def loopback(
     near = client_driver(chosen, client_options, credentials)
     far = Server(served, limits=limits, **options).new_driver()
     join(near, far)
-    interceptors = checked("interceptors", client_options.get("interceptors", ()))
+    interceptors = checked_outgoing(client_options.get("interceptors", ()))
     if not interceptors:
         return _Loopback(near, chosen, far)
     intercepted: _InterceptedLoopback[Any] = _InterceptedLoopback(near, chosen, far)

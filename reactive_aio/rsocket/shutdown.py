@@ -5,7 +5,6 @@ from typing import Any, Final
 
 from anyio import move_on_after
 
-from .._core.arguments import require_sync_callable
 from .._core.loop import wait_settled
 from .callbacks import notify
 from .driver import Driver
@@ -33,13 +32,6 @@ async def wait_closed(driver: Driver) -> StreamFailed:
     driver.add_close_callback(wake)
     await waiter
     return end_reason(driver)
-
-
-def require_on_close(on_close: Callable[..., object] | None, takes: int) -> None:
-    """*on_close* must be a plain function: nothing would await its coroutine."""
-    if on_close is not None:
-        remedy = "start a task of your own."
-        require_sync_callable("RSocket", "on_close", on_close, remedy, takes=takes)
 
 
 def report_end(driver: Driver, on_close: Callable[..., object], *arguments: Any) -> None:

@@ -422,7 +422,7 @@ async def test_wrong_addresses_are_refused(where: Any, error: Any, message: str)
         await connect_balanced(where)
 
 
-async def test_the_connections_close_also_if_aclose_is_cancelled() -> None:
+async def test_the_connections_close_even_if_aclose_is_cancelled() -> None:
     async with Servers() as servers:
         await servers.start(2)
         client = await connect_balanced(servers.uris, codec=JSON)

@@ -272,3 +272,15 @@ async def test_a_base_exception_of_a_codec_ends_its_stream_alone(
                     await requester.request_channel(elements, route="echo").to_list(limit=9)
         echo = requester.request_channel([b"good"], route="echo")
         assert await echo.to_list(limit=9) == [b"good"]
+
+
+@pytest.mark.parametrize("name", ["on_error", "on_drop"])
+async def test_a_callback_is_a_plain_function(name: str) -> None:
+    async def callback(_: object) -> None: ...
+
+    options: dict[str, Any] = {name: callback}
+    with pytest.raises(TypeError, match=f"RSocket: {name} must be a plain function, and callback"):
+        loopback(Router(), **options)
+    options = {name: lambda: None}
+    with pytest.raises(TypeError, match=f"RSocket: {name} is called with 1 argument"):
+        loopback(Router(), **options)

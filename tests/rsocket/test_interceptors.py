@@ -213,6 +213,16 @@ async def test_interceptors_are_functions_in_a_list() -> None:
 
 
 # -- connections -----------------------------------------------------------------------------------
+async def test_an_interceptor_of_a_client_is_a_plain_function() -> None:
+    async def note(request: OutgoingRequest, proceed: Any) -> Any: ...
+
+    message = r"interceptors must be a plain function, and note is .* return what proceed returns"
+    with pytest.raises(TypeError, match=message):
+        await connect("tcp://127.0.0.1:1", interceptors=[note])
+    with pytest.raises(TypeError, match=message):
+        loopback(Router(), client=ClientOptions(interceptors=[note]))
+
+
 async def test_a_connection_interceptor_is_called_around_authenticate() -> None:
     calls: list[str] = []
 
