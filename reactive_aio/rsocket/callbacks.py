@@ -2,16 +2,8 @@
 
 from collections.abc import Callable
 
-from .._core.arguments import require_sync_callable
 from .._core.failures import STOPS_PROGRAM, is_cancelled_here
 from .._core.loop import LoopHandle
-
-
-def require_callback(name: str, callback: Callable[..., object] | None, takes: int) -> None:
-    """*callback*, the option *name*, must be a plain function: no coroutine would be awaited."""
-    if callback is not None:
-        remedy = "start a task of your own."
-        require_sync_callable("RSocket", name, callback, remedy, takes=takes)
 
 
 def notify(

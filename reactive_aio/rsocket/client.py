@@ -10,11 +10,17 @@ from anyio import move_on_after
 from .._core.arguments import Duration, to_seconds
 from ..option_names import require_known_options
 from ..retry import RetryPolicy
-from .callbacks import require_callback
 from .connecting import Dialer, wait_accepted
 from .driver import Driver
 from .interceptors import ClientInterceptor, Intercepting, checked_outgoing
 from .opening import Opening
+from .option_checks import (
+    require_bytes,
+    require_callback,
+    require_codec,
+    require_instance,
+    require_uri_or_stream,
+)
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.errors import ConnectionLost, StreamFailed, renewed
@@ -23,10 +29,14 @@ from .protocol.limits import Limits
 from .protocol.metadata import (
     AUTHENTICATION,
     COMPOSITE_METADATA,
+    BearerToken,
     Credentials,
     MetadataItem,
+    OtherCredentials,
+    SimpleAuth,
     write_auth,
 )
+from .protocol.resume import Resumption
 from .reconnection import Reconnector
 from .request import checked_items, write_items
 from .requester import Requester
@@ -41,8 +51,6 @@ if TYPE_CHECKING:
 
     from anyio.abc import ByteStream
     from typing_extensions import TypeVar as TypeVarWithDefault
-
-    from .protocol.resume import Resumption
 
     Element = TypeVarWithDefault("Element", default=bytes)
 
@@ -175,6 +183,11 @@ def client_driver(
 ) -> Driver:
     """The driver of a client's connection, without a transport."""
     items = [*checked_items(options.get("metadata", ()))]
+    require_credentials(credentials)
+    require_codec("codec", codec)
+    require_instance("limits", options.get("limits"), Limits)
+    require_instance("resume", options.get("resume"), Resumption)
+    require_bytes("data", options.get("data", b""))
     if credentials is not None:
         items.insert(0, (AUTHENTICATION, write_auth(credentials)))
     mime = options.get("metadata_mime", COMPOSITE_METADATA)
@@ -204,6 +217,15 @@ def client_driver(
     driver = Driver(make_connection, responder)
     responder.begin(driver)
     return _reporting(driver, options)
+
+
+def require_credentials(value: object) -> None:
+    """*value* must be credentials or None; it may be a secret."""
+    if value is not None and not isinstance(value, SimpleAuth | BearerToken | OtherCredentials):
+        raise TypeError(
+            "credentials must be SimpleAuth, BearerToken or OtherCredentials, or a function that "
+            f"returns one of them, not {type(value).__name__}"
+        )
 
 
 def _reporting(driver: Driver, options: ClientOptions) -> Driver:
@@ -237,6 +259,7 @@ def connect(
     ``resume=Resumption()``, streams continue over the next transport without loss.
     """
     options = checked_options("connect", options, *OF_CONNECT)
+    require_uri_or_stream("where", where)
     limit, policy = to_seconds(timeout, "timeout"), None if retry is None else RetryPolicy.of(retry)
     opened = open_client(where, codec, ssl, limit, policy, options, _RECONNECTS)
     return Opening("connect", opened)
@@ -273,21 +296,22 @@ async def open_client(
     if not isinstance(where, str):
         if options.get("resume") is not None or policy is not None:
             raise ValueError("resume and retry need a URI: a byte stream is there only once")
-
-        async def use_stream(driver: Driver) -> None:
-            StreamTransport(driver, where)
-            with move_on_after(limit):
-                await wait_accepted(driver)
-                if not driver.connection.is_confirmed:
-                    driver.require_open()
-                return
-            message = f"no answer to SETUP within {limit:g} s; is RSocket served on that stream?"
-            raise ConnectionLost(ErrorCode.CONNECTION_ERROR, message.encode())
-
-        reconnector = Reconnector(make_driver, use_stream, None)
+        reconnector = Reconnector(make_driver, partial(_use_stream, where, limit), None)
         return make_client(await reconnector.connect(), reconnector)
     address = Address.parse(where)
     reconnector = Reconnector(make_driver, Dialer(address, ssl, limit), policy)
     driver = await reconnector.connect()
     driver.remedy = remedy if policy is None else ""
     return make_client(driver, reconnector, address.route, address.prefetch)
+
+
+async def _use_stream(stream: "ByteStream", limit: float, driver: Driver) -> None:
+    """Connect *driver* over *stream* within *limit* seconds."""
+    StreamTransport(driver, stream)
+    with move_on_after(limit):
+        await wait_accepted(driver)
+        if not driver.connection.is_confirmed:
+            driver.require_open()
+        return
+    message = f"no answer to SETUP within {limit:g} s; is RSocket served on that stream?"
+    raise ConnectionLost(ErrorCode.CONNECTION_ERROR, message.encode())

@@ -1,6 +1,6 @@
 """A client of several servers: each request goes to one that is connected and healthy."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from inspect import isawaitable
 from random import random
 from ssl import SSLContext
@@ -16,6 +16,7 @@ from ..retry import RetryPolicy
 from .balance import BalancedServer, Member, ServerState, choose
 from .client import OF_CONNECT, Client, ClientOptions, checked_options, open_client
 from .opening import Opening
+from .option_checks import require_uri
 from .payloads import Codec, error_text
 from .protocol.errors import ConnectionLost, RequestRejected
 from .protocol.frames import ErrorCode
@@ -316,12 +317,15 @@ def connect_balanced(
     given: Any = where
     if isinstance(given, str):
         raise TypeError(f"connect_balanced: where must be a list of URIs: write [{given!r}]")
-    uris = list(given)
+    if not isinstance(cast("object", given), Iterable):
+        raise TypeError(f"connect_balanced: where must be a list of URIs, not {given!r}")
+    uris: list[str] = list(given)
     if not uris:
         raise ValueError("connect_balanced: where must have at least one URI")
     if len(set(uris)) < len(uris):
         raise ValueError(f"connect_balanced: an URI is given twice: {', '.join(uris)}")
     for each in uris:
+        require_uri("connect_balanced: where[…]", each)
         Address.parse(each)
     check: HealthCheck | None = None
     if health is not None:

@@ -12,6 +12,7 @@ from ..stage import Downstream, from_push, is_awaitable
 from .callbacks import ends_task
 from .direct_responses import SINGLE_TYPES
 from .interceptors import run
+from .option_checks import require_bytes
 from .protocol.errors import ProtocolError, RequestInvalid
 from .protocol.events import RequestReceived
 from .protocol.frames import ErrorCode, Payload
@@ -236,6 +237,9 @@ class RequestExecution:
 
     def _encode(self, value: Any) -> Payload:
         if type(value) is Payload:
+            require_bytes("the data of a Payload", value.data)
+            if value.metadata is not None:
+                require_bytes("the metadata of a Payload", value.metadata)
             return value
         if self._first_metadata is None:
             return Payload(self.codec.encode(value))

@@ -23,6 +23,7 @@ from ..stage import Downstream, from_push
 from .callbacks import stop_program
 from .driver import Driver
 from .fire_and_forget import IN_HANDLER
+from .option_checks import require_codec, require_route
 from .protocol.errors import MustWait, RequestCanceled, StreamFailed
 from .protocol.frames import Payload, PayloadTuple
 from .protocol.metadata import (
@@ -414,8 +415,8 @@ class Requester(Generic[T]):
         metadata: Metadata,
         limit: float | None,
     ) -> PayloadTuple:
-        data = b"" if payload is None else (codec or self._codec).encode(payload)
-        return data, self._encode_metadata(codec, route, metadata, limit)
+        encoded = self._encode_metadata(codec, route, metadata, limit)
+        return b"" if payload is None else (codec or self._codec).encode(payload), encoded
 
     @property
     def _metadata_mime(self) -> str:
@@ -432,6 +433,9 @@ class Requester(Generic[T]):
         is_route_alone = codec is None and not metadata and limit is None
         if is_route_alone and route in self._route_metadata:
             return self._route_metadata[route]
+        require_route(route)
+        if codec is not None:
+            require_codec("codec", codec)
         named = self._route if route is None else route
         items: list[MetadataItem | tuple[str, bytes]] = []
         if named is not None:

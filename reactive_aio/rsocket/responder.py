@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
 
 from anyio import Event, fail_after, move_on_after
 
-from .._core.arguments import Duration, to_seconds
+from .._core.arguments import Duration, require_int, to_seconds
 from .._core.loop import CancelledError
 from ..coerce import to_flow
-from .callbacks import ends_task, notify, require_callback, stop_program
+from .callbacks import ends_task, notify, stop_program
 from .direct_responses import (
     SINGLE_TYPES,
     CoroutineResponse,
@@ -29,6 +29,7 @@ from .direct_responses import (
 from .driver import Driver
 from .fire_and_forget import DroppedRequest, FireAndForget
 from .interceptors import ConnectionInterceptor, Interceptor, checked, run
+from .option_checks import checked_codecs, require_callback, require_function
 from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec, unknown_codec
 from .protocol.errors import ProtocolError, RequestInvalid, RequestRejected, StreamFailed
 from .protocol.events import RequestReceived, ResponseRequests
@@ -92,6 +93,7 @@ class Lease:
     metadata: bytes | None = None
 
     def __post_init__(self) -> None:
+        require_int("Lease", "requests", self.requests)
         if not 1 <= self.requests < 2**31:
             raise ValueError(f"requests must be from 1 to 2147483647, not {self.requests}")
         if not 0.001 <= to_seconds(self.ttl, "ttl") < 2**31 / 1000:
@@ -191,12 +193,14 @@ class RouterResponder:
         self._cached_routes = 0
         self._sessions: Sessions[tuple[Driver, bytes | None]] = Sessions()
         """The resumable sessions, with the TLS certificates of their clients."""
-        self._codecs = CODECS | (codecs or {})
+        self._codecs = CODECS | checked_codecs(codecs)
         self._on_connect = on_connect
         self._on_close = on_close
         require_callback("on_close", on_close, 2)
-        require_callback("on_error", on_error, 1)
-        require_callback("on_drop", on_drop, 1)
+        for name, callback in (("on_error", on_error), ("on_drop", on_drop), ("leases", leases)):
+            require_callback(name, callback, 1)
+        for name, function in (("authorize", authorize), ("on_connect", on_connect)):
+            require_function(name, function, 1)
         self._expose_errors = expose_errors
         self._on_error = on_error
         self._leases_over: dict[Driver, Event] = {}
@@ -556,8 +560,11 @@ _ON_EVENT: Final[dict[type[Any], Callable[[RouterResponder, Driver, Any], object
 
 
 def _takes_two(function: Authenticate) -> bool:
+    require_function("authenticate", function)
     kinds = [each.kind for each in signature_parameters(function).values()]
-    return Parameter.VAR_POSITIONAL in kinds or sum(each in _POSITIONAL for each in kinds) > 1
+    takes_two = Parameter.VAR_POSITIONAL in kinds or sum(each in _POSITIONAL for each in kinds) > 1
+    require_function("authenticate", function, 2 if takes_two else 1)
+    return takes_two
 
 
 def _certificate(driver: Driver) -> bytes | None:

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from anyio import Event
 
-from .._core.arguments import Duration, to_seconds
+from .._core.arguments import Duration, require_int, to_seconds
 from .._core.loop import LoopHandle
 from ..option_names import require_known_options
 from .client import ClientOptions, checked_options, client_driver
 from .driver import Driver
 from .interceptors import Intercepting, checked_outgoing
 from .opening import Opening
+from .option_checks import require_instance, require_uri
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.limits import Limits
+from .protocol.resume import Resumption
 from .requester import Requester
 from .responder import TOO_MANY, ResponderOptions, RouterResponder
 from .route_stats import ServerStats
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from .._core.loop import Listener
     from .client import Element
     from .protocol.metadata import Credentials
-    from .protocol.resume import Resumption
 
 T = TypeVar("T")
 RSOCKET: Final = "rsocket"
@@ -95,6 +96,8 @@ class Server:
         self._handshake_errors: set[str] = set()
         self._ssl: SSLContext | None = None
         self._grace = to_seconds(grace, "grace", zero=True)
+        require_instance("limits", limits, Limits)
+        require_instance("resume", resume, Resumption)
         self._responder = RouterResponder(router, **options)
         lease = self._responder.leases is not None
         self._make_connection = partial(
@@ -106,7 +109,7 @@ class Server:
             metadata_pushes=True,
         )
         self._has_sessions = resume is not None
-        self._max_connections = max_connections
+        self._max_connections = require_int("serve", "max_connections", max_connections, least=1)
         self._drivers: set[Driver] = set()
         self._listener: Listener | None = None
         self._is_closing = self._is_closed = False
@@ -188,6 +191,7 @@ class Server:
 
     async def listen(self, uri: str, ssl: SSLContext | None, origins: Sequence[str] = ()) -> Self:
         """Listen at *uri*; see `serve`."""
+        require_uri("uri", uri)
         address = Address.parse(uri)
         loop = LoopHandle("serve()").event_loop
         self._listener = await listen(loop, address, self.new_driver, ssl, origins)

@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 from ..._core.loop import AbstractEventLoop, BaseTransport, Listener, SocketProtocol
 from ...errors import MissingExtra
 from ..driver import Driver
+from ..option_checks import require_tls_side
 from ..uri import Address
 from .sockets import SharedBuffer, fills_buffer_at_once, limit_unsent
 
@@ -80,6 +81,7 @@ async def dial(
     """Connect *driver* to *address*."""
     if ssl is not None and not address.is_secure:
         raise ValueError(f"{address}: write tls:// or wss:// if there is to be TLS")
+    require_tls_side(address, ssl, server=False)
     if address.is_websocket:
         await _websocket().dial(loop, address, driver, ssl)
         return
@@ -106,6 +108,7 @@ async def listen(
         raise ValueError(f"{address}: a server needs an ssl context, with its certificate")
     if ssl is not None and not address.is_secure:
         raise ValueError(f"{address}: write tls:// or wss:// if there is to be TLS")
+    require_tls_side(address, ssl, server=True)
     if isinstance(origins, str):
         raise TypeError("origins must be a list of origins, not one str")
     if origins and not address.is_websocket:
