@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, Unpack, ca
 from anyio import Event, fail_after, move_on_after, sleep
 
 from .._core.arguments import Duration, require_callable, to_seconds
+from .._core.failures import as_failure
 from .._core.loop import LoopHandle, Task, wait_settled
 from .._sources.values import defer
 from ..coerce import Source
 from ..retry import RetryPolicy
 from .balance import BalancedServer, Member, ServerState, choose
+from .callbacks import ends_task, stop_program
 from .client import OF_CONNECT, Client, ClientOptions, checked_options, open_client
 from .opening import Opening
 from .option_checks import require_uri
@@ -225,8 +227,11 @@ class BalancedClient(Generic[T]):
         while True:
             try:
                 client = await connect_to(member.uri)
-            except Exception as failure:
-                error: BaseException = failure
+            except BaseException as failure:
+                if ends_task(self._loop_handle, failure):
+                    raise
+                stop_program(self._loop_handle, failure)
+                error: BaseException = as_failure(failure)
             else:
                 member.connected(client)
                 self._notify()
@@ -266,6 +271,7 @@ class HealthCheck:
     def __init__(self, health: Health, interval: float) -> None:
         self._health = health
         self._interval = interval
+        self._loop_handle = LoopHandle("connect_balanced()")
 
     async def run(
         self, member: Member[Any], client: Client[Any], on_result: Callable[[], object]
@@ -283,8 +289,11 @@ class HealthCheck:
                     result = await result
         except TimeoutError:
             return TimeoutError(f"the health check took more than {self._interval:g} s")
-        except Exception as error:
-            return error
+        except BaseException as error:
+            if ends_task(self._loop_handle, error):
+                raise
+            stop_program(self._loop_handle, error)
+            return as_failure(error)
         return None if result else RuntimeError(f"the health check returned {result!r}")
 
 

@@ -6,8 +6,10 @@ from typing import Any, Final
 
 from anyio import Event, sleep
 
+from .._core.failures import as_failure
 from .._core.loop import LoopHandle, Task, wait_settled
 from ..retry import RetryPolicy
+from .callbacks import ends_task, stop_program
 from .driver import Driver
 from .payloads import error_text
 from .protocol.errors import CertificateRejected, ConnectionLost, SetupRejected
@@ -141,8 +143,8 @@ class Reconnector:
                 if driver.close_reason is None:
                     await self._dial(driver)
                 return
-            except Exception as failure:
-                error = failure
+            except BaseException as failure:
+                error = self._failure(failure)
 
     async def _reconnect(self, driver: Driver) -> None:
         """Replace the connection of *driver* by a new one."""
@@ -155,14 +157,21 @@ class Reconnector:
                 return
             try:
                 new = await self._new_connection()
-            except Exception as failure:
-                error = failure
+            except BaseException as failure:
+                error = self._failure(failure)
                 continue
             self._watch(new)
             if self.on_reconnect is not None:
                 self.on_reconnect(new)
             self._wake_waiters()
             return
+
+    def _failure(self, error: BaseException) -> BaseException:
+        """The error of an attempt; raise *error* if it ends the task that connects."""
+        if ends_task(self.loop_handle, error):
+            raise error
+        stop_program(self.loop_handle, error)
+        return as_failure(error)
 
     async def _wait_for_attempt(self, policy: RetryPolicy, error: BaseException) -> bool:
         """Wait before the next attempt; return False if there is none."""

@@ -390,6 +390,43 @@ async def test_a_health_check_that_hangs_or_fails_is_a_failure() -> None:
     assert "took more than 0.01 s" in str(raised.value)
 
 
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), GeneratorExit(), BaseException("no")])
+async def test_a_health_check_that_raises_a_base_exception_is_repeated(
+    error: BaseException,
+) -> None:
+    checks: list[int] = []
+
+    def check(_: Client[Any]) -> bool:
+        checks.append(1)
+        if len(checks) == 2:
+            raise error
+        return len(checks) != 3
+
+    async with Servers() as servers:
+        await servers.start(1)
+        async with await connect_balanced(
+            servers.uris, health=check, health_interval=0.1
+        ) as client:
+            await until(client, "unhealthy")
+            await until(client, "ready")
+    assert len(checks) >= 4
+
+
+async def test_credentials_that_raise_a_base_exception_are_requested_again() -> None:
+    calls: list[int] = []
+
+    def credentials() -> BearerToken:
+        calls.append(1)
+        if len(calls) == 1:
+            raise asyncio.CancelledError
+        return BearerToken("x")
+
+    async with Servers() as servers:
+        await servers.start(1)
+        async with await connect_balanced(servers.uris, retry=SOON, credentials=credentials):
+            assert len(calls) == 2
+
+
 async def test_closing_the_client_closes_all_connections() -> None:
     async with Servers() as servers:
         await servers.start(2)
