@@ -5,12 +5,10 @@ from inspect import isawaitable
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
 
-from anyio import move_on_after
-
 from .._core.arguments import Duration, to_seconds
 from ..option_names import require_known_options
 from ..retry import RetryPolicy
-from .connecting import Dialer, wait_accepted
+from .connecting import Dialer, TimeLimit, wait_accepted
 from .driver import Driver
 from .interceptors import ClientInterceptor, Intercepting, checked_outgoing
 from .opening import Opening
@@ -260,8 +258,9 @@ def connect(
     """
     options = checked_options("connect", options, *OF_CONNECT)
     require_uri_or_stream("where", where)
-    limit, policy = to_seconds(timeout, "timeout"), None if retry is None else RetryPolicy.of(retry)
-    opened = open_client(where, codec, ssl, limit, policy, options, _RECONNECTS)
+    seconds = to_seconds(timeout, "timeout")
+    policy = None if retry is None else RetryPolicy.of(retry)
+    opened = open_client(where, codec, ssl, seconds, policy, options, _RECONNECTS)
     return Opening("connect", opened)
 
 
@@ -269,12 +268,12 @@ async def open_client(
     where: "str | ByteStream",
     codec: "Codec[Any] | None",
     ssl: SSLContext | None,
-    limit: float,
+    seconds: float,
     policy: RetryPolicy | None,
     options: ClientOptions,
     remedy: str = "",
 ) -> Client[Any]:
-    """Connect within *limit* seconds. *remedy* is what `Driver.remedy` is without a *policy*."""
+    """Connect within *seconds*. *remedy* is what `Driver.remedy` is without a *policy*."""
     chosen: Any = codec or BYTES
     interceptors = checked_outgoing(options.get("interceptors", ()))
 
@@ -286,13 +285,13 @@ async def open_client(
         return client
 
     async def make_driver() -> Driver:
-        credentials: Any = options.get("credentials")
-        if callable(credentials):
-            credentials = credentials()
-        if isawaitable(credentials):
-            credentials = await credentials
-        return client_driver(chosen, options, credentials)
+        limit.restart()
+        with limit.scope():
+            return client_driver(chosen, options, await _credentials(options))
+        message = f"the function for credentials took more than {limit}"
+        raise ConnectionLost(ErrorCode.CONNECTION_ERROR, message.encode())
 
+    limit = TimeLimit(seconds)
     if not isinstance(where, str):
         if options.get("resume") is not None or policy is not None:
             raise ValueError("resume and retry need a URI: a byte stream is there only once")
@@ -305,13 +304,21 @@ async def open_client(
     return make_client(driver, reconnector, address.route, address.prefetch)
 
 
-async def _use_stream(stream: "ByteStream", limit: float, driver: Driver) -> None:
-    """Connect *driver* over *stream* within *limit* seconds."""
+async def _credentials(options: ClientOptions) -> Any:
+    """The credentials of *options*, or what their function returns."""
+    credentials: Any = options.get("credentials")
+    if callable(credentials):
+        credentials = credentials()
+    return await credentials if isawaitable(credentials) else credentials
+
+
+async def _use_stream(stream: "ByteStream", limit: TimeLimit, driver: Driver) -> None:
+    """Connect *driver* over *stream* within *limit*."""
     StreamTransport(driver, stream)
-    with move_on_after(limit):
+    with limit.scope():
         await wait_accepted(driver)
         if not driver.connection.is_confirmed:
             driver.require_open()
         return
-    message = f"no answer to SETUP within {limit:g} s; is RSocket served on that stream?"
+    message = f"no answer to SETUP within {limit}; is RSocket served on that stream?"
     raise ConnectionLost(ErrorCode.CONNECTION_ERROR, message.encode())

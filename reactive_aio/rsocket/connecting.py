@@ -7,7 +7,7 @@ which only a server that has accepted the SETUP answers.
 from ssl import SSLCertVerificationError, SSLContext, SSLError
 from typing import Final
 
-from anyio import move_on_after
+from anyio import CancelScope, current_time
 
 from .driver import Driver
 from .protocol.errors import CertificateRejected, ConnectionLost, SetupRejected
@@ -37,10 +37,29 @@ _HINTS: Final = {
 """What to look at when a server closes the connection and says nothing, by the transport."""
 
 
-class Dialer:
-    """Connects drivers to one address, each within *limit* seconds."""
+class TimeLimit:
+    """How long each attempt to connect may take, from its function for credentials on."""
 
-    def __init__(self, address: Address, ssl: SSLContext | None, limit: float) -> None:
+    def __init__(self, seconds: float) -> None:
+        self.seconds: float = seconds
+        self._deadline = 0.0
+
+    def restart(self) -> None:
+        """Another attempt begins."""
+        self._deadline = current_time() + self.seconds
+
+    def scope(self) -> CancelScope:
+        """Ends what is left of the attempt when its time is over."""
+        return CancelScope(deadline=self._deadline)
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} s"
+
+
+class Dialer:
+    """Connects drivers to one address, each within *limit*."""
+
+    def __init__(self, address: Address, ssl: SSLContext | None, limit: TimeLimit) -> None:
         self._address = address
         self._ssl = ssl
         self._limit = limit
@@ -51,8 +70,10 @@ class Dialer:
         Fails with `ConnectionLost`, or a subclass that says what the server refused.
         """
         is_resuming, is_connected = driver.connection.is_suspended, False
+        if is_resuming:
+            self._limit.restart()  # a resumed session needs no credentials
         try:
-            with move_on_after(self._limit):
+            with self._limit.scope():
                 await dial(driver.loop_handle.event_loop, self._address, driver, self._ssl)
                 is_connected = True
                 if not is_resuming:  # RESUME has an answer of its own
@@ -62,10 +83,10 @@ class Dialer:
             raise
         except OSError as error:
             raise explained(self._address, error) from error
-        message = f"no connection within {self._limit:g} s"
+        message = f"no connection within {self._limit}"
         if is_connected:
             message = (
-                f"connected, but no answer to SETUP within {self._limit:g} s; "
+                f"connected, but no answer to SETUP within {self._limit}; "
                 + (_HINTS[self._address.transport])
             )
         raise _lost(self._address, message)

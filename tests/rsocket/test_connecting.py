@@ -1,6 +1,7 @@
 """Connecting: what a refused client learns, and what is tried again."""
 
 import asyncio
+import gc
 import socket
 import ssl
 import threading
@@ -23,7 +24,7 @@ from reactive_aio.rsocket import (
     connect,
     serve,
 )
-from reactive_aio.rsocket.connecting import explained
+from reactive_aio.rsocket.connecting import TimeLimit, explained
 from reactive_aio.rsocket.reconnection import Reconnector
 from reactive_aio.rsocket.uri import Address
 from tests.harness.leftover_checks import Context
@@ -376,3 +377,37 @@ async def test_a_slow_authentication_delays_connect() -> None:
         may_decide.set()
         async with await connecting as client:
             assert await client.request_response(b"1", route="echo") == b"1"
+
+
+async def test_the_timeout_includes_the_function_for_credentials() -> None:
+    async def credentials() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(ConnectionLost, match=r"the function for credentials took more than 0.05 s"):
+        await connect("tcp://127.0.0.1:1", timeout=0.05, credentials=credentials)
+
+
+@pytest.mark.virtual_time
+async def test_a_connection_gets_the_time_that_its_credentials_leave() -> None:
+    limit = TimeLimit(4)
+    limit.restart()
+    await asyncio.sleep(3)
+    with limit.scope():
+        await asyncio.Event().wait()
+    assert asyncio.get_running_loop().time() == 4
+
+
+@pytest.mark.parametrize("turns_before", range(12))
+async def test_a_cancelled_attempt_by_websocket_leaves_no_error(turns_before: int) -> None:
+    async with await serve("ws://127.0.0.1:0", echoes()) as server:
+        connecting = asyncio.create_task(connect(server.uri))
+        for _ in range(turns_before):
+            await asyncio.sleep(0)
+        connecting.cancel()
+        await asyncio.wait([connecting])
+        if not connecting.cancelled():
+            await connecting.result().aclose()
+        while server.connections:  # noqa: ASYNC110 - sockets take a few turns
+            await asyncio.sleep(0.001)
+        gc.collect()
+        await asyncio.sleep(0)

@@ -283,6 +283,14 @@ class ClientTransport(WebSocketTransport[ClientProtocol]):
             self.driver.attach(self)  # first, so that its turn comes before `dial` continues
             self.opened.set_result(None)
 
+    def give_up(self) -> None:
+        """Nothing awaits the opening handshake any more: abort the connection."""
+        if self.opened.done() and not self.opened.cancelled():
+            self.opened.exception()  # retrieved
+        self.opened.cancel()
+        if self._socket is not None:
+            self.abort()
+
     def socket_lost(self, error: Exception | None) -> None:
         if not self.opened.done():
             self.opened.set_exception(ConnectionError(self._handshake_error(error)))
@@ -311,13 +319,12 @@ async def dial(
     kind = BufferedClientTransport if fills_buffer_at_once(loop) else ClientTransport
     client = kind(driver, address)
     tls = (ssl or True) if address.is_secure else None
-    transport, _ = await loop.create_connection(lambda: client, address.host, address.port, ssl=tls)
     try:
+        await loop.create_connection(lambda: client, address.host, address.port, ssl=tls)
         await client.opened
-    finally:
-        if not client.opened.done() or client.opened.cancelled() or client.opened.exception():
-            client.opened.cancel()
-            transport.abort()
+    except BaseException:
+        client.give_up()
+        raise
 
 
 # -- server ----------------------------------------------------------------------------------------
