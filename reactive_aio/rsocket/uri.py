@@ -12,11 +12,13 @@
 import re
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, quote, unquote, urlsplit
 
 _TRANSPORTS: Final = ("tcp", "tls", "unix", "ws", "wss")
 _WEBSOCKET_PORTS: Final = {"ws": 80, "wss": 443}
 _OPTIONS: Final = frozenset({"route", "n"})
+_PLAIN: Final = "/!$&'()*+,:;=@"
+"""Characters of a path that have no meaning in a URI, besides those that are never quoted."""
 _PATH: Final = re.compile(r"[!$%&'()*+,\-./0-9:;=@A-Z_a-z~]*")
 
 
@@ -51,7 +53,7 @@ class Address:
         if transport == "unix":
             if parts.netloc or not parts.path:
                 raise ValueError(f"{uri!r}: write unix:///path/of/the/socket")
-            path = unquote(parts.path)
+            path = unquote(parts.path, errors="surrogateescape")  # as the system names files
         elif transport in _WEBSOCKET_PORTS:
             port, path = _port(uri, parts, _WEBSOCKET_PORTS[transport]), parts.path or "/"
             if not host or not _PATH.fullmatch(path):
@@ -76,7 +78,7 @@ class Address:
 
     def __str__(self) -> str:
         if self.transport == "unix":
-            return f"unix://{self.path}"
+            return f"unix://{quote(self.path, _PLAIN, errors='surrogateescape')}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.transport}://{host}:{self.port}{self.path}"
 

@@ -29,7 +29,7 @@ from reactive_aio.rsocket import Address
         (
             "unix:///run/a%20b?route=x&n=999999999",
             Address(transport="unix", path="/run/a b", route="x", prefetch=999_999_999),
-            "unix:///run/a b",
+            "unix:///run/a%20b",
         ),
         ("ws://here", Address(transport="ws", host="here", port=80, path="/"), "ws://here:80/"),
         (
@@ -119,3 +119,11 @@ def test_anything_is_an_address_or_a_clear_error(uri: str) -> None:
         assert Address.parse(str(address)).transport == address.transport
         return
     assert str(error).startswith(repr(uri))
+
+
+@pytest.mark.parametrize(
+    "path", ["/run/a?b.sock", "/run/50%.sock", "/run/#1", "/run/ä b", "/\udcff"]
+)
+def test_the_uri_of_a_unix_socket_names_its_path(path: str) -> None:
+    address = Address(transport="unix", path=path)
+    assert Address.parse(str(address)) == address
