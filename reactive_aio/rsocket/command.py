@@ -76,7 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _report(message: str, status: int) -> int:
-    sys.stderr.write(f"{PROGRAM}: {' '.join(message.split())}\n")
+    if sys.stderr is not None:  # it may be closed
+        sys.stderr.write(f"{PROGRAM}: {' '.join(message.split())}\n")
     return status
 
 
@@ -280,8 +281,17 @@ def _tls_context(options: CommandOptions) -> ssl.SSLContext | None:
 # -- the request -----------------------------------------------------------------------------------
 async def execute(options: CommandOptions) -> None:
     """Connect, send the request, write the response."""
+    _require_open_streams(options)
     async with await _connect(options) as client:
         await _request(options, client)
+
+
+def _require_open_streams(options: CommandOptions) -> None:
+    """Fail unless the streams that the request needs are open: Python has None for a closed one."""
+    if options.reads_stdin and sys.stdin is None:
+        raise OSError("standard input is closed")
+    if options.model not in ("fnf", "push") and sys.stdout is None:
+        raise OSError("standard output is closed")
 
 
 async def _connect(options: CommandOptions) -> Client[bytes]:
@@ -444,7 +454,7 @@ class Progress:
     """One line on standard error: how many elements were requested and received."""
 
     def __init__(self, *, shown: bool | None) -> None:
-        self._is_terminal = sys.stderr.isatty()
+        self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
         # If standard output is the same terminal, the line would mix with the elements.
         self._shown = self._is_terminal and not sys.stdout.isatty() if shown is None else shown
         self._requested = self._received = 0
@@ -455,7 +465,7 @@ class Progress:
         self._requested += requested
         self._received += received
         now = time.monotonic()
-        if not self._shown or (now < self._next_update and not last):
+        if not self._shown or sys.stderr is None or (now < self._next_update and not last):
             return
         self._next_update = now + _INTERVAL
         if self._is_terminal or last:

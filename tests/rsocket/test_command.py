@@ -16,7 +16,7 @@ import pytest
 import trustme
 
 from reactive_aio.rsocket import ConnectionLost, Router, serve
-from reactive_aio.rsocket.command import execute, main, parse_arguments
+from reactive_aio.rsocket.command import PROGRAM, execute, main, parse_arguments
 from tests.harness.leftover_checks import Context
 
 ROOT = Path(__file__).parents[2]
@@ -308,6 +308,38 @@ def test_ctrl_c_cancels_the_stream(server: Running) -> None:
         out, err = process.communicate(timeout=50)
     assert (process.returncode, out, err) == (130, "", "")
     server.says("cancelled")
+
+
+@pytest.mark.parametrize(
+    ("closed", "arguments", "said"),
+    [
+        ("stdout", ("--route", "range.3"), "standard output is closed"),
+        ("stdout", ("--route", "range.3", "--response"), "standard output is closed"),
+        ("stdin", ("--route", "upper", "--channel"), "standard input is closed"),
+    ],
+)
+def test_a_closed_stream_is_reported_in_one_line(
+    server: Running,
+    command: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    closed: str,
+    arguments: tuple[str, ...],
+    said: str,
+) -> None:
+    monkeypatch.setattr(sys, closed, None)
+    assert command(server.uri, *arguments) == (1, "", f"{PROGRAM}: {said}\n")
+
+
+def test_streams_that_are_not_needed_may_be_closed(
+    server: Running, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert command(server.uri, "--route", "range.2", "--progress") == (0, "0\n1\n", "")
+    assert command("http://there") == (2, "", "")
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stdin", None)
+    assert command(server.uri, "--fnf", "--route", "log", "--data", "y") == (0, "", "")
+    server.says("log y None")
 
 
 def test_a_closed_output_pipe_ends_the_command(server: Running) -> None:
