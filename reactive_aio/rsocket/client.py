@@ -249,8 +249,10 @@ def connect(
     *codec* encodes and decodes elements; without it, they are bytes. All other options are in
     `ClientOptions`. It returns when the server has accepted the client. It raises
     `SetupRejected` if the server refuses it, for example its credentials, `CertificateRejected` if
-    either side refuses the TLS certificate of the other, and `ConnectionLost` if there is no
-    connection within *timeout* seconds.
+    the TLS certificate of the server is refused, or if the server says that it refuses that of the
+    client, and `ConnectionLost` if there is no connection within *timeout* seconds. Servers of
+    Python, this library's among them, refuse a client's certificate without a message: that is a
+    `ConnectionLost`, too.
 
     *retry* is the policy for the first connection, and for another one when it is lost; without it,
     neither is repeated. A refused client does not try again, whatever the policy. With

@@ -135,8 +135,9 @@ def explained(address: Address, error: OSError) -> ConnectionLost:
     is_reset = isinstance(error, ConnectionResetError) and address.is_secure
     if (isinstance(error, SSLError) and any(each in text for each in _NO_TLS)) or is_reset:
         plain = {"tls": "tcp://", "wss": "ws://"}.get(address.transport, "tcp://")
+        certificate = f"; or {_CLIENT_CERTIFICATE}" if is_reset else ""
         text = text or "the connection was reset during the TLS handshake"
-        return _lost(address, f"{text}; perhaps no TLS is spoken there: write {plain}")
+        return _lost(address, f"{text}; perhaps no TLS is spoken there: write {plain}{certificate}")
     return _lost(address, text or f"{type(error).__name__}, without a reason")
 
 

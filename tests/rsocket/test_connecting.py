@@ -242,6 +242,8 @@ class Authority:
         self._show(self.strict, self.ca.issue_cert("localhost", "127.0.0.1"))
         self._trust(self.strict)
         self.strict.verify_mode = ssl.CERT_REQUIRED
+        self.stranger = self.client()
+        self._show(self.stranger, trustme.CA().issue_cert("stranger.example"))
 
     def client(self) -> ssl.SSLContext:
         """A context that trusts the server, and presents nothing."""
@@ -289,6 +291,19 @@ async def test_a_missing_client_certificate_is_named_on_both_sides(
         [record] = [each for each in caplog.records if "TLS handshake" in each.getMessage()]
         assert "peer did not return a certificate" in record.getMessage()
         assert "the client needs load_cert_chain" in record.getMessage()
+    assert all("transport" in each for each in expects_loop_errors)
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("transport", ["tls", "wss"])
+async def test_an_untrusted_client_certificate_is_named(
+    transport: str, version: ssl.TLSVersion, keys: Authority, expects_loop_errors: list[Context]
+) -> None:
+    context = keys.stranger
+    context.maximum_version = version
+    async with await serve(f"{transport}://127.0.0.1:0", echoes(), ssl=keys.strict) as server:
+        with pytest.raises(ConnectionLost, match=r"client certificate.* not trust the one"):
+            await connect(server.uri, ssl=context)
     assert all("transport" in each for each in expects_loop_errors)
 
 

@@ -33,8 +33,8 @@ from .sockets import SharedBuffer, fills_buffer_at_once, limit_unsent
 _RSOCKET: Final = Subprotocol("rsocket")
 _PLAIN_HINT: Final = "write wss:// if TLS is spoken there, or tcp:// for RSocket without WebSocket"
 _SECURE_HINT: Final = (
-    "the server may require a client certificate (SSLContext.load_cert_chain), or serve RSocket "
-    "without WebSocket: write tls://"
+    "the server may require a client certificate (SSLContext.load_cert_chain), not trust the one "
+    "it was shown, or serve RSocket without WebSocket: write tls://"
 )
 _logger: Final = getLogger("reactive_aio.rsocket")
 
