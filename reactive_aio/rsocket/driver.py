@@ -39,8 +39,6 @@ SILENT_PEER_TIMEOUT: Final = 0.1
 """The same for a peer that has given no sign of life, and will not read what is left either."""
 PEER_CLOSES_WITHIN: Final = 2.0
 """How long the peer may take to close a connection whose end was announced to it."""
-
-
 Rebind = Callable[["Driver"], object]
 """Connects a transport to another driver."""
 

@@ -31,7 +31,7 @@ from .shutdown import end_all
 from .transports.asgi import AsgiTransport, Receive, Send
 from .transports.endpoints import bound_address, listen
 from .transports.memory import join
-from .transports.origins import is_origin_allowed
+from .transports.origins import is_origin_allowed, require_origins
 from .transports.tls import add_handshake_report, remove_handshake_report
 from .uri import Address
 
@@ -286,10 +286,8 @@ class AsgiApp(Server):
     def __init__(
         self, router: Router, origins: Sequence[str], **options: Unpack[ServerOptions]
     ) -> None:
-        if isinstance(origins, str):
-            raise TypeError("origins must be a list of origins, not one str")
         super().__init__(router, **options)
-        self._origins = origins
+        self._origins = require_origins("asgi_app", origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]

@@ -361,6 +361,8 @@ async def test_the_subprotocol_rsocket_is_negotiated() -> None:
 async def test_other_scopes_are_refused() -> None:
     with pytest.raises(TypeError, match="list of origins"):
         asgi_app(routes, origins="https://shop.example")
+    with pytest.raises(ValueError, match="asgi_app: origins has 'shop.example', which no browser"):
+        asgi_app(routes, origins=["shop.example"])
     peer = Connection(asgi_app(routes), type="webtransport")
     with pytest.raises(ValueError, match="webtransport"):
         await peer.task

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +245,7 @@ def test_messages_are_joined_and_split(messages: list[bytes]) -> None:
         ("https://here.evil.example", "here", [], False),
         ("https://shop.example", "here", ["https://shop.example"], True),
         ("https://evil.example", "here", ["*"], True),
+        ("http://[", "here", [], False),  # malformed
         ("null", "here", [], False),
         ("null", "", [], False),
         ("null", None, [], False),
@@ -252,6 +253,6 @@ def test_messages_are_joined_and_split(messages: list[bytes]) -> None:
     ],
 )
 def test_origins_are_checked(
-    origin: str | None, host: str | None, origins: Iterable[str], may: bool
+    origin: str | None, host: str | None, origins: list[str], may: bool
 ) -> None:
-    assert is_origin_allowed(origin, host, origins) is may
+    assert is_origin_allowed(origin, host, frozenset(origins)) is may

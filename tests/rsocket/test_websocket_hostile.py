@@ -418,6 +418,7 @@ async def test_an_http_request_without_upgrade_is_refused(request_: bytes, statu
         (["https://shop.example"], "https://shop.example", 101),
         (["https://shop.example"], "https://evil.example", 403),
         (["*"], "https://evil.example", 101),
+        ([], "http://[", 403),  # malformed
     ],
 )
 async def test_pages_of_other_origins_are_refused_unless_listed(
@@ -434,6 +435,7 @@ async def test_pages_of_other_origins_are_refused_unless_listed(
     [
         ("tcp://127.0.0.1:0", {"origins": ["*"]}, ValueError, "ws://"),
         ("ws://127.0.0.1:0", {"origins": "https://shop.example"}, TypeError, "list"),
+        ("ws://127.0.0.1:0", {"origins": ["shop.example"]}, ValueError, "no browser sends"),
         ("wss://127.0.0.1:0", {}, ValueError, "certificate"),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any, Final
 from ..._core.arguments import Duration, require_callable, require_int, to_seconds
 from ..._core.loop import LoopHandle, timeout
 from ...rsocket.routing import Router, to_router
+from ...rsocket.transports.origins import is_origin_allowed, require_origins
 from ..formats import to_json
 from ..function_errors import failure_of
 from ..http import Endpoint, HttpRequest, Receive, Send, parse_count, send_problem
@@ -15,7 +16,6 @@ from ..options import Counters
 from ..problem import Problem, Refused, error_policy
 from .messages import MAX_SAFE_INTEGER, SUBPROTOCOL, Message
 from .multiplexer import SocketConfig, StreamMultiplexer
-from .page_origins import is_allowed, require_origins
 from .streams import Peer
 
 _RESERVED: Final = frozenset({"route", "n"})
@@ -148,7 +148,7 @@ class WebSocketEndpoint(Endpoint):
     def _check_origin(self, http: HttpRequest) -> None:
         """Refuse pages of other origins: any page may open a socket, with its user's cookies."""
         origin, host = http.headers.get("origin"), http.headers.get("host")
-        if not is_allowed(origin, host, self._config.origins):
+        if not is_origin_allowed(origin, host, self._config.origins):
             _log.warning("a page of %s was refused; websocket(origins=…) would allow it", origin)
             raise Refused(403, "pages of this origin are not allowed")
 

@@ -70,7 +70,11 @@ class SetupRejected(ConnectionLost):
 
 
 class CertificateRejected(ConnectionLost):
-    """One side does not trust the TLS certificate of the other, or requires one."""
+    """One side has said that it does not trust the TLS certificate of the other, or requires one.
+
+    Servers of Python say nothing, so that a client whose certificate they refuse gets
+    `ConnectionLost`.
+    """
 
 
 class ResumeRejected(ConnectionLost):

@@ -14,6 +14,7 @@ from ...errors import MissingExtra
 from ..driver import Driver
 from ..option_checks import require_tls_side
 from ..uri import Address
+from .origins import require_origins
 from .sockets import SharedBuffer, fills_buffer_at_once, limit_unsent
 
 TLS_TIMEOUT: Final = 5.0
@@ -109,9 +110,8 @@ async def listen(
     if ssl is not None and not address.is_secure:
         raise ValueError(f"{address}: write tls:// or wss:// if there is to be TLS")
     require_tls_side(address, ssl, server=True)
-    if isinstance(origins, str):
-        raise TypeError("origins must be a list of origins, not one str")
-    if origins and not address.is_websocket:
+    allowed = require_origins("serve", origins)
+    if allowed and not address.is_websocket:
         raise ValueError(f"{address}: origins are those of web pages; write ws:// or wss://")
     server_transport: Any = _websocket().server_transport(loop) if address.is_websocket else None
     protocol_type = _driver_protocol(loop)
@@ -119,7 +119,7 @@ async def listen(
     def make_protocol() -> SocketProtocol:
         if server_transport is None:
             return protocol_type(new_driver())
-        protocol: SocketProtocol = server_transport(new_driver(), address.path, origins)
+        protocol: SocketProtocol = server_transport(new_driver(), address.path, allowed)
         return protocol
 
     if address.transport == "unix":

@@ -335,7 +335,7 @@ class ServerTransport(WebSocketTransport[ServerProtocol]):
     and the connection counts as open.
     """
 
-    def __init__(self, driver: Driver, path: str, origins: Sequence[str]) -> None:
+    def __init__(self, driver: Driver, path: str, origins: frozenset[str]) -> None:
         protocol = ServerProtocol(
             select_subprotocol=_select_subprotocol,
             max_size=driver.connection.limits.max_frame,
