@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from math import exp2
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from ..errors import TimedOut
@@ -15,6 +16,9 @@ T = TypeVar("T")
 
 _SMOOTHING: Final = 0.2
 """The part of the newest response in the mean latency."""
+_HALF_LIFE: Final = 10.0
+"""The seconds after which a latency counts for half: else a server that was slow once would never
+get the request that shows that it no longer is."""
 _FAILURES: Final = 3
 """The number of failures in a row after which a server is avoided."""
 _FIRST_REST: Final = 1.0
@@ -62,6 +66,7 @@ class Member(Generic[T]):
         self._is_refused = False
         self._outstanding = 0
         self._latency: float | None = None
+        self._measured_at = 0.0
         self._failures = 0
         self._rests_until = 0.0
 
@@ -91,11 +96,12 @@ class Member(Generic[T]):
     def end(self) -> None:
         self._outstanding -= 1
 
-    def responded(self, seconds: float) -> None:
+    def responded(self, seconds: float, now: float) -> None:
         """A request was answered after *seconds*."""
         self._failures = 0
         before = seconds if self._latency is None else self._latency
-        self._latency = before + _SMOOTHING * (seconds - before)
+        newest = 1 - (1 - _SMOOTHING) * self._freshness(now)
+        self._latency, self._measured_at = before + newest * (seconds - before), now
 
     def failed(self, error: BaseException, now: float) -> None:
         """A request failed. After several in a row, the server rests, longer each time."""
@@ -119,10 +125,15 @@ class Member(Generic[T]):
             return ServerState.RESTING
         return ServerState.READY
 
-    def cost(self, usual_latency: float) -> float:
+    def cost(self, usual_latency: float, now: float) -> float:
         """How long a request would take if the load were shared evenly by its requests."""
-        latency = usual_latency if self._latency is None else self._latency
-        return latency * (self._outstanding + 1)
+        if self._latency is None:
+            return usual_latency * (self._outstanding + 1)
+        return self._latency * self._freshness(now) * (self._outstanding + 1)
+
+    def _freshness(self, now: float) -> float:
+        """How much the latency counts: 1 at first, and never nothing, as requests have to count."""
+        return max(exp2((self._measured_at - now) / _HALF_LIFE), 1e-6)
 
     @property
     def latency(self) -> float | None:
@@ -159,4 +170,4 @@ def choose(
     other = usable[int(second * len(usable))]
     known = [each.latency for each in members if each.latency is not None]
     usual = max(sum(known) / len(known) if known else 1.0, 1e-6)
-    return one if one.cost(usual) <= other.cost(usual) else other
+    return one if one.cost(usual, now) <= other.cost(usual, now) else other

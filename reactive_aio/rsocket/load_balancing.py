@@ -153,7 +153,7 @@ class BalancedClient(Generic[T]):
             raise
         finally:
             member.end()
-        member.responded(time() - began)
+        member.responded((now := time()) - began, now)
         return response
 
     def _flow(self, request: "Callable[[Client[T]], Flow[Any]]") -> "Flow[Any]":

@@ -361,7 +361,7 @@ async def test_the_subprotocol_rsocket_is_negotiated() -> None:
 async def test_other_scopes_are_refused() -> None:
     with pytest.raises(TypeError, match="list of origins"):
         asgi_app(routes, origins="https://shop.example")
-    with pytest.raises(ValueError, match="asgi_app: origins has 'shop.example', which no browser"):
+    with pytest.raises(ValueError, match=r"^asgi_app: origins has 'shop.example', which no"):
         asgi_app(routes, origins=["shop.example"])
     peer = Connection(asgi_app(routes), type="webtransport")
     with pytest.raises(ValueError, match="webtransport"):

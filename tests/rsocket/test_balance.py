@@ -68,8 +68,8 @@ def test_the_one_with_less_to_do_is_chosen_of_two() -> None:
 
 def test_the_faster_one_is_chosen_of_two() -> None:
     (one, _), (two, _) = member("one"), member("two")
-    one.responded(1.0)
-    two.responded(0.1)
+    one.responded(1.0, 0.0)
+    two.responded(0.1, 0.0)
     for _ in range(8):
         two.begin()
     assert picks([one, two]) == {"two": 144}
@@ -85,10 +85,22 @@ def test_equal_servers_are_chosen_equally() -> None:
 
 def test_recent_responses_count_most() -> None:
     one, _ = member("one")
-    one.responded(1.0)
+    one.responded(1.0, 0.0)
     assert one.latency == 1.0
-    one.responded(2.0)
+    one.responded(2.0, 0.0)
     assert one.latency == pytest.approx(1.2)
+
+
+def test_a_server_that_was_slow_once_is_tried_again() -> None:
+    (one, _), (two, _) = member("one"), member("two")
+    one.responded(1.0, 0.0)
+    for now in range(40):
+        two.responded(0.1, float(now))
+        expected = {"two": 144} if now < 34 else {"one": 144}
+        assert picks([one, two], float(now)) == expected
+    one.responded(0.1, 39.0)
+    assert one.latency is not None
+    assert one.latency < 0.2, "one response is enough, since those before are old"
 
 
 def test_a_server_that_is_closing_or_closed_gets_nothing() -> None:
@@ -113,7 +125,7 @@ def test_a_server_whose_requests_fail_rests_for_a_time() -> None:
     one.failed(LOST, 11.0)
     assert one.state(12.5) is ServerState.RESTING
     assert one.state(13.0) is ServerState.READY
-    one.responded(0.1)
+    one.responded(0.1, 13.0)
     one.failed(LOST, 13.0)
     assert one.state(13.0) is ServerState.READY
 
@@ -204,8 +216,8 @@ async def test_requests_go_to_all_servers() -> None:
         await servers.start(3)
         async with await connect_balanced(servers.uris, codec=JSON) as client:
             await until(client, "ready", "ready", "ready")
-            for _ in range(60):
-                await client.request_response(route="name")
+            # At once: one after the other, they may all avoid a server that had a slow start.
+            await asyncio.gather(*(client.request_response(route="name") for _ in range(60)))
             assert len(servers.requested) == 3
             assert await client.request_stream(route="range").to_list(limit=1000) == [*range(1000)]
             assert await client.request_channel([1, 2], route="sum").to_list(limit=2) == [3]
