@@ -12,6 +12,7 @@ from subprocess import TimeoutExpired
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
 
+from .._core.compiler.inline import describe
 from ..errors import MissingExtra, ReactiveError
 from ._internals import (
     condition_of,
@@ -97,17 +98,26 @@ def require_option(function: str, parameter: str, value: str, allowed: tuple[str
         raise ValueError(f"{function}: {parameter} must be one of {options}, not {value!r}.")
 
 
-def require_dataframe(function: str, df: object, *, is_streaming: bool) -> None:
-    """Raise unless *df* is a DataFrame that *function* can read."""
+def require_dataframe_type(
+    function: str, df: object, needed: str = "a pyspark.sql.DataFrame", remedy: str = ""
+) -> "DataFrame":
+    """Return *df*; raise unless it is a DataFrame. It does not call the JVM."""
     require_pyspark()
     from pyspark.sql import DataFrame
 
-    needed, remedy, other = _NEEDED[is_streaming]
     if not isinstance(df, DataFrame):
-        kind = type(df).__name__
-        raise UnsupportedDataFrame(f"{function}() needs {needed}, got {kind!r}.{remedy}")
-    with explained(df):
-        is_fit = df.isStreaming == is_streaming
+        raise UnsupportedDataFrame(
+            f"{function}() needs {needed}, got {describe(df)} ({type(df).__name__}).{remedy}"
+        )
+    return df
+
+
+def require_dataframe(function: str, df: object, *, is_streaming: bool) -> None:
+    """Raise unless *df* is a DataFrame that *function* can read. Calls the JVM."""
+    needed, remedy, other = _NEEDED[is_streaming]
+    found = require_dataframe_type(function, df, needed, remedy)
+    with explained(found):
+        is_fit = found.isStreaming == is_streaming
     if not is_fit:
         raise UnsupportedDataFrame(f"{function}() {other}")
 

@@ -18,6 +18,7 @@ import reactive_aio as rx
 from reactive_aio.errors import AlreadySubscribed
 from reactive_aio.spark import (
     UnencryptedAddress,
+    UnsupportedDataFrame,
     WriteFailed,
     activate,
     register,
@@ -344,6 +345,70 @@ async def test_a_job_that_fails_fails_the_flow(spark: "SparkSession") -> None:
             await served.rows.to_list()
         with pytest.raises(errors.PySparkException, match="DIVIDE_BY_ZERO"):
             await writing
+
+
+@pytest.mark.parametrize("is_read_at_once", [True, False])
+@pytest.mark.parametrize(
+    "query", ["select interval '1-2' year to month", "select raise_error('x')"]
+)
+async def test_a_write_that_fails_before_a_task_connects_fails_the_next_flow(
+    spark: "SparkSession", query: str, is_read_at_once: bool
+) -> None:
+    df = await asyncio.to_thread(spark.sql, query)
+    async with serve_writes(rows="tuple") as served:
+        writing = asyncio.create_task(served.write(df))
+        if not is_read_at_once:
+            await asyncio.wait([writing])
+        with pytest.raises(WriteFailed, match="the write has failed"):
+            await served.rows.to_list()
+        with pytest.raises(errors.PySparkException):
+            await writing
+        writing = asyncio.create_task(served.write(await numbers(spark, 3, 1)))
+        assert len(await served.rows.to_list()) == 3, "one write, one failure"
+        await writing
+
+
+async def test_a_write_that_its_subscriber_has_cancelled_fails_no_other_flow(
+    spark: "SparkSession",
+) -> None:
+    df = await numbers(spark, 100_000, 4)
+    async with serve_writes(batch=10) as served:
+        writing = asyncio.create_task(served.write(df))
+        assert len(await served.rows.take(5).to_list()) == 5
+        rows = asyncio.create_task(served.rows.to_list())
+        with pytest.raises(errors.PySparkException):
+            await writing
+        await let_loop_run()
+        assert not rows.done()
+        await served.write(await numbers(spark, 3, 1))
+        assert len(await rows) == 3
+
+
+@pytest.mark.parametrize("wrong", [None, 5])
+async def test_what_is_not_a_dataframe_fails_the_write_and_its_flow(wrong: Any) -> None:
+    async with serve_writes() as served:
+        writing = asyncio.create_task(served.write(wrong))
+        with pytest.raises(WriteFailed, match=r"needs a pyspark\.sql\.DataFrame, got (None|5)"):
+            await served.rows.to_list()
+        with pytest.raises(UnsupportedDataFrame):
+            await writing
+
+
+async def test_a_write_of_spark_itself_that_fails_at_once_fails_the_flow(
+    spark: "SparkSession",
+) -> None:
+    async with serve_writes() as served:
+        rows = asyncio.create_task(served.rows.to_list())
+        await let_loop_run()
+
+        def write() -> None:
+            writer = spark.sql("select raise_error('x')").write.format("reactive")
+            writer.options(**served.options).mode("append").save()
+
+        with pytest.raises(errors.PySparkException):
+            await in_thread(spark, write)
+        with pytest.raises(WriteFailed, match=r"see what df\.write raises"):
+            await rows
 
 
 async def test_values_of_every_type_are_written_unchanged(spark: "SparkSession") -> None:

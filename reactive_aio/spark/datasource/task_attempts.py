@@ -11,7 +11,7 @@ JobKey = tuple[str, int]
 """The name of a job, and the number of its micro-batch."""
 
 _MAX_REFUSED: Final = 1000
-"""Jobs that are refused until Spark reports that it has aborted them, at most."""
+"""Jobs that are refused, at most: a task of one may still be on its way when Spark aborts it."""
 
 
 class TaskAttempts:
@@ -50,18 +50,21 @@ class TaskAttempts:
 
     def abort(self, key: JobKey, *, is_repeated: bool) -> None:
         """The job has failed; with *is_repeated*, Spark runs it again from its beginning."""
-        self._refused.pop(key, None)
         if is_repeated:
+            self._refused.pop(key, None)
             if self.current == key:
                 self.current = None
         else:
-            self._forget(key)
+            self._refuse(key)
 
     def refuse_current(self) -> None:
-        """The subscriber has cancelled: refuse the current job until Spark has aborted it."""
+        """The subscriber has cancelled: refuse the current job, a micro-batch until it is rerun."""
         if self.current is not None:
-            self._refused[self.current] = None
-            self._forget(self.current)
+            self._refuse(self.current)
+
+    def _refuse(self, key: JobKey) -> None:
+        self._refused[key] = None
+        self._forget(key)
         while len(self._refused) > _MAX_REFUSED:
             self._refused.pop(next(iter(self._refused)))
 

@@ -1,20 +1,21 @@
 """serve_writes: a flow of what Spark writes."""
 
 import json
-from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count, islice
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import uuid4
 
 import anyio
 
 from ...errors import AlreadySubscribed, ReactiveError
 from ...stage import Coordinator, Downstream, from_push, require_int
-from ..errors import explained, require_option, require_pyspark
+from ..errors import explained, require_dataframe_type, require_option, require_pyspark
 from ..rows import ROW_KINDS, RowKind, row_converter
 from ..tagged_jobs import SparkCalls
 from .listener import Connection, ListenOptions, ServedAddress, listen
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ...flow import Flow
+
+
+_MOST_FAILURES: Final = 1000
+"""Failures of writes that wait for a subscriber, at most."""
 
 
 class WriteFailed(ReactiveError):
@@ -45,9 +50,9 @@ class ServedWrites(ServedAddress):
         """Write *df* to `rows`, which another task reads meanwhile; on a thread.
 
         It is ``df.write.format("reactive")`` with the session made active on the thread.
-        Cancelling it cancels the job.
+        Cancelling it cancels the job. A write that fails before `rows` has a subscriber fails the
+        next one.
         """
-
         job = uuid4().hex
 
         def save() -> None:
@@ -55,13 +60,11 @@ class ServedWrites(ServedAddress):
             with explained(df):
                 writer.mode("append").save()
 
-        async with SparkCalls("serve_writes", df.sparkSession) as calls:
-            try:
-                await calls.call(save)
-            except BaseException as error:
-                # At once: it may have failed before a task connected, or tasks may wait for demand.
-                self._server.on_write_failed(job, error)
-                raise
+        with self._server.writing(job):
+            require_dataframe_type("ServedWrites.write", df)
+            async with SparkCalls("serve_writes", df.sparkSession) as calls:
+                with self._server.writing(job):  # before the calls end: tasks may wait for demand
+                    await calls.call(save)
 
 
 @asynccontextmanager
@@ -132,6 +135,10 @@ class _WriteServer:
         self._numbered = numbered
         self._attempts = TaskAttempts()
         self._subscription: _WriteSubscription | None = None
+        self._unread: set[str] = set()
+        """The jobs of `writing` that no subscriber has read, nor their failure."""
+        self._failures: deque[WriteFailed] = deque(maxlen=_MOST_FAILURES)
+        """Of writes that no subscriber has read, for the next ones."""
         self._change = anyio.Event()
         self._lock = anyio.Lock()
 
@@ -151,15 +158,38 @@ class _WriteServer:
         self._attempts.refuse_current()
         self.notify()
 
-    def on_write_failed(self, job: str, cause: BaseException) -> None:
-        """A write has failed whose job is the current one, or would have been."""
-        if self._attempts.current in (None, (job, 0)):
-            self.fail(f"the write has failed: {str(cause) or 'it was cancelled'}", cause)
+    def take_failure(self) -> "WriteFailed | None":
+        """Return the failure of a write that ended before it had a subscriber, if there is one."""
+        return self._failures.popleft() if self._failures else None
+
+    @contextmanager
+    def writing(self, job: str) -> Generator[None]:
+        """What is raised inside fails the subscriber of *job*, or the next one."""
+        self._unread.add(job)
+        try:
+            yield
+        except BaseException as error:
+            self._on_write_failed(job, error)
+            raise
+        finally:
+            self._unread.discard(job)
+
+    def _on_write_failed(self, job: str, cause: BaseException) -> None:
+        current = self._attempts.current
+        message = f"the write has failed: {str(cause) or 'it was cancelled'}"
+        if current == (job, 0):
+            self.fail(message, cause)
+        elif job not in self._unread:
+            return  # its subscriber has cancelled
+        elif current is None and self._subscription is not None:
+            self.fail(message, cause)
+        else:
+            self._failures.append(_write_failed(message, cause))
+        self._unread.discard(job)
 
     def fail(self, message: str, cause: BaseException | None = None) -> WriteFailed:
         """Fail the flow, if it has a subscriber; return the error."""
-        error = WriteFailed(message)
-        error.__cause__ = cause
+        error = _write_failed(message, cause)
         if self._subscription is not None:
             self._subscription.fail(error)
         return error
@@ -245,6 +275,7 @@ class _WriteServer:
         subscription = self._subscription
         if subscription is None or not self._attempts.select(key):
             return None
+        self._unread.discard(key[0])
         return subscription if subscription.needs_rows else None
 
     async def _commit(self, request: Message) -> None:
@@ -257,7 +288,9 @@ class _WriteServer:
 
     def _abort(self, request: Message) -> None:
         key, is_stream = _job_key(request), bool(request["stream"])
-        if not is_stream and self._attempts.current == key:
+        is_next = self._attempts.current is None and not self._attempts.is_refused(key)
+        is_read = self._attempts.current == key or (is_next and key[0] not in self._unread)
+        if not is_stream and is_read:
             self.fail("Spark has aborted the write, see what df.write raises")
         self._attempts.abort(key, is_repeated=is_stream)
         self.notify()
@@ -275,6 +308,12 @@ class _WriteServer:
 
 def _job_key(request: Message) -> JobKey:
     return request["job"], request["batch"]
+
+
+def _write_failed(message: str, cause: BaseException | None) -> WriteFailed:
+    error = WriteFailed(message)
+    error.__cause__ = cause
+    return error
 
 
 def _cancelled() -> WriteFailed:
@@ -312,6 +351,10 @@ class _WriteSubscription(Coordinator[Any]):
         self.on_demand()
 
     # -- decisions --------------------------------------------------------------------------------
+    def on_start(self) -> None:
+        if (error := self.server.take_failure()) is not None:
+            self.fail(error)
+
     def on_demand(self) -> None:
         if self._remaining:
             count = min(self._remaining, self.demand.outstanding)

@@ -6,11 +6,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
 
 from ...errors import MissingExtra
-from ...stage import describe, require_sync_callable
+from ...stage import require_sync_callable
 from .._internals import arrow_schema
 from ..errors import (
     UnsupportedDataFrame,
     explained,
+    require_dataframe_type,
     require_option,
     require_pyspark,
     require_unique_names,
@@ -163,12 +164,7 @@ def _require_dataframe(function: str, df: object) -> None:
     require_pyspark()
     if find_spec("pyarrow") is None or find_spec("pandas") is None:
         raise MissingExtra(f"{function}()", "spark")
-    from pyspark.sql import DataFrame
-
-    if not isinstance(df, DataFrame):
-        raise UnsupportedDataFrame(
-            f"{function}() needs a pyspark.sql.DataFrame, got {describe(df)} ({type(df).__name__})"
-        )
+    require_dataframe_type(function, df)
 
 
 def _require_readable(function: str, schema: "StructType", rows: RowKind) -> None:
