@@ -23,6 +23,8 @@ from types import FrameType, FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from weakref import WeakKeyDictionary
 
+from .value_checks import row_check
+
 if TYPE_CHECKING:
     import socket
     from subprocess import Popen
@@ -295,11 +297,12 @@ def _with_nullable_voids(kind: Any) -> Any:
 
 
 def table_of_rows(rows: Sequence[Any], schema: "StructType") -> Any:
-    """Return a ``pyarrow.Table`` of *rows*: tuples, Rows or dicts. Checks each value.
+    """Return a ``pyarrow.Table`` of *rows*: tuples, Rows, lists or dicts. Checks each value.
 
     ``pyspark.sql.conversion.LocalDataToArrowConversion``, since 4.0; Spark Connect's
     ``createDataFrame`` uses it. Raises ImportError before.
     """
+    row_check(schema)(rows)
     conversion: Any = import_module(_CONVERSION)
     return conversion.LocalDataToArrowConversion.convert([*rows], schema, _LARGE_TYPES)
 

@@ -12,6 +12,7 @@ from .._core.compiler.inline import describe
 from ..errors import ReactiveError
 from ._internals import can_convert_rows, table_of_rows
 from .read_mode import ModeUnavailable
+from .value_checks import reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -99,7 +100,8 @@ def _rejected(row: Any, schema: "StructType", function: str, number: int) -> Row
             expected = field.dataType.simpleString() + ("" if field.nullable else ", never null")
             return RowRejected(
                 f"{where} does not fit the schema: column {field.name!r} of type {expected} cannot "
-                f"hold {describe(value)} ({type(value).__name__}): {error}",
+                f"hold {describe(value)} ({type(value).__name__}): "
+                f"{reason_of(error, field.dataType)}",
                 number,
                 field.name,
             )

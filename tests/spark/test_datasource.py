@@ -141,7 +141,7 @@ async def test_a_row_that_does_not_fit_fails_the_query(spark: "SparkSession") ->
     async with serve_flow(flow, SCHEMA) as served:
         words = await failure(spark, lambda: loaded(spark, served, maxRows="2").collect())
         assert "serve_flow: row 5 (counted from 0) does not fit the schema: column 'id' of" in words
-        assert "Could not convert" in words
+        assert "is not a whole number" in words
 
 
 async def test_values_of_every_type_arrive_unchanged(spark: "SparkSession") -> None:

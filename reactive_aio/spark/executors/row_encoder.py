@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from numbers import Integral
 from operator import itemgetter
-from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import ReactiveError
 from ...stage import short_text
 from .._internals import arrow_schema, table_of_rows
+from ..value_checks import reason_of, value_check
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
@@ -19,13 +18,13 @@ Column = Any
 Values = Sequence[Any]
 """A row, or what is in a column."""
 
-_WHOLE: Final = frozenset(("ByteType", "ShortType", "IntegerType", "LongType"))
-_DIRECT: Final = _WHOLE | {
+_DIRECT: Final = frozenset(
     f"{name}Type"
     for name in (
-        "Null", "Boolean", "Float", "Double", "String", "Binary", "Date", "DayTimeInterval"
+        "Null", "Boolean", "Byte", "Short", "Integer", "Long", "Float", "Double", "String",
+        "Binary", "Date", "DayTimeInterval",
     )
-}  # fmt: skip
+)  # fmt: skip
 """Types whose values PyArrow converts by itself; the others take PySpark's converter."""
 _FEW: Final = 512
 """Rows whose values are moved into columns together: few enough for the processor's cache."""
@@ -45,6 +44,7 @@ class RowEncoder:
         self._fields = schema.fields
         self._names: list[str] = schema.names
         self._arrow: Any = arrow_schema(schema)
+        self._checks = [value_check(field.dataType) for field in schema.fields]
         self._most = most
         self._batch_types: tuple[type, ...] = (self._pyarrow.RecordBatch, self._pyarrow.Table)
         self._encoded = 0  # rows before
@@ -149,9 +149,9 @@ class RowEncoder:
     def _convert(self, position: int, values: Values) -> Column:
         field, target = self._fields[position], self._arrow.field(position).type
         kind = type(field.dataType).__name__
-        if kind in _WHOLE:
-            _require_whole(values)
         if kind in _DIRECT:
+            if (check := self._checks[position]) is not None:
+                check(values)
             return self._pyarrow.array(values, target)
         from pyspark.sql.types import StructField, StructType
 
@@ -166,8 +166,9 @@ class RowEncoder:
         return RowMismatch(
             f"{self._row(at)} does not fit the schema: column {field.name!r} is "
             f"{field.dataType.simpleString()}, and the value is {short_text(value)} "
-            f"({type(value).__name__}): {type(reason).__name__}: {reason}. Convert the value in "
-            "the flow, or change the type of the column in the schema given to map_flow."
+            f"({type(value).__name__}): {type(reason).__name__}: "
+            f"{reason_of(reason, field.dataType)}. Convert the value in the flow, or change the "
+            "type of the column in the schema given to map_flow."
         )
 
     # -- record batches ---------------------------------------------------------------------------
@@ -201,13 +202,6 @@ class RowEncoder:
                 yield from part.to_batches()
             else:
                 yield part
-
-
-def _require_whole(values: Values) -> None:
-    """Raise for numbers whose fraction PyArrow would leave out without a word."""
-    for kind in set(map(type, values)):
-        if not issubclass(kind, (Integral, NoneType)):
-            raise TypeError(f"{kind.__name__} is not a whole number")
 
 
 def _columns(rows: Sequence[Values], width: int) -> list[list[Any]]:
