@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .._core.compiler.inline import describe
 from ..errors import ReactiveError
-from ._internals import can_convert_rows, table_of_rows
+from ._internals import arrow_schema, can_convert_rows, table_of_rows
+from .batch_fitting import fitted
 from .read_mode import ModeUnavailable
 from .value_checks import reason_of
 
@@ -55,6 +56,22 @@ def table_of(rows: Sequence[Any], schema: "StructType", *, function: str, first:
         if position is None:  # each half fits: the rows are too many, or too large
             raise
         raise _rejected(rows[position], schema, function, first + position) from error
+
+
+def fit_batch(batch: Any, schema: "StructType", *, function: str, first: int) -> Any:
+    """Return a ``pyarrow.Table`` of a record batch, with the columns and types of *schema*.
+
+    Raises `RowRejected` with the number of its first row, *first*, or of a row that is null.
+    """
+
+    def rejected(at: int, column: str | None, text: str) -> RowRejected:
+        where = f"{function}: row {first + at:,} (counted from 0)"
+        return RowRejected(f"{where} {text}", first + at, column)
+
+    import pyarrow
+
+    table = cast("Any", pyarrow).Table.from_batches([batch])
+    return fitted(table, arrow_schema(schema), rejected, keeps_timestamps=True)
 
 
 def _fails(rows: Sequence[Any], schema: "StructType") -> bool:

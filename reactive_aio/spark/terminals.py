@@ -3,13 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import groupby
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from .._core.arguments import Duration, require_int, to_seconds
 from ..errors import TooManyElements
 from .errors import explained, require_option, require_pyspark
-from .rejected_rows import require_converter, table_of
+from .rejected_rows import fit_batch, require_converter, table_of
 from .tagged_jobs import SparkCalls
 
 if TYPE_CHECKING:
@@ -62,22 +63,22 @@ async def to_dataframe(
     require_pyspark()
     require_converter("to_dataframe")
     require_int("to_dataframe", "limit", limit)
-    tables = _Tables("to_dataframe", spark, schema)
+    dataframes = _DataFrames("to_dataframe", spark, schema)
     parts = list[Any]()
 
     async with SparkCalls("to_dataframe", spark) as calls:
 
         async def collect(elements: list[Any]) -> None:
-            first = sum(part.num_rows for part in parts)
-            parts.append(await calls.call(partial(tables.table, elements, first)))
-            if sum(part.num_rows for part in parts) > limit:
+            first = sum(map(len, parts))
+            parts.append(await calls.call(partial(dataframes.part, elements, first)))
+            if sum(map(len, parts)) > limit:
                 raise TooManyElements(
                     f"to_dataframe: the flow has more than limit={limit} rows; give a larger "
                     "limit, or use write_parquet, and read what it has written"
                 )
 
         await flow.buffer(min(_CHUNK, limit + 1)).for_each(collect)
-        return await calls.call(partial(tables.dataframe, parts))
+        return await calls.call(partial(dataframes.dataframe, parts))
 
 
 async def write_parquet(
@@ -162,7 +163,7 @@ async def _write(
     require_option(function, "mode", mode, _SAVE_MODES)
     limit = None if within is None else to_seconds(within, f"{function}: within")
     batches = flow.buffer(batch) if limit is None else flow.buffer_timeout(batch, limit)
-    tables = _Tables(function, spark, schema)
+    dataframes = _DataFrames(function, spark, schema)
     result = WriteResult(0, 0)
 
     async with SparkCalls(function, spark) as calls:
@@ -170,22 +171,27 @@ async def _write(
         async def commit(elements: list[Any]) -> None:
             nonlocal result
             mode_now = "append" if result.commits else mode
-            rows = await calls.call(partial(tables.commit, elements, result.rows, save, mode_now))
+            rows = await calls.call(
+                partial(dataframes.commit, elements, result.rows, save, mode_now)
+            )
             result = WriteResult(result.rows + rows, result.commits + 1)
 
         try:
             await batches.for_each(commit)
             if not result.commits and mode != "append":
                 # Which removes old files.
-                await calls.call(lambda: save(tables.dataframe(()), mode))
+                await calls.call(lambda: save(dataframes.dataframe(()), mode))
         except Exception as error:
             error.add_note(f"{function} had committed {result}; later elements are not written")
             raise
     return result
 
 
-class _Tables:
-    """Makes Arrow tables of elements, and DataFrames of tables. Called on a thread."""
+class _DataFrames:
+    """Makes parts of a DataFrame from elements, and DataFrames of parts. Called on a thread.
+
+    A part is a ``pyarrow.Table``.
+    """
 
     def __init__(self, function: str, spark: "SparkSession", schema: "StructType | str") -> None:
         self._function = function
@@ -197,33 +203,45 @@ class _Tables:
         """The columns; Spark parses a schema that is text."""
         return self.dataframe(()).schema
 
-    def table(self, elements: Sequence[Any], first: int) -> Any:
-        """Return a ``pyarrow.Table`` of rows (tuples, Rows, dicts …), or of record batches.
+    def part(self, elements: Sequence[Any], first: int) -> Any:
+        """Return a part of rows (tuples, Rows, dicts …), of record batches, or of both.
 
         *first* is the number of the first row. Raises `RowRejected`.
         """
         import pyarrow
 
         untyped: Any = pyarrow
-        if isinstance(elements[0], untyped.RecordBatch):
-            return untyped.Table.from_batches(elements)
-        return table_of(elements, self.schema, function=self._function, first=first)
+        kind = untyped.RecordBatch
+        if not any(issubclass(each, kind) for each in set(map(type, elements))):
+            return table_of(elements, self.schema, function=self._function, first=first)
+        parts = list[Any]()
+        for is_batch, group in groupby(elements, lambda each: isinstance(each, kind)):
+            for each in group if is_batch else ([*group],):
+                part = self._part_of_batch(each, first) if is_batch else self.part(each, first)
+                parts.append(part)
+                first += len(part)
+        return self._joined(parts)
 
-    def dataframe(self, tables: Sequence[Any]) -> "DataFrame":
-        """Return a DataFrame of the rows of all *tables*; there may be none."""
+    def _part_of_batch(self, batch: Any, first: int) -> Any:
+        return fit_batch(batch, self.schema, function=self._function, first=first)
+
+    def _joined(self, parts: Sequence[Any]) -> Any:
+        """Return several parts as one."""
         import pyarrow
 
-        untyped: Any = pyarrow
-        data: Any = untyped.concat_tables(tables) if tables else []
-        schema = self.schema if tables else self._given
+        return cast("Any", pyarrow).concat_tables(parts)
+
+    def dataframe(self, parts: Sequence[Any]) -> "DataFrame":
+        """Return a DataFrame of the rows of all *parts*; there may be none."""
+        data: Any = self._joined(parts) if parts else []
+        schema = self.schema if parts else self._given
         df: DataFrame = self._spark.createDataFrame(data, schema)
         return df
 
     def commit(self, elements: Sequence[Any], first: int, save: Save, mode: str) -> int:
         """Save *elements*, the first of which is row *first*; return the number of their rows."""
-        table = self.table(elements, first)
-        df = self.dataframe([table])
+        part = self.part(elements, first)
+        df = self.dataframe([part])
         with explained(df):
             save(df, mode)
-        rows: int = table.num_rows
-        return rows
+        return len(part)

@@ -143,6 +143,14 @@ def test_none_in_a_column_that_is_not_null_is_named() -> None:
         encoded([(1,), (None,)], columns)
 
 
+@pytest.mark.parametrize("text", [untyped.string(), untyped.large_string()])
+def test_null_in_a_record_batch_of_a_column_that_is_not_null_is_named(text: Any) -> None:
+    columns = StructType([StructField("s", StringType(), nullable=False)])
+    batch = untyped.RecordBatch.from_pydict({"s": untyped.array(["x", None], text)})
+    with pytest.raises(RowMismatch, match=r"row 2 of the output .* column 's' is NOT NULL"):
+        encoded([("a",), batch], columns)
+
+
 def test_a_record_batch_that_does_not_fit_is_named() -> None:
     encoder = RowEncoder(PAIR, 1000)
     list(encoder.encode([(0, "a")]))

@@ -4,9 +4,11 @@ import asyncio
 import pickle
 import threading
 from collections.abc import AsyncIterator
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow
 import pytest
 
 import reactive_aio as rx
@@ -34,6 +36,7 @@ ONE_LOOP = pytest.mark.asyncio(loop_factories=["asyncio"])
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(120), ONE_LOOP]
 
 SCHEMA = "id long, name string"
+untyped: Any = pyarrow
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +74,43 @@ async def test_rows_may_be_dicts_and_record_batches(spark: "SparkSession") -> No
     flow = await asyncio.to_thread(lambda: from_dataframe(source, rows="batch", batch=30))
     df = await to_dataframe(flow, spark, SCHEMA)
     assert await collected(df) == [(number, "x") for number in range(100)]
+
+
+async def test_record_batches_are_fitted_one_by_one(spark: "SparkSession") -> None:
+    whole = untyped.RecordBatch.from_pydict({"id": [1], "name": ["a"]})
+    narrow = untyped.array([2], untyped.int8())
+    other = untyped.RecordBatch.from_pydict({"name": untyped.array([None]), "id": narrow})
+    df = await to_dataframe(rx.just(whole, other, (3, "c"), whole), spark, SCHEMA)
+    assert await collected(df) == [(1, "a"), (1, "a"), (2, None), (3, "c")]
+
+
+@pytest.mark.parametrize(
+    ("columns", "column", "words"),
+    [
+        ({"id": [1.5], "name": ["a"]}, "id", "column 'id' is double, and the schema has int64"),
+        ({"id": [1], "text": ["a"]}, None, "columns id, text, and the schema has id, name"),
+        ({"id": [None], "name": ["a"]}, "id", "column 'id' is NOT NULL, and is null"),
+    ],
+)
+async def test_a_record_batch_that_does_not_fit_is_rejected(
+    spark: "SparkSession", columns: dict[str, Any], column: str | None, words: str
+) -> None:
+    flow = rx.just((1, "a"), untyped.RecordBatch.from_pydict(columns))
+    with pytest.raises(RowRejected, match=words) as rejected:
+        await to_dataframe(flow, spark, "id long not null, name string")
+    assert (rejected.value.row, rejected.value.column) == (1, column)
+
+
+async def test_timestamps_of_a_record_batch_have_the_time_zone_of_the_session(
+    spark: "SparkSession",
+) -> None:
+    noon = datetime(2024, 7, 1, 12)
+    batch = untyped.RecordBatch.from_pydict({"at": [noon]})
+    expected = await asyncio.to_thread(
+        lambda: spark.createDataFrame(untyped.Table.from_batches([batch]), "at timestamp").collect()
+    )
+    df = await to_dataframe(rx.just(batch), spark, "at timestamp")
+    assert await asyncio.to_thread(df.collect) == expected
 
 
 async def test_a_flow_without_elements_becomes_an_empty_dataframe(spark: "SparkSession") -> None:

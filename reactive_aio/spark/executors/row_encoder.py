@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from ...errors import ReactiveError
 from ...stage import short_text
 from .._internals import arrow_schema, table_of_rows
+from ..batch_fitting import fitted
 from ..value_checks import reason_of, value_check
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class RowEncoder:
                 yield from self.encode(list(group))
                 continue
             for batch in group:
-                yield from self._cut(self._fitted(batch))
+                yield from self._cut(fitted(batch, self._arrow, self._misfit))
                 self._encoded += batch.num_rows
 
     def _is_batch(self, row: object) -> bool:
@@ -172,27 +173,8 @@ class RowEncoder:
         )
 
     # -- record batches ---------------------------------------------------------------------------
-    def _fitted(self, batch: Any) -> Any:
-        """Return a record batch, or a table, with the columns and types of the schema."""
-        if batch.schema.equals(self._arrow):
-            return batch
-        names: list[str] = batch.schema.names
-        if sorted(names) != sorted(self._names):
-            raise RowMismatch(
-                f"{self._row(0)} is in a batch with the columns {', '.join(names)}, and the schema "
-                f"has {', '.join(self._names)}; select or rename them in the flow"
-            )
-        columns: list[Column] = []
-        for position, field in enumerate(self._arrow):
-            column = batch.column(position if names == self._names else field.name)
-            try:
-                columns.append(column if column.type == field.type else column.cast(field.type))
-            except Exception as error:
-                raise RowMismatch(
-                    f"{self._row(0)} is in a batch whose column {field.name!r} is {column.type}, "
-                    f"and the schema has {field.type}: {error}"
-                ) from error
-        return self._pyarrow.Table.from_arrays(columns, schema=self._arrow)
+    def _misfit(self, at: int, _: str | None, text: str) -> RowMismatch:
+        return RowMismatch(f"{self._row(at)} {text}")
 
     def _cut(self, batch: Any) -> Iterator[Any]:
         """Yield record batches of at most as many rows as one may have."""
