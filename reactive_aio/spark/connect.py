@@ -112,6 +112,8 @@ def rows_in_parts(convert: Convert, most: int, batch: Any) -> Iterator[Any]:
 
 def _batches(target: Any, most: int, batch: Any) -> Iterator[Any]:
     """Make batches of *most* rows with the types that ``toArrow()`` gives them."""
+    if not target.names:  # a table without columns has no number of rows once it is cast
+        return (batch.slice(start, most) for start in range(0, batch.num_rows, most))
     import pyarrow
 
     table = cast("Any", pyarrow).Table.from_batches([batch]).cast(target)

@@ -22,7 +22,7 @@ from ._internals import arrow_schema
 from .arrow.reading_state import BatchSizes
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row
+    from pyspark.sql import DataFrame, Row
     from pyspark.sql.types import DataType, StructType, UserDefinedType
 
 RowKind = Literal["tuple", "dict", "row", "batch"]
@@ -122,17 +122,25 @@ def _parts_of(
 
 
 def row_converter(schema: "StructType", kind: RowKind) -> Callable[[Any], Iterator[Any]]:
-    """Return the function that makes rows of *kind* from a record batch of *schema*."""
+    """Return the function that makes rows of *kind* from a record batch of *schema*.
+
+    Where *schema* has no columns, those of the batch are ignored: see `with_a_column`.
+    """
     columns, names = columns_of(schema), schema.names
     make_row = _row_maker(names) if kind == "row" else None
 
     def convert(batch: Any) -> Iterator[Any]:
-        tuples = _tuples(columns(batch), batch.num_rows)
+        tuples = _tuples(columns(batch) if names else (), batch.num_rows)
         if kind == "dict":
             return map(dict, map(zip, repeat(names), tuples))
         return tuples if make_row is None else map(make_row, tuples)
 
     return convert
+
+
+def with_a_column(df: "DataFrame") -> "DataFrame":
+    """Return *df*, with a constant column if it has none: Spark would send no number of rows."""
+    return df if df.columns else df.selectExpr("0 as placeholder")
 
 
 def _tuples(columns: Sequence[Sequence[Any]], count: int) -> Iterator[tuple[Any, ...]]:
@@ -202,6 +210,13 @@ def unreadable_column(schema: "StructType") -> str | None:
             if variable is not None and os.environ.get(variable or "-") != "1":
                 return f"column {field.name!r} of type {field.dataType.simpleString()}"
     return None
+
+
+def has_user_defined_type(schema: "StructType") -> bool:
+    """Whether a column, or a value inside one, is of a type that a program has defined."""
+    from pyspark.sql.types import UserDefinedType
+
+    return any(isinstance(kind, UserDefinedType) for kind in _parts(schema))
 
 
 def _parts(kind: "DataType") -> "Iterator[DataType]":

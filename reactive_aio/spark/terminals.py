@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import groupby
+from itertools import chain, groupby
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -11,6 +11,7 @@ from .._core.arguments import Duration, require_int, to_seconds
 from ..errors import TooManyElements
 from .errors import explained, require_option, require_pyspark
 from .rejected_rows import fit_batch, require_converter, table_of
+from .rows import has_user_defined_type, row_converter
 from .tagged_jobs import SparkCalls
 
 if TYPE_CHECKING:
@@ -190,7 +191,8 @@ async def _write(
 class _DataFrames:
     """Makes parts of a DataFrame from elements, and DataFrames of parts. Called on a thread.
 
-    A part is a ``pyarrow.Table``.
+    A part is a ``pyarrow.Table``, or a list of rows where PySpark loses something of a table: the
+    number of rows without columns, and the values of types that a program has defined.
     """
 
     def __init__(self, function: str, spark: "SparkSession", schema: "StructType | str") -> None:
@@ -203,6 +205,10 @@ class _DataFrames:
         """The columns; Spark parses a schema that is text."""
         return self.dataframe(()).schema
 
+    @cached_property
+    def _has_lists(self) -> bool:
+        return not self.schema.fields or has_user_defined_type(self.schema)
+
     def part(self, elements: Sequence[Any], first: int) -> Any:
         """Return a part of rows (tuples, Rows, dicts …), of record batches, or of both.
 
@@ -213,7 +219,8 @@ class _DataFrames:
         untyped: Any = pyarrow
         kind = untyped.RecordBatch
         if not any(issubclass(each, kind) for each in set(map(type, elements))):
-            return table_of(elements, self.schema, function=self._function, first=first)
+            table = table_of(elements, self.schema, function=self._function, first=first)
+            return elements if self._has_lists else table
         parts = list[Any]()
         for is_batch, group in groupby(elements, lambda each: isinstance(each, kind)):
             for each in group if is_batch else ([*group],):
@@ -223,10 +230,16 @@ class _DataFrames:
         return self._joined(parts)
 
     def _part_of_batch(self, batch: Any, first: int) -> Any:
-        return fit_batch(batch, self.schema, function=self._function, first=first)
+        table = fit_batch(batch, self.schema, function=self._function, first=first)
+        if not self._has_lists:
+            return table
+        convert = row_converter(self.schema, "tuple")
+        return [row for each in table.to_batches() for row in convert(each)]
 
     def _joined(self, parts: Sequence[Any]) -> Any:
         """Return several parts as one."""
+        if self._has_lists:
+            return [*chain.from_iterable(parts)]
         import pyarrow
 
         return cast("Any", pyarrow).concat_tables(parts)

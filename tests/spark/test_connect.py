@@ -529,3 +529,9 @@ def test_every_message_of_grpc_about_a_closed_channel_is_understood(
         spark_errors.explained(another.range(3)),
     ):
         raise ValueError(words)
+
+
+def test_batches_without_columns_are_counted(remote: "SparkSession") -> None:
+    flow = from_dataframe(remote.range(0, 5, 1, 1).select(), rows="batch", batch=2)
+    batches = asyncio.run(flow.to_list())
+    assert [(each.num_rows, each.num_columns) for each in batches] == [(2, 0), (2, 0), (1, 0)]

@@ -296,6 +296,25 @@ async def test_each_write_completes_a_flow(spark: "SparkSession") -> None:
             assert len(found) == rows
 
 
+async def test_rows_without_columns_are_counted(spark: "SparkSession") -> None:
+    df = await asyncio.to_thread(lambda: spark.range(0, 6, 1, 2).select())
+    async with serve_writes(rows="tuple") as served:
+        writing = asyncio.create_task(served.write(df))
+        assert await served.rows.to_list() == [()] * 6
+        await writing
+
+        def write() -> None:
+            df.write.format("reactive").options(**served.options).mode("append").save()
+
+        with pytest.raises(errors.PySparkException, match="without columns has no number of rows"):
+            await in_thread(spark, write)
+    async with serve_writes(rows="batch") as served:
+        writing = asyncio.create_task(served.write(df))
+        batches = await served.rows.to_list()
+        assert [(each.num_rows, each.num_columns) for each in batches] == [(3, 0), (3, 0)]
+        await writing
+
+
 async def test_two_concurrent_writes_are_two_flows(spark: "SparkSession") -> None:
     one, other = await numbers(spark, 30, 2), await numbers(spark, 20, 2)
     async with serve_writes(rows="tuple", batch=4) as served:

@@ -128,6 +128,21 @@ def test_columns_with_the_same_name_are_distinguished(spark: "SparkSession") -> 
         map_flow(df, lambda rows: rows, "n int", rows="dict")
 
 
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [("row", "Row()"), ("tuple", "()"), ("dict", "{}"), ("batch", "(3, 0)")],
+)
+def test_rows_without_columns_are_counted(session: "SparkSession", kind: Any, found: str) -> None:
+    def text(row: Any) -> tuple[str]:
+        return (str((row.num_rows, row.num_columns) if kind == "batch" else row),)
+
+    df = numbers(session, 6).select()
+    result = map_flow(df, lambda rows: rows.boundary(2).map(text), "s string", rows=kind)
+    assert rows_of(result) == [Row(s=found)] * (2 if kind == "batch" else 6)
+    results = asyncio.run(for_each_partition(df, lambda rows: rows))
+    assert [each.elements for each in results] == [3, 3]
+
+
 class Marks:
     """Files by which a worker notifies the test of what it has done."""
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow
 import pytest
@@ -106,11 +106,43 @@ async def test_timestamps_of_a_record_batch_have_the_time_zone_of_the_session(
 ) -> None:
     noon = datetime(2024, 7, 1, 12)
     batch = untyped.RecordBatch.from_pydict({"at": [noon]})
-    expected = await asyncio.to_thread(
-        lambda: spark.createDataFrame(untyped.Table.from_batches([batch]), "at timestamp").collect()
-    )
+    create, table = cast("Any", spark).createDataFrame, untyped.Table.from_batches([batch])
+    expected = await asyncio.to_thread(lambda: create(table, "at timestamp").collect())
     df = await to_dataframe(rx.just(batch), spark, "at timestamp")
     assert await asyncio.to_thread(df.collect) == expected
+
+
+async def test_rows_without_columns_are_counted(spark: "SparkSession") -> None:
+    source = await asyncio.to_thread(lambda: spark.range(4).select())
+    batches = await asyncio.to_thread(lambda: from_dataframe(source, rows="batch"))
+    flows: list[Flow[Any]] = [
+        rx.just((), (), dict[str, Any](), list[Any]()),
+        batches,
+    ]
+    for flow in flows:
+        df = await to_dataframe(flow, spark, "")
+        assert await asyncio.to_thread(df.count) == 4
+
+
+async def test_types_that_a_program_has_defined_are_written(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    from pyspark.ml.linalg import Vectors, VectorUDT
+    from pyspark.sql.types import ArrayType, LongType, StructType
+
+    schema = StructType().add("id", LongType()).add("v", VectorUDT())
+    schema = schema.add("all", ArrayType(VectorUDT()))
+    vector = Vectors.dense(1, 2)
+    expected = [(1, vector, [vector, Vectors.sparse(3, {1: 2.0})]), (2, None, None)]
+    df = await to_dataframe(rx.from_iterable(expected), spark, schema)
+    assert await collected(df) == expected
+    batches = await asyncio.to_thread(lambda: from_dataframe(df, rows="batch"))
+    path = str(tmp_path / "vectors")
+    assert (await write_parquet(batches, spark, path, schema)).rows == 2
+    written = await asyncio.to_thread(lambda: spark.read.parquet(path))
+    assert await collected(written) == expected
+    with pytest.raises(RowRejected, match=r"row 1 .* column 'id'"):
+        await to_dataframe(rx.just(expected[0], (1.5, None, None)), spark, schema)
 
 
 async def test_a_flow_without_elements_becomes_an_empty_dataframe(spark: "SparkSession") -> None:

@@ -128,6 +128,13 @@ class Writer(DataSourceArrowWriter, DataSourceStreamArrowWriter):
 
     def __init__(self, options: Mapping[str, str], schema: StructType, **job: Any) -> None:
         self._options = dict(options)
+        if options.get("columns") == "0":  # `write` has added one
+            schema = StructType()
+        elif not schema.fields:
+            raise Refused(
+                "a DataFrame without columns has no number of rows here: select a constant, or "
+                "use served.write(df)"
+            )
         self._schema = schema.json()
         self._job = job
 

@@ -16,7 +16,7 @@ import anyio
 from ...errors import AlreadySubscribed, ReactiveError
 from ...stage import Coordinator, Downstream, from_push, require_int
 from ..errors import explained, require_dataframe_type, require_option, require_pyspark
-from ..rows import ROW_KINDS, RowKind, row_converter
+from ..rows import ROW_KINDS, RowKind, row_converter, with_a_column
 from ..tagged_jobs import SparkCalls
 from .listener import Connection, ListenOptions, ServedAddress, listen
 from .task_attempts import JobKey, TaskAttempts
@@ -56,8 +56,9 @@ class ServedWrites(ServedAddress):
         job = uuid4().hex
 
         def save() -> None:
-            writer = df.write.format("reactive").options(**self.options, job=job)
             with explained(df):
+                options = {**self.options, "job": job, "columns": str(len(df.columns))}
+                writer = with_a_column(df).write.format("reactive").options(**options)
                 writer.mode("append").save()
 
         with self._server.writing(job):
@@ -298,7 +299,10 @@ class _WriteServer:
     def _decode(self, request: Message, content: bytes) -> list[Any]:
         """Make the elements of a chunk. Blocks: for threads."""
         elements = read_batches(content)
-        if self._kind != "batch":
+        if self._kind == "batch":
+            if not json.loads(request["schema"])["fields"]:
+                elements = [batch.select([]) for batch in elements]
+        else:
             convert = _row_converter(request["schema"], self._kind)
             elements = [row for batch in elements for row in convert(batch)]
         if self._numbered:

@@ -16,7 +16,14 @@ from ..errors import (
     require_pyspark,
     require_unique_names,
 )
-from ..rows import ROW_KINDS, RowKind, UnreadableType, columns_of, unreadable_column
+from ..rows import (
+    ROW_KINDS,
+    RowKind,
+    UnreadableType,
+    columns_of,
+    unreadable_column,
+    with_a_column,
+)
 from .resources import Manager, WorkerResource, resources
 from .shipping import pickle_pipeline, worker_function
 
@@ -202,6 +209,7 @@ def _batch_rows(df: "DataFrame") -> int:
 
 def _unique_names(df: "DataFrame") -> "DataFrame":
     """Return *df* with names by which Spark finds each column; the rows keep their own names."""
+    df = with_a_column(df)
     names = df.columns
     if len({name.lower() for name in names}) == len(names):
         return df

@@ -73,6 +73,8 @@ def _source(schema: "StructType", rows: RowKind, most: int) -> InputRows:
 
 def _one_batch(batch: Any, names: list[str]) -> Iterator[Any]:
     """The batch, with the names that the columns have in the DataFrame."""
+    if not names:  # the column was added for Spark
+        return iter((batch.select([]),))
     return iter((batch if batch.schema.names == names else batch.rename_columns(names),))
 
 
