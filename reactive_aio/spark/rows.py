@@ -8,6 +8,7 @@ column.
 
 import mmap
 import os
+import re
 import time
 from collections import namedtuple
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -51,6 +52,8 @@ Column = Any
 """A ``pyarrow.Array``. PyArrow has no types."""
 Convert = Callable[[Column], list[Any]]
 
+_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}".encode()
 _EPOCH: Final = datetime(1970, 1, 1)
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 # Types without a Python value in PySpark, and the variable that makes it an int, if any.
@@ -268,7 +271,28 @@ def _list_of(kind: "DataType") -> Convert:
 
 
 def _plain_list(column: Column) -> list[Any]:
-    return cast("list[Any]", column.to_pylist())
+    try:
+        return cast("list[Any]", column.to_pylist())
+    except UnicodeDecodeError:
+        return _with_replacements(column)
+
+
+def _with_replacements(column: Column) -> list[Any]:
+    """Return the strings of a column, of lists as well, of which some are not UTF-8.
+
+    Spark keeps whatever bytes a file has; ``collect()`` returns U+FFFD for those that are not.
+    """
+    if hasattr(column, "offsets"):
+        (values,), spans = _lists(column, column.values)
+        made = _plain_list(values)
+        return _with_nulls(column, [made[start:end] for start, end in spans])
+    values = column.cast("binary").to_pylist()
+    return [None if each is None else _as_java_decodes(each) for each in values]
+
+
+def _as_java_decodes(text: bytes) -> str:
+    """Decode UTF-8; an encoded surrogate is one mistake to Java, and three to Python."""
+    return _SURROGATE.sub(_REPLACEMENT, text).decode(errors="replace")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import os
 import pickle
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pytest
 
@@ -268,6 +268,30 @@ async def test_a_time_that_python_cannot_hold_is_a_value_error(
     if mode != "rows":  # where PySpark converts the values
         assert str(raised.value).startswith("column 'odd': ")
         assert "cast the column to a string" in str(raised.value)
+
+
+# Hexadecimal bytes, and what Java makes of them.
+NOT_UTF_8: Final = {
+    "636166E9": "caf\ufffd", "E18041": "\ufffdA", "F0808041": "\ufffd\ufffd\ufffdA",
+    "EDA08041": "\ufffdA", "EDA041": "\ufffdA", "EDB080EDB0": "\ufffd\ufffd", "C3A9": "é",
+}  # fmt: skip
+
+
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+async def test_bytes_that_are_not_utf_8_are_replaced_as_by_collect(
+    session: "SparkSession", mode: "ReadMode"
+) -> None:
+    def build() -> Any:
+        odd = [f"(cast(X'{text}' as string))" for text in NOT_UTF_8]
+        df = session.sql(f"select s from values {', '.join([*odd, '(null)'])} as t(s)").coalesce(1)
+        nested = df.selectExpr("s", "array(array(s, 'é'), null) a", "struct(s) t", "map('k', s) m")
+        return from_dataframe(nested, mode=mode, rows="tuple")
+
+    flow = await asyncio.to_thread(build)
+    expected = [*NOT_UTF_8.values(), None]
+    assert await flow.to_list() == [
+        (s, [[s, "é"], None], (s,), {"k": s}) for s in expected
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["interval '1-2' year to month", "make_interval(1, 2, 3)"])
