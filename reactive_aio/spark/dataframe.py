@@ -20,7 +20,14 @@ from .arrow.reading_state import ReadingState
 from .arrow.subscription import ArrowSubscription, WindowJobs
 from .checkpoint import Checkpoint, CheckpointStore
 from .connect import ConnectSession, from_connect
-from .errors import explained, is_connect, require_dataframe, require_option
+from .errors import (
+    LARGEST_INT,
+    explained,
+    is_connect,
+    require_dataframe,
+    require_java_int,
+    require_option,
+)
 from .local_iterator import from_local_iterator
 from .progress import NO_PROGRESS, OnProgress, ProgressMeter, open_metered, require_on_progress
 from .read_mode import READ_MODES, ChosenMode, ModeUnavailable, ReadMode, choose_mode
@@ -41,7 +48,6 @@ if TYPE_CHECKING:
 
 T_co = TypeVar("T_co", covariant=True)
 FUNCTION: Final = "from_dataframe"
-_LARGEST_LIMIT: Final = 2**31 - 1  # a limit in Spark is an int of Java
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +192,7 @@ class SparkFlow(Flow[T_co]):
 
     def limit(self, count: int) -> "SparkFlow[T_co]":
         """Compute any *count* rows, as ``df.limit``; `take` computes the first ones."""
+        require_java_int("limit", "count", count, least=0)
         return self._over(lambda df: df.limit(count))
 
     def sample_fraction(self, fraction: float, *, seed: int | None = None) -> "SparkFlow[T_co]":
@@ -202,9 +209,9 @@ class SparkFlow(Flow[T_co]):
         self, stage: InlineStage, *arguments: object, holds: int | None = 0, contents: int = 1
     ) -> Flow[Any]:
         """Attach an inline stage; a `take` is pushed down."""
-        count = cast("int", arguments[0]) if stage is TAKE else _LARGEST_LIMIT + 1
+        count = cast("int", arguments[0]) if stage is TAKE else LARGEST_INT + 1
         source = self._source
-        if count > _LARGEST_LIMIT or source.kind == "batch" or source.checkpoint is not None:
+        if count > LARGEST_INT or source.kind == "batch" or source.checkpoint is not None:
             return super().via(stage, *arguments, holds=holds, contents=contents)
         limited = replace(source, first=count)
         return Flow[Any](limited.chain()).via(stage, *arguments, holds=holds, contents=contents)
@@ -365,7 +372,7 @@ def from_dataframe(
     require_option(FUNCTION, "mode", mode, READ_MODES)
     require_int(FUNCTION, "window", window, least=1)
     if batch is not None:
-        require_int(FUNCTION, "batch", batch, least=1)
+        require_java_int(FUNCTION, "batch", batch)
     on_progress = require_on_progress(progress)
     chosen = choose_mode(df, mode, rows)
     connect = ConnectSession.of(df) if is_connect(df) else None

@@ -12,6 +12,7 @@ from subprocess import TimeoutExpired
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
 
+from .._core.arguments import require_int
 from .._core.compiler.inline import describe
 from ..errors import MissingExtra, ReactiveError
 from ._internals import (
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
+LARGEST_INT: Final = 2**31 - 1  # of Java
+_ANSWER: Final = ". Trace:\n"
+"""A part of the text of Py4J's error for what the JVM has refused, as a call without a method."""
 _EXIT_SECONDS: Final = 1.0
 _SHUTDOWN_SECONDS: Final = 10.0  # a JVM without memory needs seconds for its shutdown hooks
 _POLL_SECONDS: Final = 0.02
@@ -96,6 +100,23 @@ def require_option(function: str, parameter: str, value: str, allowed: tuple[str
     if value not in allowed:
         options = ", ".join(allowed)
         raise ValueError(f"{function}: {parameter} must be one of {options}, not {value!r}.")
+
+
+def require_java_int(function: str, parameter: str, value: int, *, least: int = 1) -> None:
+    """*value* must be an ``int`` that Spark can take, of at least *least*."""
+    require_int(function, parameter, value, least=least)
+    if value > LARGEST_INT:
+        raise ValueError(f"{function}: {parameter} must be at most {LARGEST_INT}, not {value}")
+
+
+def require_text(function: str, parameter: str, value: str) -> None:
+    """*value* must be a string that is not empty."""
+    given: object = value
+    if not isinstance(given, str):
+        kind = type(given).__name__
+        raise TypeError(f"{function}: {parameter} must be a str, not {describe(given)} ({kind})")
+    if not given:
+        raise ValueError(f"{function}: {parameter} must not be empty")
 
 
 def require_dataframe_type(
@@ -169,7 +190,7 @@ def _explain_classic(error: Exception, df: "DataFrame") -> Exception:
             return typed_error(error)
         if isinstance(error, PySparkException):
             return plain_error(error)
-    if is_broken or isinstance(error, Py4JError):
+    if is_broken or (isinstance(error, Py4JError) and _ANSWER not in str(error)):
         return SparkSessionLost(f"The connection to Spark's JVM broke: {error}. {_REMEDY}")
     return error
 

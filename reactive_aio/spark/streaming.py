@@ -36,6 +36,7 @@ from .errors import (
     explained,
     is_connect,
     require_dataframe,
+    require_java_int,
     require_option,
     require_unique_names,
 )
@@ -137,7 +138,7 @@ class QueryPlan:
         require_unique_names(self.df.schema, self.rows)
         require_int(self.name, "window", self.window, least=1)
         if self.batch is not None:
-            require_int(self.name, "batch", self.batch, least=1)
+            require_java_int(self.name, "batch", self.batch)
         path = self.checkpoint
         self.options = {} if path is None else {"checkpointLocation": fspath(path)}
         self.trigger_options = trigger_options(self.name, self.trigger)

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from .._core.arguments import Duration, require_int, to_seconds
 from ..errors import TooManyElements
-from .errors import explained, require_option, require_pyspark
+from .errors import (
+    explained,
+    require_java_int,
+    require_option,
+    require_pyspark,
+    require_text,
+)
 from .rejected_rows import fit_batch, require_converter, table_of
 from .rows import has_user_defined_type, row_converter
 from .tagged_jobs import SparkCalls
@@ -112,7 +118,7 @@ async def write_parquet(
     Holds: 2 × *batch* elements.
     Rules: 2.1
     """
-    require_int("write_parquet", "files", files, least=1)
+    require_java_int("write_parquet", "files", files)
     location = fspath(path)
 
     def save(df: "DataFrame", mode: str) -> None:
@@ -137,7 +143,8 @@ async def append_table(
 
     Commits, demand, failures and cancellation are those of `write_parquet`.
     """
-    require_int("append_table", "files", files, least=1)
+    require_java_int("append_table", "files", files)
+    require_text("append_table", "table", table)
 
     def save(df: "DataFrame", mode: str) -> None:
         df.coalesce(files).write.mode(mode).saveAsTable(table)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 
 from reactive_aio.spark import SparkSessionLost, errors
 from reactive_aio.spark._internals import out_of_memory
@@ -107,3 +108,24 @@ def test_the_cause_of_an_error_is_found_in_its_chain() -> None:
     endless = java_exception("SparkException")
     endless.getCause = lambda: endless
     assert out_of_memory(SimpleNamespace(java_exception=endless)) is None
+
+
+ANSWERED = "An error occurred while calling o57.limit. Trace:\npy4j.Py4JException: Method limit"
+
+
+@pytest.mark.parametrize(
+    ("error", "is_lost"),
+    [
+        (Py4JError(ANSWERED), False),
+        (Py4JError("An error occurred while calling o57.limit"), True),
+        (Py4JNetworkError("Answer from Java side is empty"), True),
+        (TypeError("not a number"), False),
+    ],
+)
+def test_only_a_jvm_that_does_not_answer_is_lost(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, is_lost: bool
+) -> None:
+    monkeypatch.setattr(errors, "gateway_process", lambda: None)
+    monkeypatch.setattr(errors, "is_context_stopped", never)
+    with pytest.raises(SparkSessionLost if is_lost else type(error)), errors.explained(DF):
+        raise error

@@ -136,6 +136,22 @@ async def test_the_first_rows_are_taken_in_order(session: "SparkSession", mode: 
     assert len(await read(session, mode, lambda flow: flow.take(2**40))) == 20
 
 
+@pytest.mark.parametrize(
+    ("count", "kind", "words"),
+    [("5", TypeError, "must be an int"), (-1, ValueError, "at least 0"),
+     (2**31, ValueError, "at most 2147483647")],
+)  # fmt: skip
+async def test_a_number_that_spark_cannot_take_is_refused(
+    spark: "SparkSession", count: Any, kind: type[Exception], words: str
+) -> None:
+    df = await asyncio.to_thread(spark.range, 3)
+    flow = await asyncio.to_thread(from_dataframe, df)
+    with pytest.raises(kind, match=f"limit: count .*{words}"):
+        flow.limit(count)
+    with pytest.raises(ValueError, match="from_dataframe: batch must be at most 2147483647"):
+        await asyncio.to_thread(lambda: from_dataframe(df, batch=2**31))
+
+
 async def test_batches_have_thousands_of_rows(spark: "SparkSession") -> None:
     def build() -> "Flow[Any]":
         return from_dataframe(spark.range(0, 10_000, 1, 2), rows="batch")

@@ -315,6 +315,7 @@ async def test_a_table_is_created_and_appended_to(
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"batch": 0}, ValueError, "batch must be at least 1"),
     ({"files": 0}, ValueError, "files must be at least 1"),
+    ({"files": 2**31}, ValueError, "files must be at most 2147483647"),
     ({"within": -1}, ValueError, "within must be more than 0"),
     ({"mode": "ignore"}, ValueError, "mode must be one of"),
 ]
@@ -326,3 +327,11 @@ async def test_wrong_arguments_raise_at_once(
 ) -> None:
     with pytest.raises(kind, match=message):
         await write_parquet(rx.empty(), spark, "nowhere", SCHEMA, **arguments)
+
+
+@pytest.mark.parametrize(("table", "kind"), [(5, TypeError), (None, TypeError), ("", ValueError)])
+async def test_the_name_of_a_table_is_a_text(
+    spark: "SparkSession", table: Any, kind: type[Exception]
+) -> None:
+    with pytest.raises(kind, match="append_table: table must"):
+        await append_table(rows(3), spark, table, SCHEMA)
