@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from subprocess import Popen
 
     from pyspark import SparkContext
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 LARGEST_INT: Final = 2**31 - 1  # of Java
@@ -41,11 +41,11 @@ _SHUTDOWN_SECONDS: Final = 10.0  # a JVM without memory needs seconds for its sh
 _POLL_SECONDS: Final = 0.02
 _OUT_OF_MEMORY_STATUS: Final = 52  # SparkExitCode.OOM
 _REMEDY: Final = (
-    "Nothing can be read from it any more: make a new session with SparkSession.builder, build the "
-    "DataFrame on it, and subscribe to a new from_dataframe(). Rows already delivered are valid, "
-    "but they are not all of the rows."
+    "Nothing can be read from it any more, nor written with it: make a new session with "
+    "SparkSession.builder, build the DataFrame on it, and subscribe to a new from_dataframe(), or "
+    "repeat the call. Rows already delivered are valid, but they are not all of the rows."
 )
-_STOPPED: Final = "The Spark session of this DataFrame has been stopped (SparkSession.stop())."
+_STOPPED: Final = "The Spark session has been stopped (SparkSession.stop())."
 _OUT_OF_MEMORY: Final = (
     "The JVM of the Spark session ran out of memory{detail}. A whole partition waits in it while "
     "its rows are read: make the partitions smaller (df.repartition(n), "
@@ -163,24 +163,31 @@ def is_connect(df: object) -> bool:
 
 # -- translation ----------------------------------------------------------------------------------
 @contextmanager
-def explained(df: "DataFrame") -> Generator[None, None, None]:
-    """Replace an exception raised inside by the one that explains it. Only then asks the JVM."""
+def explained(of: "DataFrame | SparkSession") -> Generator[None, None, None]:
+    """Replace an exception raised inside by the one that explains it. Only then asks the JVM.
+
+    *of* is what was computed, or its session.
+    """
     try:
         yield
+    except SparkSessionLost:
+        raise  # it was explained inside
     except Exception as error:
-        reason = _explain_connect(error, df) if is_connect(df) else _explain_classic(error, df)
+        session: Any = getattr(of, "sparkSession", of)
+        explain = _explain_connect if is_connect(of) else _explain_classic
+        reason = explain(error, session)
         if reason is error:
             raise
         raise reason from error
 
 
-def _explain_classic(error: Exception, df: "DataFrame") -> Exception:
+def _explain_classic(error: Exception, session: Any) -> Exception:
     """Return the exception that explains *error*, or *error* itself if it is clear already."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     is_broken = isinstance(error, (EOFError, ConnectionError)) or "Network" in type(error).__name__
-    loss = _loss_of_session(df, wait=_EXIT_SECONDS if is_broken else 0)
+    loss = _loss_of_session(session, wait=_EXIT_SECONDS if is_broken else 0)
     if loss is not None:
         return SparkSessionLost(f"{loss} {_REMEDY}")
     with suppress(Exception):  # the JVM may die while it is asked about this
@@ -195,7 +202,7 @@ def _explain_classic(error: Exception, df: "DataFrame") -> Exception:
     return error
 
 
-def _loss_of_session(df: "DataFrame", wait: float) -> str | None:
+def _loss_of_session(session: Any, wait: float) -> str | None:
     """Return how the session was lost, or None if it is alive."""
     process = gateway_process()
     if process is not None:
@@ -204,7 +211,7 @@ def _loss_of_session(df: "DataFrame", wait: float) -> str | None:
         if process.poll() is not None:
             return _death(process)
     with suppress(Exception):  # the JVM does not answer; the error at hand says more
-        context = df.sparkSession.sparkContext
+        context = session.sparkContext
         if is_context_stopped(context):
             if process is not None and _is_exiting(process, context):
                 return _death(process)
@@ -241,8 +248,7 @@ _CHANNEL_CLOSED: Final = "closed"
 """The state of a session whose channel is closed; `is_stopped` may not be set yet."""
 
 
-def _explain_connect(error: Exception, df: "DataFrame") -> Exception:
-    session: Any = df.sparkSession
+def _explain_connect(error: Exception, session: Any) -> Exception:
     condition = _condition(error)
     status = getattr(getattr(error, "getGrpcStatusCode", lambda: None)(), "name", "")
     if condition in _CANCELED and status != "UNAVAILABLE":

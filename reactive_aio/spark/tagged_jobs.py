@@ -219,6 +219,10 @@ class SparkCalls(AbstractAsyncContextManager["SparkCalls"]):
         return cast("T", await future)
 
     def _run(self, work: Callable[[], T]) -> T:
+        with explained(self._spark):
+            return self._run_tagged(work)
+
+    def _run_tagged(self, work: Callable[[], T]) -> T:
         if not is_connect(self._spark):
             activate(self._spark)
             with tagged(self._spark.sparkContext, self._tag):

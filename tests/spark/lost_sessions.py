@@ -12,7 +12,16 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
-from reactive_aio.spark import SparkSessionLost, from_dataframe, local_session
+import reactive_aio as rx
+from reactive_aio.spark import (
+    SparkSessionLost,
+    for_each_partition,
+    from_dataframe,
+    local_session,
+    serve_writes,
+    to_dataframe,
+    write_parquet,
+)
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .conftest import wait_for_elements
@@ -91,6 +100,18 @@ def refused(df: "DataFrame") -> str:
     return "it was accepted"
 
 
+async def refused_calls(df: "DataFrame") -> list[str]:
+    async with serve_writes() as served:
+        calls: list[Any] = [
+            to_dataframe(rx.just((1,)), df.sparkSession, "id long"),
+            write_parquet(rx.just((1,)), df.sparkSession, "nowhere", "id long"),
+            for_each_partition(df, lambda rows: rows),
+            served.write(df),
+        ]
+        results = await asyncio.gather(*calls, return_exceptions=True)
+    return [f"{type(each).__name__}: {each}" for each in results]
+
+
 def kill_jvm(spark: "SparkSession") -> None:
     gateway: Any = spark.sparkContext._gateway
     os.kill(gateway.proc.pid, signal.SIGKILL)
@@ -112,6 +133,7 @@ def main() -> dict[str, Any]:
     flow = from_dataframe(df)
     spark.stop()
     ends["stopped before from_dataframe"] = refused(df)
+    ends["stopped before a call"] = asyncio.run(refused_calls(df))
     (ends["stopped before the first row"],) = asyncio.run(lose([flow], str))
     spark = session()
     flows = [from_dataframe(endless(spark)), from_dataframe(wide(spark))]

@@ -41,6 +41,12 @@ def test_from_dataframe_refuses_a_stopped_session(ends: dict[str, Any]) -> None:
     assert "has been stopped" in ends["stopped before from_dataframe"]
 
 
+def test_calls_with_a_stopped_session_say_so(ends: dict[str, Any]) -> None:
+    assert len(ends["stopped before a call"]) == 4
+    for text in ends["stopped before a call"]:
+        assert text.startswith("SparkSessionLost: The Spark session has been stopped"), text
+
+
 @pytest.mark.parametrize("when", ["before the first row", "in the last window"])
 def test_a_killed_jvm_ends_the_flow(ends: dict[str, Any], when: str) -> None:
     kind, words, _ = ends[f"killed {when}"]

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 import reactive_aio as rx
-from reactive_aio.spark import WriteResult, append_table, to_dataframe, write_parquet
+from reactive_aio.spark import (
+    SparkSessionLost,
+    WriteResult,
+    append_table,
+    to_dataframe,
+    write_parquet,
+)
 
-from .conftest import wait_until
+from .conftest import connected, wait_until
 from .test_terminals import SCHEMA, cancelling_cancels_the_commit, collected, rows
 
 if TYPE_CHECKING:
@@ -57,3 +63,10 @@ async def test_cancelling_cancels_the_running_commit(
     spark: "SparkSession", remote: "SparkSession", tmp_path: Path
 ) -> None:
     await cancelling_cancels_the_commit(spark, remote, tmp_path)
+
+
+async def test_a_stopped_session_is_named(spark: "SparkSession") -> None:
+    session = await asyncio.to_thread(connected, spark)
+    await asyncio.to_thread(session.stop)
+    with pytest.raises(SparkSessionLost, match="has been stopped"):
+        await to_dataframe(rows(3), session, SCHEMA)
