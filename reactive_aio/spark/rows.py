@@ -208,7 +208,7 @@ def columns_of(schema: "StructType") -> Callable[[Any], list[Sequence[Any]]]:
 def unreadable_column(schema: "StructType") -> str | None:
     """Name the first column that PySpark has no Python values for, in any mode."""
     for field in schema.fields:
-        for kind in _parts(field.dataType):
+        for kind in types_in(field.dataType):
             variable = _NO_VALUE.get(type(kind).__name__)
             if variable is not None and os.environ.get(variable or "-") != "1":
                 return f"column {field.name!r} of type {field.dataType.simpleString()}"
@@ -219,17 +219,17 @@ def has_user_defined_type(schema: "StructType") -> bool:
     """Whether a column, or a value inside one, is of a type that a program has defined."""
     from pyspark.sql.types import UserDefinedType
 
-    return any(isinstance(kind, UserDefinedType) for kind in _parts(schema))
+    return any(isinstance(kind, UserDefinedType) for kind in types_in(schema))
 
 
-def _parts(kind: "DataType") -> "Iterator[DataType]":
+def types_in(kind: "DataType") -> "Iterator[DataType]":
     """Yield a type and all types inside it."""
     yield kind
     for name in ("elementType", "keyType", "valueType"):
         if (inner := getattr(kind, name, None)) is not None:
-            yield from _parts(inner)
+            yield from types_in(inner)
     for field in getattr(kind, "fields", ()):
-        yield from _parts(field.dataType)
+        yield from types_in(field.dataType)
 
 
 def _column_of(kind: "DataType") -> Callable[[Column], Sequence[Any]]:

@@ -18,6 +18,7 @@ from .errors import (
 )
 from .rejected_rows import fit_batch, require_converter, table_of
 from .rows import has_user_defined_type, row_converter
+from .schemas import parse_with, parsed_schema, require_schema
 from .tagged_jobs import SparkCalls
 
 if TYPE_CHECKING:
@@ -205,12 +206,13 @@ class _DataFrames:
     def __init__(self, function: str, spark: "SparkSession", schema: "StructType | str") -> None:
         self._function = function
         self._spark: Any = spark
+        require_schema(function, schema)
         self._given = schema
 
     @cached_property
     def schema(self) -> "StructType":
         """The columns; Spark parses a schema that is text."""
-        return self.dataframe(()).schema
+        return parsed_schema(self._function, self._given, parse_with(self._spark))
 
     @cached_property
     def _has_lists(self) -> bool:
@@ -254,8 +256,7 @@ class _DataFrames:
     def dataframe(self, parts: Sequence[Any]) -> "DataFrame":
         """Return a DataFrame of the rows of all *parts*; there may be none."""
         data: Any = self._joined(parts) if parts else []
-        schema = self.schema if parts else self._given
-        df: DataFrame = self._spark.createDataFrame(data, schema)
+        df: DataFrame = self._spark.createDataFrame(data, self.schema)
         return df
 
     def commit(self, elements: Sequence[Any], first: int, save: Save, mode: str) -> int:

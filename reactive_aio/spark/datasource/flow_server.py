@@ -13,6 +13,7 @@ from ...stage import FlowSubscription, require_int
 from .._internals import arrow_schema
 from ..errors import require_pyspark
 from ..rejected_rows import RowRejected, table_of
+from ..schemas import parsed_schema, require_schema
 from .listener import Connection, ListenOptions, ServedAddress, listen
 from .replay_log import ReplayLog, RowsUnavailable
 from .wire_protocol import encode, encode_table
@@ -94,7 +95,8 @@ async def serve_flow(
     require_int("serve_flow", "capacity", capacity, least=2)
     require_int("serve_flow", "first", first)
     log = ReplayLog(first, capacity)
-    columns = await anyio.to_thread.run_sync(_parse_schema, schema)
+    require_schema("serve_flow", schema)
+    columns = await anyio.to_thread.run_sync(parsed_schema, "serve_flow", schema, _parse)
     server = _FlowServer(flow, columns, log, name or uuid4().hex)
     try:
         async with listen(server.respond, options) as where:
@@ -285,10 +287,8 @@ def encode_rows(rows: Sequence[Any], schema: "StructType", first: int = 0) -> by
     return encode_table(table_of(rows, schema, function="serve_flow", first=first))
 
 
-def _parse_schema(schema: "StructType | str") -> "StructType":
-    """Return a schema that may be text: Spark parses it, so a session must exist."""
+def _parse(schema: str) -> "StructType":
+    """Spark parses it, so a session must exist."""
     from pyspark.sql.types import StructType
 
-    if isinstance(schema, StructType):
-        return schema
     return cast("StructType", cast("Any", StructType).fromDDL(schema))

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 from ...errors import MissingExtra
 from ...stage import require_sync_callable
@@ -24,6 +24,7 @@ from ..rows import (
     unreadable_column,
     with_a_column,
 )
+from ..schemas import parse_with, parsed_schema, require_different_names, require_schema
 from .resources import Manager, WorkerResource, resources
 from .shipping import pickle_pipeline, worker_function
 
@@ -151,10 +152,13 @@ def map_partitions(
     """Return the DataFrame of what *pipeline* makes of each partition of *df*."""
     _require_dataframe(function, df)
     require_option(function, "rows", rows, ROW_KINDS)
+    require_schema(function, schema)
     with explained(df):
         given = df.schema
         _require_readable(function, given, rows)
-        output = _parsed(df, schema)
+        output = parsed_schema(function, schema, parse_with(df.sparkSession))
+        require_different_names(function, output)
+        arrow_schema(output)  # which raises for a type that Arrow cannot carry
         options: dict[str, Any] = {
             "input_schema": given, "output_schema": output, "rows": rows, "most": _batch_rows(df),
         }  # fmt: skip
@@ -189,17 +193,6 @@ def _require_readable(function: str, schema: "StructType", rows: RowKind) -> Non
         f"{function}() cannot read {reason}: PySpark has no Python value for it. Cast it, or leave "
         "it out with df.select(...), or use rows='batch'."
     )
-
-
-def _parsed(df: "DataFrame", schema: "StructType | str") -> "StructType":
-    """Return a schema that may be text, which Spark parses; check that Arrow can carry it."""
-    from pyspark.sql.types import StructType
-
-    if not isinstance(schema, StructType):
-        session: Any = df.sparkSession
-        schema = cast("StructType", session.createDataFrame([], schema).schema)
-    arrow_schema(schema)
-    return schema
 
 
 def _batch_rows(df: "DataFrame") -> int:

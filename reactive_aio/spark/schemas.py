@@ -1,0 +1,72 @@
+"""The schemas of what flows deliver to Spark, checked before the first row."""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from .._core.compiler.inline import describe
+from .rows import types_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql.types import StructType
+
+_FIXED_LENGTH: Final = ("CharType", "VarcharType")
+_CHAR_OR_VARCHAR: Final = "char/varchar"
+"""A part of Spark's message about them."""
+
+
+def require_schema(function: str, schema: object) -> None:
+    """*schema* must be a ``StructType`` or a text."""
+    from pyspark.sql.types import StructType
+
+    if not isinstance(schema, str | StructType):
+        raise TypeError(
+            f"{function}: schema must be a StructType or its text, such as 'id long, name string', "
+            f"not {describe(schema)} ({type(schema).__name__})"
+        )
+
+
+def parsed_schema(
+    function: str, schema: "StructType | str", parse: "Callable[[str], StructType]"
+) -> "StructType":
+    """Return a schema that may be text, for *parse*; raise if no rows can be written with it."""
+    require_schema(function, schema)
+    if isinstance(schema, str):
+        try:
+            schema = parse(schema)
+        except Exception as error:
+            if _CHAR_OR_VARCHAR in str(error):
+                raise _fixed_length(function) from error
+            raise
+    for kind in types_in(schema):
+        if type(kind).__name__ in _FIXED_LENGTH:
+            raise _fixed_length(function)
+        for field in getattr(kind, "fields", ()):
+            if type(field.dataType).__name__ == "NullType" and not field.nullable:
+                raise ValueError(
+                    f"{function}: column {field.name!r} of the schema is NOT NULL, and of the type "
+                    "void, whose only value is null"
+                )
+    return schema
+
+
+def parse_with(session: Any) -> "Callable[[str], StructType]":
+    """Return the function by which *session*, of either kind, parses a schema."""
+    return lambda text: cast("StructType", session.createDataFrame([], text).schema)
+
+
+def require_different_names(function: str, schema: "StructType") -> None:
+    """Raise if two columns have the same name, as the workers' results must not."""
+    twice = [name for name, count in Counter(schema.names).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"{function}: the schema has two columns named {twice[0]!r}, which Spark cannot "
+            "receive from its workers. Rename one of them, and the result with toDF(...)."
+        )
+
+
+def _fixed_length(function: str) -> ValueError:
+    return ValueError(
+        f"{function}: the schema has a char or a varchar, which only tables have; take string"
+    )
