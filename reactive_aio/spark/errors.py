@@ -8,6 +8,7 @@ finds it and raises PySpark's own, public exception for it.
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from os import fsdecode
 from subprocess import TimeoutExpired
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .._core.arguments import require_int
 from .._core.compiler.inline import describe
 from ..errors import MissingExtra, ReactiveError
+from ..stage import Fluent
 from ._internals import (
     condition_of,
     gateway_process,
@@ -27,6 +29,7 @@ from ._internals import (
 from .rows import RowKind
 
 if TYPE_CHECKING:
+    from os import PathLike
     from subprocess import Popen
 
     from pyspark import SparkContext
@@ -109,14 +112,42 @@ def require_java_int(function: str, parameter: str, value: int, *, least: int = 
         raise ValueError(f"{function}: {parameter} must be at most {LARGEST_INT}, not {value}")
 
 
-def require_text(function: str, parameter: str, value: str) -> None:
+def require_text(function: str, parameter: str, value: object) -> None:
     """*value* must be a string that is not empty."""
-    given: object = value
-    if not isinstance(given, str):
-        kind = type(given).__name__
-        raise TypeError(f"{function}: {parameter} must be a str, not {describe(given)} ({kind})")
-    if not given:
+    if not isinstance(value, str):
+        kind = type(value).__name__
+        raise TypeError(f"{function}: {parameter} must be a str, not {describe(value)} ({kind})")
+    if not value:
         raise ValueError(f"{function}: {parameter} must not be empty")
+
+
+def require_path(function: str, parameter: str, value: "str | PathLike[str]") -> str:
+    """Return a path as text."""
+    with suppress(TypeError):
+        return fsdecode(value)
+    kind = type(value).__name__
+    raise TypeError(f"{function}: {parameter} must be a path, not {describe(value)} ({kind})")
+
+
+def require_session(function: str, spark: object) -> None:
+    """*spark* must be a session, of either kind."""
+    require_pyspark()
+    from pyspark.sql import SparkSession
+
+    if not isinstance(spark, SparkSession) and type(spark).__name__ != SparkSession.__name__:
+        raise TypeError(
+            f"{function}: spark must be a SparkSession, not {describe(spark)} "
+            f"({type(spark).__name__})"
+        )
+
+
+def require_flow(function: str, flow: object) -> None:
+    """*flow* must be one."""
+    if not isinstance(flow, Fluent):
+        raise TypeError(
+            f"{function} takes a flow, and then a session and a schema; not {describe(flow)} "
+            f"({type(flow).__name__}). rx.from_iterable(...) is a flow of an iterable."
+        )
 
 
 def require_dataframe_type(

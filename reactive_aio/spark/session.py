@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from .._core.arguments import require_int
+from .._core.compiler.inline import describe
 from ..errors import ReactiveError
 from ._internals import bind_active_session, gateway_process
 from .errors import is_connect, require_pyspark
@@ -91,6 +92,13 @@ def local_session(
     from pyspark.sql import SparkSession
 
     require_int("local_session", "niceness", niceness)
+    if cores is not None:
+        require_int("local_session", "cores", cores, least=1)
+    if config is not None and not hasattr(config, "items"):
+        raise TypeError(
+            f"local_session: config must be a dict of settings, not {describe(config)} "
+            f"({type(config).__name__})"
+        )
     java = ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else any "python3" on the PATH
     cores = cores or os.cpu_count() or 1

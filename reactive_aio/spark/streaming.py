@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from os import PathLike, fspath
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, TypeVar, cast, overload
 from weakref import WeakMethod, finalize
@@ -38,6 +37,7 @@ from .errors import (
     require_dataframe,
     require_java_int,
     require_option,
+    require_path,
     require_unique_names,
 )
 from .read_mode import READ_MODES, ReadMode
@@ -46,6 +46,8 @@ from .tagged_jobs import InheritProperties, inherit_properties
 from .thread_pool import NEW_THREADS
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from pyspark.sql import DataFrame, Row
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
@@ -135,12 +137,14 @@ class QueryPlan:
         require_option(self.name, "rows", self.rows, ROW_KINDS)
         require_option(self.name, "mode", self.mode, READ_MODES)
         require_option(self.name, "output_mode", self.output_mode, _OUTPUT_MODES)
-        require_unique_names(self.df.schema, self.rows)
+        require_unique_names(self.df.schema, self.rows, self.name)
         require_int(self.name, "window", self.window, least=1)
         if self.batch is not None:
             require_java_int(self.name, "batch", self.batch)
-        path = self.checkpoint
-        self.options = {} if path is None else {"checkpointLocation": fspath(path)}
+        self.options = {}
+        if self.checkpoint is not None:
+            path = require_path(self.name, "checkpoint", self.checkpoint)
+            self.options["checkpointLocation"] = path
         self.trigger_options = trigger_options(self.name, self.trigger)
         self.inherit = inherit_properties(self.df)
 

@@ -4,16 +4,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import chain, groupby
-from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from .._core.arguments import Duration, require_int, to_seconds
 from ..errors import TooManyElements
 from .errors import (
     explained,
+    require_flow,
     require_java_int,
     require_option,
-    require_pyspark,
+    require_path,
+    require_session,
     require_text,
 )
 from .rejected_rows import fit_batch, require_converter, table_of
@@ -22,6 +23,8 @@ from .schemas import parse_with, parsed_schema, require_schema
 from .tagged_jobs import SparkCalls
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -68,7 +71,8 @@ async def to_dataframe(
     Holds: *limit* rows.
     Rules: 2.1
     """
-    require_pyspark()
+    require_flow("to_dataframe", flow)
+    require_session("to_dataframe", spark)
     require_converter("to_dataframe")
     require_int("to_dataframe", "limit", limit)
     dataframes = _DataFrames("to_dataframe", spark, schema)
@@ -120,14 +124,24 @@ async def write_parquet(
     Rules: 2.1
     """
     require_java_int("write_parquet", "files", files)
-    location = fspath(path)
+    location = require_path("write_parquet", "path", path)
+    columns: Any = _column_names(partition_by)
 
     def save(df: "DataFrame", mode: str) -> None:
-        df.coalesce(files).write.mode(mode).partitionBy(*partition_by).parquet(location)
+        df.coalesce(files).write.mode(mode).partitionBy(*columns).parquet(location)
 
     return await _write(
         flow, "write_parquet", spark, schema, save, batch=batch, within=within, mode=mode
     )
+
+
+def _column_names(partition_by: Sequence[object]) -> list[object]:
+    if isinstance(partition_by, str) or not all(isinstance(name, str) for name in partition_by):
+        raise TypeError(
+            "write_parquet: partition_by must be a list of names, such as ['day'], not "
+            f"{partition_by!r}"
+        )
+    return [*partition_by]
 
 
 async def append_table(
@@ -166,7 +180,8 @@ async def _write(
     within: Duration | None,
     mode: SaveMode,
 ) -> WriteResult:
-    require_pyspark()
+    require_flow(function, flow)
+    require_session(function, spark)
     require_converter(function)
     require_int(function, "batch", batch, least=1)
     require_option(function, "mode", mode, _SAVE_MODES)

@@ -58,10 +58,14 @@ class Reactive(DataSource):
 
 
 def _limit(options: Mapping[str, str]) -> int:
-    rows = int(options.get("maxRows", str(_MAX_ROWS)))
-    if rows < 1:
-        raise Refused(f"the option maxRows must be at least 1, not {rows}")
-    return rows
+    return _positive(options, "maxRows", _MAX_ROWS)
+
+
+def _positive(options: Mapping[str, str], name: str, default: int) -> int:
+    value = options.get(name, str(default)).strip()
+    if not value.isdecimal() or int(value) < 1:
+        raise Refused(f"the option {name} must be a whole number, at least 1, not {value!r}")
+    return int(value)
 
 
 # -- reading -----------------------------------------------------------------------------------
@@ -89,7 +93,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, options: Mapping[str, str]) -> None:
         self._options = dict(options)
         self._limit = _limit(options)
-        self._tasks = max(1, int(options.get("tasks", "2")))
+        self._tasks = _positive(options, "tasks", 2)
         self._is_draining = False
 
     def initialOffset(self) -> Offset:

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import anyio
 
-from ...stage import FlowSubscription, require_int
+from ...stage import FlowSubscription, describe, require_int
 from .._internals import arrow_schema
 from ..errors import require_pyspark
 from ..rejected_rows import RowRejected, table_of
@@ -95,6 +95,11 @@ async def serve_flow(
     require_int("serve_flow", "capacity", capacity, least=2)
     require_int("serve_flow", "first", first)
     log = ReplayLog(first, capacity)
+    if not callable(getattr(flow, "subscribe", None)):
+        raise TypeError(
+            f"serve_flow: a flow is needed, not {describe(flow)} ({type(flow).__name__}); "
+            "rx.from_iterable(...) is a flow of an iterable"
+        )
     require_schema("serve_flow", schema)
     columns = await anyio.to_thread.run_sync(parsed_schema, "serve_flow", schema, _parse)
     server = _FlowServer(flow, columns, log, name or uuid4().hex)

@@ -17,12 +17,15 @@ from anyio.streams.tls import TLSListener
 
 from ..._core.loop import report
 from ...errors import ReactiveError
+from ...stage import require_int
+from ..errors import require_text
 from .wire_protocol import HEAD, MAX_MESSAGE, Message, decode, encode, frame
 
 if TYPE_CHECKING:
     from os import PathLike
 
 _REQUEST_TIMEOUT: Final = 15.0  # seconds from the connection to its request
+_LARGEST_PORT: Final = 65_535
 _MAX_FRAME: Final = 1 << 31
 _LOOPBACK: Final = ("localhost",)
 _DISCONNECTED: Final = (
@@ -47,6 +50,12 @@ class ListenOptions:
     allow_unencrypted: bool
 
     def __post_init__(self) -> None:
+        require_text(self.function, "host", self.host)
+        require_int(self.function, "port", self.port)
+        if self.port > _LARGEST_PORT:
+            raise ValueError(
+                f"{self.function}: port must be at most {_LARGEST_PORT}, not {self.port}"
+            )
         if self.ssl is None and self.ca is not None:
             raise TypeError(f"{self.function}: ca is for ssl=, an SSLContext of the server")
         if self.ssl is None and not self.allow_unencrypted and not is_loopback(self.host):

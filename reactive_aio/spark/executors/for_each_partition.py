@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..._sources.asynchronous import from_awaitable
 from ...stage import Fluent, describe, require_callable
-from ..errors import explained
+from ..errors import UnsupportedDataFrame, explained, require_dataframe_type
 from ..rows import RowKind
 from ..tagged_jobs import SparkCalls
 from .map_flow import map_partitions
@@ -68,10 +68,16 @@ async def for_each_partition(
     Holds: what `map_flow` does, without a batch of the result.
     Rules: 2.1
     """
+    require_dataframe_type(FUNCTION, df)
     require_callable(FUNCTION, "pipeline", pipeline, takes=1)
 
     def collect() -> list[PartitionResult]:
         with explained(df):
+            if df.isStreaming:
+                raise UnsupportedDataFrame(
+                    f"{FUNCTION}() cannot run over a streaming DataFrame, which has no end: call "
+                    "it for each micro-batch, of from_micro_batches(df) or writeStream.foreachBatch"
+                )
             results = map_partitions(FUNCTION, df, partial(_counted, pipeline), _SCHEMA, rows)
             return sorted(
                 (PartitionResult(*row) for row in cast("Any", results).collect()),
