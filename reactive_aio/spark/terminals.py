@@ -119,7 +119,8 @@ async def write_parquet(
     Fails: raises what the flow failed with, Spark's error, or `RowRejected` for a row that does not
         fit the schema. Commits that are done stay, later elements are not written; a note on the
         error reports how much is committed.
-    Cancels: when its task is cancelled: the running commit is undone, those before stay.
+    Cancels: when its task is cancelled: the running commit is undone, those before stay, and the
+        note is on the ``CancelledError``.
     Holds: 2 × *batch* elements.
     Rules: 2.1
     """
@@ -154,7 +155,9 @@ async def append_table(
     within: Duration | None = None,
     files: int = 1,
 ) -> WriteResult:
-    """Append the elements to a table in the catalog of *spark*; it is created if it is missing.
+    """Append the elements to a table in the catalog of *spark*.
+
+    The first commit creates a table that is missing; a flow without elements has no commit.
 
     Commits, demand, failures and cancellation are those of `write_parquet`.
     """
@@ -205,7 +208,7 @@ async def _write(
             if not result.commits and mode != "append":
                 # Which removes old files.
                 await calls.call(lambda: save(dataframes.dataframe(()), mode))
-        except Exception as error:
+        except BaseException as error:  # a cancellation as well
             error.add_note(f"{function} had committed {result}; later elements are not written")
             raise
     return result

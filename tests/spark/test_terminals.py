@@ -247,6 +247,27 @@ async def test_the_row_is_counted_from_the_first_element(
     assert (again.row, str(again)) == (5, str(raised.value))
 
 
+async def test_a_cancellation_says_what_was_committed(spark: "SparkSession") -> None:
+    saved = list[str]()
+    free = threading.Event()
+
+    def save(df: "DataFrame", mode: str) -> None:
+        saved.append(mode)
+        if len(saved) == 3:
+            free.wait(20)
+
+    task = asyncio.create_task(
+        terminals._write(rows(9), "test", spark, SCHEMA, save, batch=2, within=None, mode="append")
+    )
+    await wait_until(lambda: len(saved) == 3)
+    task.cancel()
+    await asyncio.sleep(0)
+    free.set()
+    with pytest.raises(asyncio.CancelledError) as raised:
+        await task
+    assert any("had committed 4 rows in 2 commits" in each for each in raised.value.__notes__)
+
+
 async def test_cancelling_cancels_the_running_commit(spark: "SparkSession", tmp_path: Path) -> None:
     await cancelling_cancels_the_commit(spark, spark, tmp_path)
 
