@@ -110,7 +110,7 @@ class Socket:
 async def talk(chunks: list[bytes]) -> None:
     server = Server(router, on_error=str, limits=LIMITS, max_connections=9)
     socket = Socket()
-    wire: Any = ServerTransport(server.new_driver(), "/", ())
+    wire: Any = ServerTransport(server.new_driver(), "/", frozenset())
     socket.wire = wire
     wire.connection_made(socket)
     for chunk in chunks:
