@@ -321,7 +321,7 @@ def test_log_takes_a_logger() -> None:
     logger = logging.getLogger("orders")
     with pytest.raises(TypeError, match=r"^log: logger must be a logger .*, not 3 \(int\)$"):
         FLOW.log(logger=3)
-    with pytest.raises(TypeError, match=r"^log: name must be a str, .*\(Logger\); .* logger=…$"):
+    with pytest.raises(TypeError, match=r"^log: name must be a str, .*; a logger is given as"):
         FLOW.log(logger)
     FLOW.log(logger=logging.LoggerAdapter(logger))
 
