@@ -7,7 +7,7 @@
 from typing import Any, Final, cast
 
 from ..errors import Interrupted
-from .loop import CancelledError, Task, is_being_cancelled
+from .loop import CancelledError, LoopHandle, Task, is_being_cancelled, raise_error
 
 STOPS_PROGRAM: Final = (KeyboardInterrupt, SystemExit)
 
@@ -25,6 +25,16 @@ def as_failure(error: BaseException) -> BaseException:
     if isinstance(error, (CancelledError, *STOPS_PROGRAM)):
         return _wrapped(Interrupted, error)
     return failure
+
+
+def stop_program(loop_handle: LoopHandle, error: BaseException) -> None:
+    """Let *error* leave the event loop, if it is one that stops the program.
+
+    It does so in the next turn: raised here, it would leave a connection in the middle of one, or
+    be caught by a server that logs whatever an application raises.
+    """
+    if isinstance(error, STOPS_PROGRAM):
+        loop_handle.call_soon(raise_error, error)
 
 
 def _wrapped(kind: type[Exception], error: BaseException) -> Exception:

@@ -404,12 +404,13 @@ def resume_now(futures: dict[int, Future[T]], values: Sequence[tuple[int, T]]) -
         try:
             context.run(step, future)
         except (KeyboardInterrupt, SystemExit) as error:  # it stops the loop, but not the caller
-            loop.call_soon(_raise, error)
+            loop.call_soon(raise_error, error)
         except RuntimeError:  # the context has been entered already: the task has not continued
             loop.call_soon(step, future, context=context)
 
 
-def _raise(error: BaseException) -> None:
+def raise_error(error: BaseException) -> None:
+    """Raise *error*: a callback of the loop, which it leaves if it stops the program."""
     raise error
 
 

@@ -1,6 +1,6 @@
 """What a function of the application raised, as the failure that its client is answered with."""
 
-from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
+from .._core.failures import as_failure, is_cancelled_here, stop_program
 from .._core.loop import LoopHandle
 
 
@@ -12,10 +12,5 @@ def failure_of(error: BaseException, loop_handle: LoopHandle) -> BaseException:
     """
     if loop_handle.is_closed or is_cancelled_here(error):
         raise error
-    if isinstance(error, STOPS_PROGRAM):
-        loop_handle.call_soon(_raise, error)
+    stop_program(loop_handle, error)
     return as_failure(error)
-
-
-def _raise(error: BaseException) -> None:
-    raise error

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from .._core.failures import STOPS_PROGRAM, is_cancelled_here
+from .._core.failures import is_cancelled_here, stop_program
 from .._core.loop import LoopHandle
 
 
@@ -26,16 +26,3 @@ def ends_task(loop_handle: LoopHandle, error: BaseException) -> bool:
     """
     is_lost = isinstance(error, GeneratorExit) and loop_handle.is_closed
     return is_lost or is_cancelled_here(error)
-
-
-def stop_program(loop_handle: LoopHandle, error: BaseException) -> None:
-    """Let *error* leave the event loop, if it is one that stops the program.
-
-    It does so in the next turn: raised here, it would leave a connection in the middle of one.
-    """
-    if isinstance(error, STOPS_PROGRAM):
-        loop_handle.call_soon(_raise, error)
-
-
-def _raise(error: BaseException) -> None:
-    raise error

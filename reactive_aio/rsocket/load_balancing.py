@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, Unpack, ca
 from anyio import Event, fail_after, move_on_after, sleep
 
 from .._core.arguments import Duration, require_callable, to_seconds
-from .._core.failures import as_failure
+from .._core.failures import as_failure, stop_program
 from .._core.loop import LoopHandle, Task, wait_settled
 from .._sources.values import defer
 from ..coerce import Source
 from ..retry import RetryPolicy
 from .balance import BalancedServer, Member, ServerState, choose
-from .callbacks import ends_task, stop_program
+from .callbacks import ends_task
 from .client import OF_CONNECT, Client, ClientOptions, checked_options, open_client
 from .opening import Opening
 from .option_checks import require_uri

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from anyio import Event, sleep
 
-from .._core.failures import as_failure
+from .._core.failures import as_failure, stop_program
 from .._core.loop import LoopHandle, Task, wait_settled
 from ..retry import RetryPolicy
-from .callbacks import ends_task, stop_program
+from .callbacks import ends_task
 from .driver import Driver
 from .payloads import error_text
 from .protocol.errors import CertificateRejected, ConnectionLost, SetupRejected

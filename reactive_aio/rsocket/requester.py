@@ -16,11 +16,11 @@ from typing import (
 )
 
 from .._core.arguments import Duration, to_seconds
+from .._core.failures import stop_program
 from .._core.loop import yield_to_loop
 from ..coerce import Source, to_flow
 from ..errors import TimedOut
 from ..stage import Downstream, from_push
-from .callbacks import stop_program
 from .driver import Driver
 from .fire_and_forget import IN_HANDLER
 from .option_checks import require_codec, require_route

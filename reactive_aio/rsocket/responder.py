@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
 from anyio import Event, fail_after, move_on_after
 
 from .._core.arguments import Duration, require_int, to_seconds
+from .._core.failures import stop_program
 from .._core.loop import CancelledError
 from ..coerce import to_flow
-from .callbacks import ends_task, notify, stop_program
+from .callbacks import ends_task, notify
 from .direct_responses import (
     SINGLE_TYPES,
     CoroutineResponse,

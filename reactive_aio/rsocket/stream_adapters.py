@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from .._core.failures import as_failure
+from .._core.failures import as_failure, stop_program
 from .._core.flow_subscription import FlowSubscription
 from .._core.loop import TimerHandle
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from ..spec import Publisher, Subscription
 from ..stage import Downstream
-from .callbacks import stop_program
 from .driver import Driver
 from .fire_and_forget import IN_HANDLER
 from .payloads import PayloadError, error_text
