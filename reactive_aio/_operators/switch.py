@@ -31,7 +31,8 @@ _REMEDY = "return a flow that awaits: from_awaitable, or a generator function's 
 def switch_map(source: "Flow[T]", mapper: Callable[[T], Source[R]]) -> "Flow[R]":
     """Make a source of each element, and pass on the latest one; the one before it is cancelled.
 
-    *mapper* returns a flow, a publisher, an iterable or an asynchronous iterable.
+    *mapper* returns a flow, a publisher, an iterable or an asynchronous iterable. Of elements that
+    arrive together, each makes a source, but only that of the last one passes on its elements.
 
     ::
 

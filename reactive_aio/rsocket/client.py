@@ -259,7 +259,7 @@ def connect(
     ``resume=Resumption()``, streams continue over the next transport without loss.
     """
     options = checked_options("connect", options, *OF_CONNECT)
-    require_uri_or_stream("where", where)
+    require_uri_or_stream("connect: where", where)
     seconds = to_seconds(timeout, "timeout")
     policy = None if retry is None else RetryPolicy.of(retry)
     opened = open_client(where, codec, ssl, seconds, policy, options, _RECONNECTS)

@@ -191,7 +191,7 @@ class Server:
 
     async def listen(self, uri: str, ssl: SSLContext | None, origins: Sequence[str] = ()) -> Self:
         """Listen at *uri*; see `serve`."""
-        require_uri("uri", uri)
+        require_uri("serve: uri", uri)
         address = Address.parse(uri)
         loop = LoopHandle("serve()").event_loop
         self._listener = await listen(loop, address, self.new_driver, ssl, origins)

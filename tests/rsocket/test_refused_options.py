@@ -121,9 +121,11 @@ async def test_a_route_is_a_text(route: Any, message: str) -> None:
 
 
 async def test_an_address_is_a_text() -> None:
-    with pytest.raises(TypeError, match=r"^uri must be a URI such as .*, not 7000 \(int\)$"):
+    with pytest.raises(TypeError, match=r"^serve: uri must be a URI such as .*, not 7000 \(int\)$"):
         await serve(7000, Router())  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"^where must be a URI .*, or a byte stream of anyio, not"):
+    with pytest.raises(
+        TypeError, match=r"^connect: where must be a URI .*, or a byte stream of anyio"
+    ):
         await connect(ANY)
     with pytest.raises(TypeError, match=r"\(list\); connect_balanced takes several URIs$"):
         await connect([THERE])  # type: ignore[arg-type]
