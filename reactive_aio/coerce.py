@@ -187,7 +187,7 @@ def to_moment(moment: Moment, *, name: str) -> "Flow[Any]":
         )
     if isinstance(moment, Settable):
         make = moment.wait
-    elif isinstance(moment, Awaitable) and not isinstance(moment, Fluent):
+    elif isinstance(moment, Awaitable):
         make = AwaitOnce(moment, name)
     else:
         return to_flow(moment, name=name)

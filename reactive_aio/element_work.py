@@ -1,8 +1,9 @@
 """The work that ``map_async`` and ``for_each`` do with each element, and what limits it."""
 
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Callable, Hashable
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from inspect import isawaitable
 from random import random
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
@@ -14,8 +15,8 @@ from .retry import Attempts, RetryPolicy
 from .stage import (
     DropCounter,
     Duration,
+    Fluent,
     describe,
-    is_awaitable,
     require_callable,
     require_hashable,
     require_sync_callable,
@@ -175,17 +176,20 @@ class ElementWork:
 
     async def _call(self, element: Any) -> Any:
         returned = self._function(element)
-        if not is_awaitable(returned):
+        if not isawaitable(returned):
             if not self._needs_result:
                 return True
+            remedy = f"use {self._operator.removesuffix('_async')} for a plain function"
+            if isinstance(cast("object", returned), Fluent):
+                remedy = "use flat_map to read the flow"
             raise Misused(
                 TypeError(
                     f"{self._operator}: mapper must be a coroutine function or return an "
                     f"awaitable, and {describe(self._function)} returned {describe(returned)}; "
-                    f"use {self._operator.removesuffix('_async')} for a plain function"
+                    f"{remedy}"
                 )
             )
-        result = await cast("Awaitable[Any]", returned)
+        result = await returned
         if not self._needs_result:
             return True
         if result is None:
@@ -199,8 +203,8 @@ class ElementWork:
                 raise error
         else:
             answer = handle(element, error)
-            if is_awaitable(answer):
-                await cast("Awaitable[object]", answer)
+            if isawaitable(answer):
+                await answer
         if self._left_out is not None:
             self._left_out.add("failed")
 

@@ -6,7 +6,7 @@ operator returns a new one, and each subscription starts the source again.
 """
 
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from . import foreign_names as _foreign_names
 from ._core.compiler.chain import Chain
@@ -219,20 +219,6 @@ class Flow(Fluent[T_co], _foreign_names.ForeignNames, is_vocabulary=True):
     # Defined here, as type checkers require of an AsyncIterable.
     def __aiter__(self) -> AsyncIterator[T_co]:
         return _async_iteration.iterate(self)
-
-    # Mistakes: a type checker reports them, so it must not know these methods.
-    if not TYPE_CHECKING:
-
-        def __iter__(self) -> Any:
-            raise TypeError(
-                f"{self!r} is asynchronous: write `async for x in flow`, or `await flow.to_list()`"
-            )
-
-        def __await__(self) -> Any:
-            raise TypeError(
-                f"{self!r} has no single result to await: write `await flow.to_list()`, first(), "
-                "run() or for_each(…), or `async for x in flow`"
-            )
 
 
 _foreign_names.explain_foreign_names(Flow)

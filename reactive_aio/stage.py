@@ -17,7 +17,6 @@ signals: the guards are in the island that they feed and in `InnerSubscriber`.
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from ._core.arguments import (
@@ -137,7 +136,6 @@ __all__ = (
     "from_pull",
     "from_push",
     "grouped_from_push",
-    "is_awaitable",
     "is_coroutine_function",
     "is_spent",
     "not_an_end",
@@ -227,14 +225,6 @@ def _continued(flow: Fluent[Any]) -> Chain:
     open = partial(flow.chain.iterate, report)
     source = PullSource("(continued)", open, checked=True, upstreams=(flow,), gives_back=True)
     return Chain(source)
-
-
-def is_awaitable(value: object) -> bool:
-    """Whether *value*, such as the result of a handler, has to be awaited.
-
-    A flow does not, although `inspect.isawaitable` says so: its ``__await__`` only refuses.
-    """
-    return value is not None and isawaitable(value) and not isinstance(value, Fluent)
 
 
 def flow_of(chain: Chain) -> "Flow[Any]":

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +12,6 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow, foreign_names
 from reactive_aio.errors import AlreadySubscribed, WrongLoop
-from reactive_aio.stage import is_awaitable
 from reactive_aio.testing import SubscriberProbe
 
 FLOW: Any = r.just(1)  # untyped: a type checker reports these mistakes
@@ -41,6 +40,10 @@ def two(a: object, b: object) -> object:
 def mistaken(*_: object) -> Any:
     """A plain function that returns a coroutine."""
     return coroutine_function()
+
+
+def returns_a_flow(_: object) -> Any:
+    return FLOW
 
 
 def three(a: object, b: object, c: object) -> None:
@@ -255,22 +258,24 @@ async def test_a_function_for_a_thread_returns_an_iterable() -> None:
         await r.from_thread(asynchronous).to_list()
 
 
-async def test_a_flow_is_neither_awaited_nor_iterated_synchronously() -> None:
-    with pytest.raises(TypeError, match=r"await flow\.to_list\(\)"):
-        await FLOW
-    with pytest.raises(TypeError, match="async for x in flow"):
-        list(FLOW)
-    with pytest.raises(TypeError, match="from_iterable: <Flow just"):
+def test_a_source_of_something_else_refuses_a_flow() -> None:
+    with pytest.raises(TypeError, match=r"from_iterable: <Flow just\(1\)> .* use from_aiter"):
         r.from_iterable(FLOW)
+    with pytest.raises(TypeError, match=r"from_awaitable: <Flow just\(1\)> .* first\(\)"):
+        r.from_awaitable(FLOW)
 
 
-def test_a_flow_returned_by_a_handler_is_not_awaited() -> None:
-    class Awaited:
-        def __await__(self) -> Generator[None, None, None]:
-            yield
+@pytest.mark.parametrize("options", [{}, {"concurrency": 2}, {"retry": 1}], ids=str)
+async def test_map_async_names_flat_map_to_a_function_that_returns_a_flow(
+    options: dict[str, int],
+) -> None:
+    with pytest.raises(TypeError, match=r"^map_async: .* use flat_map to read the flow"):
+        await FLOW.map_async(returns_a_flow, **options).run()
 
-    assert not is_awaitable(FLOW)
-    assert is_awaitable(Awaited())
+
+async def test_for_each_refuses_a_flow_that_nothing_would_read() -> None:
+    with pytest.raises(TypeError, match=r"^for_each: .* <Flow just\(1\)>, .*flat_map\(function\)"):
+        await FLOW.for_each(returns_a_flow)
 
 
 def test_an_exception_type_is_not_a_retry_policy() -> None:

@@ -160,6 +160,8 @@ def explain_await(
     if found is None or traceback is None or traceback.tb_next is not None:
         return error  # raised inside the function
     returned = found[1] or found[2]
+    if returned.endswith("Flow"):
+        remedy = "use flat_map to read the flow"
     result = "None" if returned == "NoneType" else f"an object of type {returned}"
     return TypeError(
         f"{operator}: {parameter} must be a coroutine function or return an awaitable, and "

@@ -10,6 +10,7 @@ from ..limits import Limit
 from ..retry import RetryPolicy
 from ..stage import (
     Duration,
+    Fluent,
     InlineStage,
     ReorderBuffer,
     WorkerPool,
@@ -26,7 +27,6 @@ from .first_value import only_value
 
 if TYPE_CHECKING:
     from ..flow import Flow
-    from ..stage import Fluent
 
 __all__ = ("after_calls", "for_each")
 
@@ -40,6 +40,12 @@ def require_plain_result(result: object) -> None:
         raise TypeError(
             f"for_each: the function returned {describe(result)}, which is to be awaited, but is "
             "not a coroutine function; write it with async def"
+        )
+    if isinstance(result, Fluent):
+        shown = describe(cast("object", result))
+        raise TypeError(
+            f"for_each: the function returned {shown}, which nothing would read; write "
+            "flow.flat_map(function).run()"
         )
 
 

@@ -116,10 +116,11 @@ def from_awaitable(source: Awaitable[T] | Callable[[], Awaitable[T]]) -> "Flow[T
         make = cast("Callable[[], Awaitable[T]]", given)
         require_callable("from_awaitable", "source", make, takes=0)
     else:
-        raise TypeError(
-            f"from_awaitable: {describe(given)} ({type(given).__name__}) cannot be awaited; give "
-            "an awaitable or a function that makes one; just(...) emits a value"
-        )
+        remedy = "give an awaitable or a function that makes one; just(...) emits a value"
+        if isinstance(cast("object", given), Fluent):
+            remedy = "await one of its results: first(), to_list(), run()"
+        shown = f"{describe(cast('object', given))} ({type(given).__name__})"
+        raise TypeError(f"from_awaitable: {shown} cannot be awaited; {remedy}")
     return flow_of(AwaitableChain(given, make, call_place(2)))
 
 

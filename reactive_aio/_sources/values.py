@@ -10,7 +10,7 @@ from .._core.compiler.error_notes import remove_notes, restorer
 from .._core.subscription.subscribing import INERT
 from ..coerce import Source, from_factory, from_sync_iterable
 from ..errors import NotAnElement
-from ..stage import Fluent, InlineStage, describe, from_pull, from_push, require_sync_callable
+from ..stage import InlineStage, describe, from_pull, from_push, require_sync_callable
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -185,7 +185,7 @@ def from_iterable(iterable: Iterable[T]) -> "Flow[T]":
     Rules: 1.1, 1.11, 2.13
     """
     given = cast("object", iterable)
-    if not isinstance(given, Iterable) or isinstance(given, Fluent):
+    if not isinstance(given, Iterable):
         raise TypeError(
             f"from_iterable: {describe(given)} ({type(given).__name__}) is not an iterable; "
             "use from_aiter for an asynchronous one, just for an element"

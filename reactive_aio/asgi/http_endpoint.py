@@ -7,12 +7,12 @@ import re
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 from importlib.resources import files
+from inspect import isawaitable
 from typing import Any, Final, Generic, TypeVar, Unpack, cast
 
 from .._core.arguments import Duration, require_callable
 from .._core.loop import LoopHandle
 from ..coerce import Source, is_source, to_flow
-from ..stage import is_awaitable
 from .body_writer import BodyWriter, ResponseStart
 from .disconnect_watch import DisconnectWatch
 from .formats import BodyFormat, EventStream, Ndjson, negotiate, to_json
@@ -192,7 +192,7 @@ class HttpEndpoint(Endpoint, Generic[T]):
             text = None if name is None else request.query.get(name)
             count = None if name is None or text is None else parse_count(text, name)
             made: Any = self._make(request)
-            if is_awaitable(made):
+            if isawaitable(made):
                 # A function of the framework may read the body of the request, also here.
                 is_watched = not is_returned_by_route(request)
                 made = await (watch.cancel_on_disconnect(made) if is_watched else made)

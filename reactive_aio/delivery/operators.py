@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterable, 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._core.compiler.loop_runtime import no_element
@@ -23,7 +24,6 @@ from ..stage import (
     WorkerPool,
     describe,
     from_push,
-    is_awaitable,
     pull,
     refuse_awaitable,
 )
@@ -154,8 +154,8 @@ class Work:
     async def call(self, tied: Tied[Any]) -> Tied[Any]:
         """Call the function with one value."""
         returned = self.function(tied.value)
-        if is_awaitable(returned):
-            returned = await cast("Awaitable[Any]", returned)
+        if isawaitable(returned):
+            returned = await returned
         elif self.needs_result:
             raise Misused(self._not_awaitable(returned))
         if not self.needs_result:
@@ -232,8 +232,8 @@ async def _failed(work: Work, session: Session, tied: Tied[Any], error: Exceptio
         handle = work.on_error
         try:
             answer = handle(tied.value, error)
-            if is_awaitable(answer):
-                await cast("Awaitable[object]", answer)
+            if isawaitable(answer):
+                await answer
         except Exception as another:
             session.failed(tied, another, is_last=is_last)
         else:

@@ -4,13 +4,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from inspect import iscoroutine
+from inspect import isawaitable, iscoroutine
 from typing import Any, Final, cast
 
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from .._core.loop import Task, timeout as time_limit, wait_settled
 from ..errors import Interrupted, TimedOut
-from ..stage import LoopHandle, describe, is_awaitable
+from ..stage import LoopHandle, describe
 
 _CLEARED: Final = "an acknowledgement was cancelled from outside"
 
@@ -71,7 +71,7 @@ class SourceCalls:
         except BaseException as error:
             self._raised(call, error)
             return False
-        if not is_awaitable(returned):
+        if not isawaitable(returned):
             return True
         self._start_task(call, cast("Awaitable[object]", returned))
         return False
@@ -111,7 +111,7 @@ class SourceCalls:
         except BaseException as error:
             self._raised(call, error)
             return None
-        if is_awaitable(returned):
+        if isawaitable(returned):
             return cast("Awaitable[object]", returned)
         self._end(call, None)
         return None

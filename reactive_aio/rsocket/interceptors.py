@@ -8,10 +8,10 @@ the error after. The first interceptor is the outermost.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from .._core.arguments import require_callable, require_sync_callable
-from ..stage import is_awaitable
 from .protocol.stream_states import InteractionModel
 from .requester import Metadata, Requester
 
@@ -103,7 +103,7 @@ async def _call(
     interceptor: Callable[..., Any], proceed: Callable[[Any], Awaitable[Any]], subject: Any
 ) -> Any:
     result = interceptor(subject, proceed)
-    while is_awaitable(result):  # a coroutine function may return `proceed(request)` as well
+    while isawaitable(result):  # a coroutine function may return `proceed(request)` as well
         result = await result
     return result
 

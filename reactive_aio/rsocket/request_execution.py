@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncIterable, Awaitable, Iterator
 from functools import partial
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._core.flow_subscription import FlowSubscription
 from .._core.loop import CancelledError
 from ..coerce import to_flow
 from ..errors import AlreadySubscribed
-from ..stage import Downstream, from_push, is_awaitable
+from ..stage import Downstream, from_push
 from .callbacks import ends_task
 from .direct_responses import SINGLE_TYPES
 from .interceptors import run
@@ -86,7 +87,7 @@ class RequestExecution:
     def handle_result(self, result: Any) -> None:
         """Send the result of a handler that has been called."""
         self.driver.streams.senders[self.stream_id] = self
-        if is_awaitable(result):
+        if isawaitable(result):
             self._start(result)
         else:
             self.send(result)
@@ -143,7 +144,7 @@ class RequestExecution:
         self.request = request
         await self.responder.check(request)
         result = self.call()
-        value = await result if is_awaitable(result) else result
+        value = await result if isawaitable(result) else result
         publisher = publisher_of(value) if self.responder.interceptors else None
         return value if publisher is None else publisher
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Coroutine
 from contextlib import suppress
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
 from anyio import move_on_after
 
-from ..stage import is_awaitable
 from .callbacks import ends_task
 from .protocol.errors import ProtocolError, RequestInvalid, RequestRejected
 from .protocol.frames import Payload
@@ -43,7 +43,7 @@ class _WithoutResponse:
         except BaseException as error:
             self._failed(error)
             return None
-        is_unfinished = is_awaitable(self.result) or publisher_of(self.result) is not None
+        is_unfinished = isawaitable(self.result) or publisher_of(self.result) is not None
         return self._finish() if is_unfinished else None
 
     def _call(self) -> Any:
@@ -60,7 +60,7 @@ class _WithoutResponse:
         try:
             with move_on_after(self._remaining()) as scope:
                 result = self.result
-                if is_awaitable(result):
+                if isawaitable(result):
                     result = await result
                 publisher = publisher_of(result)
                 if publisher is not None:

@@ -4,13 +4,14 @@ import asyncio
 import itertools
 import time
 from collections.abc import Callable
+from inspect import isawaitable
 from typing import Any
 
 import pytest
 
 from reactive_aio import Flow, from_iterable, just, range as flow_range, timer
 from reactive_aio.coerce import WINDOW
-from reactive_aio.stage import FlowSubscription, InlineStage, from_push, is_awaitable
+from reactive_aio.stage import FlowSubscription, InlineStage, from_push
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 from tests.cases import Case, cases
 from tests.contract.subscribers import SHAPES, UNBOUNDED, Source, turns
@@ -113,7 +114,7 @@ async def test_no_source_or_operator_blocks_the_loop(case: Case) -> None:
     assert case.candidate.infinite_publisher is not None
     made: Any = case.candidate.infinite_publisher()
     subscriber = Deaf()
-    (await made if is_awaitable(made) else made).subscribe(subscriber)
+    (await made if isawaitable(made) else made).subscribe(subscriber)
     await turns(3)
     subscriber.request(UNBOUNDED)
     assert await longest_gap() < GENEROUS

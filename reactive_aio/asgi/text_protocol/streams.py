@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..._core.demand import Demand
@@ -9,7 +10,7 @@ from ..._core.failures import is_cancelled_here
 from ..._core.flow_subscription import FlowSubscription
 from ...coerce import to_flow
 from ...errors import NotAnElement, RuleViolation
-from ...stage import Downstream, from_push, is_awaitable
+from ...stage import Downstream, from_push
 from ..function_errors import failure_of
 from ..http import HttpRequest
 from ..problem import PeerFailed, Problem
@@ -65,7 +66,7 @@ class SocketSubscriber:
         """Subscribe to what *make* returns, which may have to be awaited."""
         try:
             made = make()
-            if is_awaitable(made):
+            if isawaitable(made):
                 self.task = self._socket.loop_handle.create_task(
                     self._subscribe_later(made), f"asgi: stream {self.id}"
                 )
