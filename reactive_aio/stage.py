@@ -66,11 +66,14 @@ from ._core.queues.recent import RecentCosts, RecentElements
 from ._core.queues.reorder_buffer import ReorderBuffer
 from ._core.queues.shared_room import SharedRoom
 from ._core.run_control import (
+    NestedFlow,
+    Work,
     control_of,
     discard_interrupted,
     for_upstream,
-    with_receiver,
-    without_receivers,
+    with_figures,
+    without_hooks,
+    work_on,
 )
 from ._core.subscription.subscribing import subscribe
 from ._core.time_slice import TimeSlice
@@ -121,6 +124,7 @@ __all__ = (
     "TimeSlice",
     "Timer",
     "TimerAction",
+    "Work",
     "WorkerPool",
     "add_bounded_note",
     "combine_errors",
@@ -156,8 +160,9 @@ __all__ = (
     "running_handle",
     "short_text",
     "to_seconds",
-    "with_receiver",
-    "without_receivers",
+    "with_figures",
+    "without_hooks",
+    "work_on",
 )
 
 T = TypeVar("T")
@@ -165,7 +170,7 @@ K = TypeVar("K")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Fluent(Generic[T_co]):
+class Fluent(NestedFlow, Generic[T_co]):
     """A chain that can be subscribed to: what every flow is, before it has operators.
 
     The one subclass that declares ``class Flow(Fluent[T], is_vocabulary=True)`` is the class of

@@ -9,7 +9,7 @@ complete one after another. A source that is opened later completes at once.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal, Protocol, cast
 
 OnDiscard = Callable[[object], object]
 """Receives one discarded element, and never raises."""
@@ -25,6 +25,24 @@ class Stoppable(Protocol):
         ...
 
 
+class Figures(Protocol):
+    """Where elements are counted that a flow does not deliver."""
+
+    def discard(self, element: object, /) -> None:
+        """*element* was held, unprocessed."""
+        ...
+
+    def interrupt(self, element: object, /) -> None:
+        """The processing of *element* had begun, and has failed or was cancelled."""
+        ...
+
+
+class NestedFlow:
+    """A flow that is an element, such as a window: its elements count, and it does not."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True, eq=False)
 class RunControl:
     """The sources of one run, and how many of its elements were lost when it was cancelled."""
@@ -35,6 +53,8 @@ class RunControl:
     """Elements whose processing had begun when the run was cancelled."""
     discarded: int = 0
     """Elements that were held, unprocessed, when the run was cancelled."""
+    finished: int = 0
+    """Elements whose call had returned when the run was cancelled, before their turn had come."""
     unacknowledged: int = 0
     """Deliveries that were read, and that their source does not know to be done or given back."""
     _sources: dict[Stoppable, None] = field(default_factory=dict["Stoppable", None])
@@ -53,8 +73,13 @@ class RunControl:
             if source in self._sources:  # the end of another one may have released it
                 source.stop_source()
 
-    def count_discarded(self, _: object) -> None:
-        self.discarded += 1
+    def discard(self, element: object, /) -> None:
+        if not isinstance(element, NestedFlow):
+            self.discarded += 1
+
+    def interrupt(self, element: object, /) -> None:
+        if not isinstance(element, NestedFlow):
+            self.interrupted += 1
 
 
 @dataclass(slots=True, eq=False)
@@ -62,20 +87,29 @@ class RunDiscards:
     """The `OnDiscard` of a flow that runs under a control."""
 
     control: RunControl
-    receivers: tuple[OnDiscard, ...]
+    figures: Figures
+    hooks: tuple[OnDiscard, ...] = ()
     is_work: bool = False
     """What is upstream belongs to the work on one element, so that it ends by itself; only a source
     without an end of its own is stopped."""
 
     def __call__(self, element: object) -> None:
-        for receive in self.receivers:
-            receive(element)
+        self.call_hooks(element)
+        self.figures.discard(element)
 
     def interrupt(self, element: object) -> None:
         """Discard *element*, whose processing had begun."""
-        self.control.interrupted += 1
-        self.control.discarded -= 1  # it is counted by a receiver
-        self(element)
+        self.call_hooks(element)
+        self.figures.interrupt(element)
+
+    def call_hooks(self, element: object) -> None:
+        """Hand over *element*, which is counted elsewhere."""
+        for hook in self.hooks:
+            hook(element)
+
+    def with_hooks(self, hooks: tuple[OnDiscard, ...]) -> "RunDiscards":
+        """The same for what is further upstream, where there are more hooks."""
+        return RunDiscards(self.control, self.figures, (*hooks, *self.hooks), self.is_work)
 
 
 def control_of(on_discard: OnDiscard | None) -> RunControl | None:
@@ -85,19 +119,18 @@ def control_of(on_discard: OnDiscard | None) -> RunControl | None:
     return on_discard.control
 
 
-def with_receiver(on_discard: OnDiscard, receiver: OnDiscard) -> OnDiscard:
-    """*receiver* in place of *on_discard*, and under its control."""
+def with_figures(on_discard: OnDiscard, figures: Figures) -> OnDiscard:
+    """*figures* in place of *on_discard*, and under its control."""
     if isinstance(on_discard, RunDiscards):
-        return RunDiscards(on_discard.control, (receiver,), on_discard.is_work)
-    return receiver
+        return RunDiscards(on_discard.control, figures, (), on_discard.is_work)
+    return figures.discard
 
 
-def without_receivers(on_discard: OnDiscard | None) -> OnDiscard | None:
-    """For elements that are not for *on_discard*: its run, if there is one, counts them."""
+def without_hooks(on_discard: OnDiscard | None) -> OnDiscard | None:
+    """For elements that are not for the hooks of *on_discard*: its run, if any, counts them."""
     if not isinstance(on_discard, RunDiscards):
         return None
-    control = on_discard.control
-    return RunDiscards(control, (control.count_discarded,), on_discard.is_work)
+    return RunDiscards(on_discard.control, on_discard.figures, (), on_discard.is_work)
 
 
 def for_upstream(on_discard: OnDiscard | None, kind: UpstreamKind) -> OnDiscard | None:
@@ -106,7 +139,7 @@ def for_upstream(on_discard: OnDiscard | None, kind: UpstreamKind) -> OnDiscard 
         return on_discard
     if kind == "control":
         return on_discard.__call__  # which has no control
-    return RunDiscards(on_discard.control, on_discard.receivers, is_work=True)
+    return RunDiscards(on_discard.control, on_discard.figures, on_discard.hooks, is_work=True)
 
 
 def discard_interrupted(on_discard: OnDiscard | None, element: object) -> None:
@@ -115,3 +148,59 @@ def discard_interrupted(on_discard: OnDiscard | None, element: object) -> None:
         on_discard.interrupt(element)
     elif on_discard is not None:
         on_discard(element)
+
+
+@dataclass(slots=True, eq=False)
+class Work:
+    """The work on one element, which a source does that was made of it.
+
+    While the source has sent nothing, the element is in flight. What the source sends, or held when
+    it was cut, stands for the element in the figures from then on: so each element counts once.
+    """
+
+    element: object
+    below: OnDiscard
+    """What receives the elements that the operator discards."""
+    is_replaced: bool = False
+    """Something that the source has sent or held stands for the element."""
+    _is_cut: bool = False
+
+    @property
+    def on_discard(self) -> OnDiscard:
+        """What receives the elements that the source discards."""
+        return with_figures(cast("OnDiscard", for_upstream(self.below, "work")), self)
+
+    def cut(self, *, interrupted: bool = True) -> None:
+        """The source does not complete: the element is *interrupted*, or else discarded."""
+        if self._is_cut or self.is_replaced:
+            return
+        self._is_cut = True
+        if interrupted:
+            discard_interrupted(self.below, self.element)
+        else:
+            self.below(self.element)
+
+    def discard(self, element: object, /) -> None:
+        if self._begins_with(element):
+            self.below(element)
+
+    def interrupt(self, element: object, /) -> None:
+        if self._begins_with(element):
+            discard_interrupted(self.below, element)
+
+    def _begins_with(self, element: object) -> bool:
+        """Whether *element* counts; one that comes after the cut is counted already."""
+        if not self._is_cut:
+            self.is_replaced = True
+        elif element is not self.element:
+            if not isinstance(self.below, RunDiscards):
+                return True
+            self.below.call_hooks(element)
+        return not self._is_cut
+
+
+def work_on(element: object, on_discard: OnDiscard | None) -> Work | None:
+    """The work on *element*; None if nothing receives what is discarded, or it is a flow itself."""
+    if on_discard is None or isinstance(element, NestedFlow):
+        return None
+    return Work(element, on_discard)

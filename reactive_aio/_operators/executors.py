@@ -5,6 +5,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from traceback import format_exception
@@ -18,13 +19,14 @@ from ..stage import (
     ReorderBuffer,
     WorkerPool,
     describe,
+    discard_interrupted,
     from_push,
     not_an_end,
     note_element,
     refuse_awaitable,
     require_int,
     require_sync_callable,
-    with_receiver,
+    with_figures,
 )
 
 if TYPE_CHECKING:
@@ -250,7 +252,7 @@ class _ExecutorWorkers(WorkerPool):
         on_discard = self.downstream.on_discard
         if on_discard is None:
             return None
-        return with_receiver(on_discard, partial(_discard_each, on_discard))
+        return with_figures(on_discard, _EachOfChunk(on_discard))
 
     def discard(self, elements: Iterable[object]) -> None:
         if (on_discard := self.on_discard) is not None:
@@ -329,15 +331,26 @@ class _Chunk:
         return [*self.results, *self.rest]
 
 
-def _discard_each(on_discard: OnDiscard, element: object) -> None:
-    """Give *element* to *on_discard*: if it is a chunk of some, each of these."""
-    held: list[object] = [element]
+@dataclass(slots=True, eq=False)
+class _EachOfChunk:
+    """Counts each element of a chunk by itself."""
+
+    _on_discard: OnDiscard
+
+    def discard(self, element: object, /) -> None:
+        for each in _elements_in(element):
+            self._on_discard(each)
+
+    def interrupt(self, element: object, /) -> None:
+        for each in _elements_in(element):
+            discard_interrupted(self._on_discard, each)
+
+
+def _elements_in(element: object) -> list[object]:
+    """The elements of a chunk; of anything else, itself."""
     if isinstance(element, _Chunk):
-        held = element.held()
-    elif isinstance(element, _Elements):
-        held = element
-    for each in held:
-        on_discard(each)
+        return element.held()
+    return element if isinstance(element, _Elements) else [element]
 
 
 def _call(name: str, mapper: Callable[[Any], Any], element: Any) -> Any:

@@ -16,7 +16,9 @@ from ..stage import (
     FlowSubscription,
     InnerSubscriber,
     MergingCoordinator,
+    OnDiscard,
     TimeSlice,
+    Work,
     describe,
     for_upstream,
     from_pull,
@@ -158,6 +160,12 @@ class _FlatMap(MergingCoordinator[Any]):
     """The elements of `_inner`, and of the synchronous sources that follow it directly."""
     _pending: "Flow[Any] | None" = None
     """A source that pushes and has not been subscribed to yet."""
+    _work: Work | None = None
+    """The element that `_inner` or `_pending` was made of."""
+    _chunk: list[Any] = field(default_factory=list[Any])
+    """The elements that are being pulled."""
+    _opened_at: int = 0
+    """How many elements there were in `_chunk` when `_inner` was first pulled from."""
     _reserved: int = 0  # elements that are being pulled
     _pull_first: bool = False
     _is_emit_scheduled: bool = False
@@ -174,13 +182,14 @@ class _FlatMap(MergingCoordinator[Any]):
         self._awaited: InnerSubscriber[Any] = InnerSubscriber(self, tag=0)
         self._awaited.is_done = True
         self._awaited.outstanding = UNBOUNDED
-        self._pool: AwaitPool[Flow[Any]] = AwaitPool(
+        self._pool: AwaitPool[tuple[Flow[Any], Work | None]] = AwaitPool(
             self.loop_handle,
             lambda: f"a task of {self._source.chain.trail()} → {self._name}",
             self._on_result,
             partial(self.submit, self._on_await_failed),
             self.report_cleanup,
             self._on_late_result,
+            self._on_await_cancelled,
         )
 
     def begin_with(self, result: Any) -> None:
@@ -238,11 +247,16 @@ class _FlatMap(MergingCoordinator[Any]):
         if not awaited.is_notified:
             super().on_arrival(awaited)
 
-    def _on_await_failed(self, error: BaseException, flow: "Flow[Any]") -> None:
+    def _on_await_failed(self, error: BaseException, key: "tuple[Flow[Any], Work | None]") -> None:
         self.live_count -= 1
-        flow.chain.annotate(error)
+        key[0].chain.annotate(error)
+        self._on_await_cancelled(key)
         self.stop_all(error)
         self.emit_waiting()
+
+    def _on_await_cancelled(self, key: "tuple[Flow[Any], Work | None]") -> None:
+        if (work := key[1]) is not None:
+            work.cut()
 
     def _on_late_result(self, result: Any) -> None:
         """An awaitable has a result, and the flow has ended."""
@@ -313,7 +327,7 @@ class _FlatMap(MergingCoordinator[Any]):
     def finish(self) -> None:
         outer = self._outer
         if self._pulled is not None and is_spent(self._inner):
-            self._pulled = None
+            self._note_all_pulled()
         if self._pulled is not None or self._pending is not None:
             return
         if outer.elements or not outer.is_done:
@@ -340,29 +354,54 @@ class _FlatMap(MergingCoordinator[Any]):
             if free <= 0 or not outer.elements or self._check_slice():
                 break
             try:
-                inner: Any = self.apply(self._mapper, outer.take_one())
+                element = outer.take_one()
+                inner: Any = self.apply(self._source_of, element)
+                work = self.work_on(element)
                 if inner.__class__ in _BUILTIN_ITERABLES:
-                    self._inner = cast("Iterator[Any]", iter(inner))
-                    return self._inner
-                flow: Flow[Any] = to_flow(inner, name=self._name)
+                    return self._opened_to_pull(cast("Iterator[Any]", iter(inner)), work)
+                flow: Flow[Any] = inner
                 if (awaitable := flow.chain.awaitable) is not None:
                     self.live_count += 1
-                    self._pool.start(awaitable, flow)
+                    self._pool.start(awaitable, (flow, work))
                     free -= 1
                     if free <= 0:
                         break
                 elif flow.chain.is_pullable:
-                    self._inner = pull(flow, for_upstream(self.on_discard, "work"))
-                    return self._inner
+                    return self._opened_to_pull(pull(flow, self._discards_of(work)), work)
                 else:
-                    self._pending = flow
+                    self._pending, self._work = flow, work
             except BaseException as error:
                 self.stop_all(self.failure_of(error))
         return None
 
+    def _source_of(self, element: Any) -> Any:
+        made = self._mapper(element)
+        return made if made.__class__ in _BUILTIN_ITERABLES else to_flow(made, name=self._name)
+
+    def _discards_of(self, work: Work | None) -> OnDiscard | None:
+        return for_upstream(self.on_discard, "work") if work is None else work.on_discard
+
+    def _opened_to_pull(self, inner: Iterator[Any], work: Work | None) -> Iterator[Any]:
+        # `extend` appends each element before it asks for the next one.
+        self._note_pulled()
+        self._inner, self._work, self._opened_at = inner, work, len(self._chunk)
+        return inner
+
+    def _note_pulled(self) -> None:
+        """Elements of the source that is being pulled stand for the one it was made of."""
+        if self._work is not None and len(self._chunk) > self._opened_at:
+            self._work.is_replaced = True
+
+    def _note_all_pulled(self) -> None:
+        """The source that was being pulled has ended."""
+        self._pulled = None
+        if self._pending is None:
+            self._work = None
+
     def _pull(self, chunk: list[Any], at_most: int) -> None:
         """Append up to *at_most* elements of synchronous sources to *chunk*, within the bound."""
-        began = len(chunk)
+        self._chunk = chunk
+        self._opened_at = began = len(chunk)
         self._reserved = min(at_most, self._spare())
         end = began + self._reserved
         while self._ready() and end > (before := len(chunk)) and not self._time_slice.is_slice_over:
@@ -373,9 +412,11 @@ class _FlatMap(MergingCoordinator[Any]):
             except BaseException as error:
                 self.stop_all(self.failure_of(error))
             if len(chunk) - before < piece:
-                self._pulled = None
+                self._note_all_pulled()
             self._batch = self._time_slice.next_batch_size(self._batch)
         self._reserved = 0
+        self._note_pulled()
+        self._chunk, self._opened_at = [], 0
         if pulled := len(chunk) - began:
             self.accounting.add_taken(self._account, pulled)
         self._go_on_soon()
@@ -408,8 +449,8 @@ class _FlatMap(MergingCoordinator[Any]):
         """Subscribe to a source that pushes, unless pulled elements use up its share."""
         if self._spare() < self.prefetch:
             return False
-        self._pending = None
-        self.join(flow, kind="work")
+        work, self._pending, self._work = self._work, None, None
+        self.join(flow, kind="work", work=work)
         return True
 
     def _open_next(self) -> None:
@@ -431,6 +472,8 @@ class _FlatMap(MergingCoordinator[Any]):
 
     def _close_inner(self) -> None:
         inner: Any = self._inner
+        self._note_pulled()
+        work, self._work = self._work, None
         self._pulled = self._inner = self._pending = None
         if hasattr(inner, "close"):
             try:
@@ -438,3 +481,5 @@ class _FlatMap(MergingCoordinator[Any]):
             except BaseException as error:
                 failure = self.failure_of(error)
                 self.report_cleanup(f"the cleanup of a source of {self._name} raised", failure)
+        if work is not None:
+            work.cut()

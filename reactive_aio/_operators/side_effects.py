@@ -205,8 +205,9 @@ def do_on_discard(
     For elements that have to be closed: connections, files, buffers. Operators and queues upstream
     hold elements that they have received and not delivered; when the flow is cancelled, fails or
     completes without them, each is passed to *callback* once. So is an element for which a function
-    of the flow raised or was cancelled, and a result that arrives too late. Where this is the last
-    operator, so is what ``async for`` and the terminal operators have requested and not processed.
+    of the flow raised or was cancelled, one whose source (of ``flat_map`` …) was cut before it had
+    sent anything, and a result that arrives too late. Where this is the last operator, so is what
+    ``async for`` and the terminal operators have requested and not processed.
 
     *callback* receives what is held: upstream of a ``map`` the elements before it, downstream of a
     ``buffer`` complete lists, and of ``zip`` tuples. With *only*, it is called for instances of a

@@ -86,8 +86,9 @@ class _SwitchMap(SequentialCoordinator[Any]):
     def _switch_to_latest(self, outer: InnerSubscriber[Any]) -> None:
         """Switch to a source of each element that has arrived, until the time slice is over."""
         while outer.elements and not self.is_closed:
-            made = self.apply(self._mapper, outer.take_one())
-            self.switch(to_flow(made, name="switch_map"), kind="work")
+            element = outer.take_one()
+            made = self.apply(self._source_of, element)
+            self.switch(made, kind="work", work=self.work_on(element))
             missing = WINDOW - outer.outstanding
             if missing * 4 >= WINDOW:
                 outer.request(missing)
@@ -95,6 +96,9 @@ class _SwitchMap(SequentialCoordinator[Any]):
                 self._is_suspended = True
                 self.loop_handle.call_soon(self.submit, self._resume)
                 return
+
+    def _source_of(self, element: Any) -> "Flow[Any]":
+        return to_flow(self._mapper(element), name="switch_map")
 
     def _resume(self) -> None:
         self._is_suspended = False

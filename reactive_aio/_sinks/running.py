@@ -330,7 +330,7 @@ class _RunSubscriber(BulkSubscriber):
 
     def __post_init__(self) -> None:
         self.end = self.loop_handle.create_future()
-        self._discards = RunDiscards(self.control, (self.control.count_discarded,))
+        self._discards = RunDiscards(self.control, self.control)
 
     @property
     def on_discard(self) -> OnDiscard:

@@ -8,7 +8,7 @@ from ..stage import (
     ForwardingCoordinator,
     OnDiscard,
     from_push,
-    without_receivers,
+    without_hooks,
 )
 from .head import Head, HeadOptions
 from .operators import Step
@@ -90,7 +90,7 @@ class _Tail(ForwardingCoordinator[Any]):
     @property
     def on_discard(self) -> OnDiscard | None:
         """What is upstream is given back, and no function below receives it; a drain counts it."""
-        return without_receivers(self.downstream.on_discard)
+        return without_hooks(self.downstream.on_discard)
 
     def on_stop(self) -> None:
         self._session.end_tail()

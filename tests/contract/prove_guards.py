@@ -471,13 +471,13 @@ GUARDS: Final = (
     Guard(
         "discards: elements that an upstream has sent to an operator",
         INNER,
-        "            self._owner.discard(held)",
+        "            self._discard(held)",
         "            pass",
     ),
     Guard(
         "discards: elements that an upstream sends after it was cancelled",
         INNER,
-        "                self._owner.discard((element,))",
+        "                self._discard((element,))",
         "                pass",
     ),
     Guard(

@@ -87,25 +87,31 @@ class Pipeline:
             self.ledger.drop(token, entry)
 
     def remade(self, element: object) -> Iterator[Token]:
-        """As many tokens as *element* contains, which is used up."""
-        self.enter(element, "remade")
-        return (self.ledger.issue() for _ in range(self.random.choice((0, 1, 1, 3))))
+        """Some tokens in place of *element*, which is used up when the first one is made."""
+        count = self.random.choice((0, 1, 1, 3))
+        for i in range(count):
+            if not i:
+                self.enter(element, "remade")
+            yield self.ledger.issue()
+        if not count:
+            self.enter(element, "remade")
 
     def remade_later(self, element: object) -> Flow[Token]:
-        self.enter(element, "remade")
-
         async def issue() -> AsyncIterator[Token]:
-            for _ in range(self.random.choice((0, 1, 1, 3))):
+            for i in range(count := self.random.choice((0, 1, 1, 3))):
                 await asyncio.sleep(self.random.choice((0, 0.05)))
+                if not i:
+                    self.enter(element, "remade")
                 yield self.ledger.issue()
+            if not count:
+                self.enter(element, "remade")
 
         return r.from_aiter(issue)
 
     def awaited(self, element: object) -> Flow[Token]:
-        self.enter(element, "remade")
-
         async def issue() -> Token:
             await asyncio.sleep(self.random.choice((0, 0.05)))
+            self.enter(element, "remade")
             return self.ledger.issue()
 
         return r.from_awaitable(issue)

@@ -153,7 +153,7 @@ CANCELLED: dict[str, tuple[Callable[[], Flow[Any]], list[object]]] = {
     ),
     "flat_map: what waits for its function": (
         lambda: hidden(numbers(3)).flat_map(lambda _: r.never(), concurrency=1, prefetch=1),
-        [],
+        [0],
     ),
     "switch_map": (lambda: r.just(1).switch_map(lambda _: hidden(numbers(9))), []),
     "map_async: a call that runs": (lambda: numbers(3).map_async(slower).boundary(4), [2]),

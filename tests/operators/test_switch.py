@@ -133,8 +133,7 @@ class TestSwitchMap:
         await asyncio.sleep(0)
         assert len(made) < 100
         probe.cancel()
-        assert made + discarded == read
-        assert 0 < len(discarded) <= 256
+        assert sorted(discarded) == read, "each source was cut before it had sent anything"
 
     @pytest.mark.parametrize("n", [200, 10**9])
     async def test_a_drain_makes_the_sources_of_the_elements_that_wait_for_a_switch(

@@ -70,7 +70,7 @@ class Discards:
         receivers = [hook for at, hook in self._hooks if at > min(position, self._last)]
         below = self._below
         if isinstance(below, RunDiscards):
-            return RunDiscards(below.control, (*receivers, *below.receivers), below.is_work)
+            return below.with_hooks(tuple(receivers))
         if below is not None:
             receivers.append(below)
         if len(receivers) < 2:

@@ -1,6 +1,7 @@
 """AwaitPool: awaitables that run at the same time, in tasks that are reused."""
 
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from ...errors import Interrupted
@@ -23,12 +24,12 @@ class AwaitPool(Generic[K]):
     An error is reported with the *key* that was given with the awaitable. The owner decides how
     many run at the same time. A task that has reported a result continues with the next awaitable,
     if *on_result* has started one, and ends otherwise. A result that comes after `cancel` goes to
-    *on_late_result*.
+    *on_late_result*, and the key of an awaitable that was cancelled to *on_cancelled*.
     """
 
     __slots__ = ("_is_closed", "_is_reporting", "_last_worker", "_loop_handle", "_name",
-                 "_next", "_on_error", "_on_late_result", "_on_result", "_report_cleanup",
-                 "_tasks", "running")  # fmt: skip
+                 "_next", "_on_cancelled", "_on_error", "_on_late_result", "_on_result",
+                 "_report_cleanup", "_tasks", "running")  # fmt: skip
 
     def __init__(
         self,
@@ -38,6 +39,7 @@ class AwaitPool(Generic[K]):
         on_error: Callable[[BaseException, K], object],
         report_cleanup: Callable[[str, BaseException], object],
         on_late_result: Callable[[Any], object] = lambda _: None,
+        on_cancelled: Callable[[K], object] = lambda _: None,
     ) -> None:
         self._loop_handle = loop_handle
         self._name = name
@@ -45,6 +47,7 @@ class AwaitPool(Generic[K]):
         self._on_error = on_error
         self._report_cleanup = report_cleanup
         self._on_late_result = on_late_result
+        self._on_cancelled = on_cancelled
         self._next: Job[K] | None = None  # for the task that reports a result
         self._is_reporting = False
         self._is_closed = False
@@ -59,8 +62,9 @@ class AwaitPool(Generic[K]):
         if self._is_reporting and self._next is None:
             self._next = (make, key)
         else:
+            jobs = [(make, key)]
             task = self._loop_handle.create_task(
-                self._work((make, key)), self._shown_name, self._on_task_done
+                self._work(jobs), self._shown_name, partial(self._on_task_done, jobs)
             )
             self._tasks.add(task)
 
@@ -93,11 +97,11 @@ class AwaitPool(Generic[K]):
         tasks = [task for task in self._tasks if not self._loop_handle.is_current_task(task)]
         await wait_settled(*tasks)
 
-    async def _work(self, job: Job[K] | None) -> None:
+    async def _work(self, jobs: list[Job[K]]) -> None:
         worker, time_slice = object(), TimeSlice()
         batch = left = _FIRST_BATCH
-        while job is not None and not self._is_closed:
-            make, key = job
+        while jobs and not self._is_closed:
+            make, key = jobs.pop()
             try:
                 if self._last_worker is not worker:  # so this task was suspended in between
                     self._last_worker = worker
@@ -124,10 +128,14 @@ class AwaitPool(Generic[K]):
                 self._on_result(result)
             finally:
                 self._is_reporting = False
-            job, self._next = self._next, None
+            if self._next is not None:
+                jobs.append(self._next)
+                self._next = None
 
     def _failed(self, error: BaseException, key: K) -> None:
         self.running -= 1
+        if self._is_closed:
+            self._on_cancelled(key)
         if not self._is_closed:
             if isinstance(error, CancelledError) and is_cancelled_here(error):
                 error = Interrupted(f"{self._shown_name} was cancelled from outside")
@@ -135,7 +143,9 @@ class AwaitPool(Generic[K]):
         elif not isinstance(error, (CancelledError, GeneratorExit, *STOPS_PROGRAM)):
             self._report_cleanup(f"{self._shown_name} raised after the end of its flow", error)
 
-    def _on_task_done(self, task: Task[Any]) -> None:
+    def _on_task_done(self, jobs: list[Job[K]], task: Task[Any]) -> None:
         self._tasks.discard(task)
+        for _, key in jobs:  # not begun
+            self._on_cancelled(key)
         if not task.cancelled():
             task.exception()  # it stops the program, and has left the loop

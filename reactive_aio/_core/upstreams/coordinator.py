@@ -20,7 +20,7 @@ from ..failures import STOPS_PROGRAM, as_failure
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
 from ..queues.age_marks import AgeMarks
-from ..run_control import UpstreamKind, control_of
+from ..run_control import UpstreamKind, Work, control_of, work_on
 from .decisions import Decisions, run_now
 from .inner_subscriber import InnerSubscriber
 
@@ -123,15 +123,19 @@ class Coordinator(FlowSubscription, Generic[R]):
         request: int = 0,
         tag: Any = None,
         kind: UpstreamKind = "source",
+        work: Work | None = None,
     ) -> InnerSubscriber[T]:
         """Subscribe to one more upstream, and request *request* elements from it.
 
         Its *kind* says what a drain does with it: complete a source, let the work on an element run
-        to its end, and leave alone what only controls the operator.
+        to its end, and leave alone what only controls the operator. The element that it was made of
+        is in *work*, unless nobody asks what becomes of it.
         """
-        inner: InnerSubscriber[T] = InnerSubscriber(self, tag, kind)
+        inner: InnerSubscriber[T] = InnerSubscriber(self, tag, kind, work)
         if self.is_closed:  # by an upstream subscribed to just before
             inner.is_done = True
+            if work is not None:
+                work.cut()
             return inner
         self.inners[inner] = None
         if request:
@@ -165,6 +169,10 @@ class Coordinator(FlowSubscription, Generic[R]):
     def discard(self, elements: Iterable[object]) -> None:
         """*elements* were received, and will not be delivered: give them back."""
         discard(self.downstream.on_discard, elements)
+
+    def work_on(self, element: object) -> Work | None:
+        """What becomes of *element* while a source works on it; None if nobody asks."""
+        return work_on(element, self.on_discard)
 
     def apply(self, function: Callable[[Any], Any], element: Any) -> Any:
         """Return ``function(element)``; if that raises, the element is discarded."""

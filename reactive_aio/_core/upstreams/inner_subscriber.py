@@ -11,12 +11,12 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from ...errors import NotAnElement, ReactiveError, RuleViolation
 from ...spec import Publisher, Subscription
 from ..cleanup import CleanupErrors
-from ..compiler.discards import OnDiscard
+from ..compiler.discards import OnDiscard, discard
 from ..demand import UNBOUNDED
 from ..failures import STOPS_PROGRAM, as_failure
 from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
-from ..run_control import RunControl, UpstreamKind, control_of, for_upstream
+from ..run_control import RunControl, UpstreamKind, Work, control_of, for_upstream
 from ..subscription.bulk_subscriber import BulkSubscriber
 
 T = TypeVar("T")
@@ -66,13 +66,21 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
 
     __slots__ = ("_control", "_kind", "_owner", "_subscribed", "_subscription", "append",
                  "elements", "error", "is_cancelled", "is_done", "is_notified",
-                 "is_released", "outstanding", "tag")  # fmt: skip
+                 "is_released", "outstanding", "tag", "work")  # fmt: skip
 
     takes_lists = True
 
-    def __init__(self, owner: Owner, tag: Any = None, kind: UpstreamKind = "source") -> None:
+    def __init__(
+        self,
+        owner: Owner,
+        tag: Any = None,
+        kind: UpstreamKind = "source",
+        work: Work | None = None,
+    ) -> None:
         self._owner = owner
         self._kind: UpstreamKind = kind
+        self.work: Work | None = work
+        """The element that the publisher was made of, if its fate matters to someone."""
         self._control: RunControl | None = None  # of a foreign publisher that is a source of a run
         self._subscribed = False  # it called subscribe() itself, so only one publisher may signal
         self._subscription: Subscription | None = None
@@ -103,6 +111,8 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
 
     @property
     def on_discard(self) -> OnDiscard | None:
+        if self.work is not None:
+            return self.work.on_discard
         on_discard = self._owner.on_discard
         return on_discard if self._kind == "source" else for_upstream(on_discard, self._kind)
 
@@ -142,6 +152,8 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         del self.elements[:at_most]
         if self.outstanding < UNBOUNDED:
             self.outstanding -= len(taken)
+        if taken and self.work is not None:
+            self.work.is_replaced = True
         return taken
 
     def take_one(self) -> T:
@@ -173,11 +185,19 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         held = self._take_all() if self.elements else ()
         self.stop()
         if held:
-            self._owner.discard(held)
+            self._discard(held)
+        if self.work is not None and (self.is_cancelled or self.error is not None):
+            self.work.cut()
 
     def discard_held(self) -> None:
         """Discard the elements held."""
-        self._owner.discard(self._take_all())
+        self._discard(self._take_all())
+
+    def _discard(self, elements: Sequence[T]) -> None:
+        if self.work is None:
+            self._owner.discard(elements)
+        else:
+            discard(self.on_discard, elements)
 
     def _take_all(self) -> list[T]:
         held = self.elements.copy()
@@ -317,7 +337,7 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
             self._owner.loop_handle.call_soon_threadsafe(self.on_next, element)
         elif self.is_done:
             if self.is_released:
-                self._owner.discard((element,))
+                self._discard((element,))
         elif len(self.elements) < self.outstanding and self._subscription is not None:
             self.elements.append(element)
             self.flush()

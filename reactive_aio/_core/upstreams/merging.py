@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from ...spec import Publisher
 from ..queues.merge_accounting import MergeAccounting
-from ..run_control import UpstreamKind
+from ..run_control import UpstreamKind, Work
 from .coordinator import Coordinator
 from .inner_subscriber import InnerSubscriber
 
@@ -39,10 +39,16 @@ class MergingCoordinator(Coordinator[T]):
         self.errors: list[BaseException] = []
 
     # -- acts -------------------------------------------------------------------------------------
-    def join(self, publisher: Publisher[Any], *, kind: UpstreamKind = "source") -> None:
+    def join(
+        self,
+        publisher: Publisher[Any],
+        *,
+        kind: UpstreamKind = "source",
+        work: Work | None = None,
+    ) -> None:
         """Subscribe to one more upstream. Its tag counts the elements recorded in `accounting`."""
         self.live_count += 1
-        self.subscribe_to(publisher, request=self.prefetch, tag=0, kind=kind)
+        self.subscribe_to(publisher, request=self.prefetch, tag=0, kind=kind, work=work)
 
     def record(self, inner: InnerSubscriber[Any]) -> None:
         """Record the elements that *inner* has received since the last call."""

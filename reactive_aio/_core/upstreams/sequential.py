@@ -4,7 +4,7 @@ from abc import abstractmethod
 from typing import Any, TypeVar
 
 from ...spec import Publisher
-from ..run_control import UpstreamKind
+from ..run_control import UpstreamKind, Work
 from .coordinator import Coordinator
 from .inner_subscriber import InnerSubscriber
 
@@ -68,10 +68,13 @@ class SequentialCoordinator(Coordinator[T]):
         """The upstream has completed, or failed with *error*: switch, or end."""
         self.end(error)
 
-    def switch(self, publisher: Publisher[T], *, kind: UpstreamKind = "source") -> None:
+    def switch(
+        self, publisher: Publisher[T], *, kind: UpstreamKind = "source", work: Work | None = None
+    ) -> None:
         """Continue with *publisher*; the upstream before it has ended or is cancelled.
 
-        *kind* is that of `subscribe_to`. When the run is drained, no source follows: complete.
+        *kind* and *work* are those of `subscribe_to`. When the run is drained, no source follows:
+        complete.
         """
         if self.active is not None:
             self.release(self.active)
@@ -79,7 +82,7 @@ class SequentialCoordinator(Coordinator[T]):
             self.complete()
             return
         wanted = self.demand.outstanding
-        self.active = self.subscribe_to(publisher, request=wanted, kind=kind)
+        self.active = self.subscribe_to(publisher, request=wanted, kind=kind, work=work)
 
     def stop_source(self) -> bool:
         if self._started and all(inner.is_done for inner in self.inners):
