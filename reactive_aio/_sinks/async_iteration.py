@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ("ConsumerSlice", "Stream", "close_dropped", "iterate", "stream")
 
 T = TypeVar("T")
+_ONE_CONSUMER: Final = "a stream has one consumer, and it is waiting in another task"
 _NEXT: Final = "__anext__"
 _LARGEST_WINDOW: Final = 256
 _KEEPS_UP: Final = 0.05
@@ -152,7 +153,7 @@ class _IslandIterator:
 
     def __init__(self, chain: Chain) -> None:
         self._time_slice = ConsumerSlice(chain)
-        self._elements = chain.run("fair_generator", self._time_slice, report)
+        self._elements: Any = chain.run("fair_generator", self._time_slice, report)
 
     def __aiter__(self) -> "_IslandIterator":
         return self
@@ -161,7 +162,7 @@ class _IslandIterator:
         try:
             for element in self._elements:
                 if element is SLICE_OVER:
-                    await self._time_slice.yield_slice()
+                    await self._yield_slice()
                     continue
                 return element
         except StopAsyncIteration as error:
@@ -173,11 +174,32 @@ class _IslandIterator:
             raise
         raise StopAsyncIteration
 
+    async def _yield_slice(self) -> None:
+        """Yield to the event loop; whoever asks for an element meanwhile is refused."""
+        elements, self._elements = self._elements, _Awaited(self._elements)
+        try:
+            await self._time_slice.yield_slice()
+        finally:
+            self._elements = elements
+
     async def aclose(self) -> None:
         self._elements.close()
 
     def __del__(self) -> None:
         close_dropped(self._elements)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class _Awaited:
+    """The elements of an island while the task that asked for one is suspended."""
+
+    _elements: Any
+
+    def __iter__(self) -> Iterator[Any]:
+        raise RuntimeError(_ONE_CONSUMER)
+
+    def close(self) -> None:
+        self._elements.close()
 
 
 def close_dropped(elements: Any) -> None:
@@ -247,10 +269,14 @@ class Stream(Generic[T]):
 
 def _begin(handle: "ref[Stream[T]]") -> Awaitable[T]:
     """The first ``anext`` of a stream, and the first one after an ``anext`` that was cancelled."""
-    return _start_iterating(cast("Stream[T]", handle()))
+    stream = cast("Stream[T]", handle())
+    return _start_iterating(stream, stream.__anext__)
 
 
-async def _start_iterating(stream: Stream[T]) -> T:
+async def _start_iterating(stream: Stream[T], begin: Callable[[], Awaitable[T]]) -> T:
+    if (proceed := stream.__anext__) is not begin:  # another task was faster
+        del stream
+        return await proceed()
     subscriber = stream._subscriber
     elements = subscriber.iterate()
     # Else the event loop would close the generator in a task of its own when it is dropped.
@@ -273,7 +299,7 @@ async def _start_iterating(stream: Stream[T]) -> T:
 
 
 async def _refuse() -> Any:
-    raise RuntimeError("a stream has one consumer, and it is waiting in another task")
+    raise RuntimeError(_ONE_CONSUMER)
 
 
 @dataclass(slots=True, eq=False, repr=False)

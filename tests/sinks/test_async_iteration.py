@@ -9,6 +9,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow
+from reactive_aio._sinks.async_iteration import _generate, _IslandIterator
 from reactive_aio.testing import PublisherProbe
 from tests.cases import Needs, Sinks
 
@@ -68,13 +69,114 @@ async def test_an_iterator_without_references_is_cancelled_with_its_task() -> No
     assert foreign.cancel_count == 1
 
 
-async def test_a_stream_has_one_consumer() -> None:
-    async with r.never().stream() as elements:
-        waiting = asyncio.ensure_future(anext(elements))
-        await asyncio.sleep(0)
-        with pytest.raises(RuntimeError, match="one consumer"):
-            await anext(elements)
-        waiting.cancel()
+# -- two tasks on one iterator ---------------------------------------------------------------------
+class Gated:
+    """Numbers that wait until they are let through."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Semaphore(0)
+
+    async def __call__(self) -> AsyncIterator[int]:
+        for number in range(5):
+            await self.gate.acquire()
+            yield number
+
+    async def emit(self, emitter: r.Emitter[int]) -> None:
+        async for number in self():
+            await emitter.emit(number)
+
+    async def wait(self, number: int) -> int:
+        await self.gate.acquire()
+        return number
+
+
+WAITING: dict[str, Callable[[Gated], Flow[int]]] = {
+    "from_aiter": lambda gated: r.from_aiter(gated),
+    "map_async": lambda gated: r.range(5).map_async(gated.wait),
+    "concurrency": lambda gated: r.range(5).map_async(gated.wait, concurrency=2),
+    "boundary": lambda gated: r.from_aiter(gated).boundary(2),
+    "merge": lambda gated: r.from_aiter(gated).merge_with([]),
+    "create": lambda gated: r.create(gated.emit),
+    "share": lambda gated: r.from_aiter(gated).share(),
+    "do_on_discard": lambda gated: r.from_aiter(gated).do_on_discard(lambda _: None),
+}
+ITERATED: dict[str, Callable[[Flow[int]], AsyncIterator[int]]] = {
+    "async for": aiter,
+    "stream": lambda flow: flow.stream(),
+    "prefetch=1": lambda flow: flow.stream(prefetch=1),
+    "prefetch=5": lambda flow: flow.stream(prefetch=5),
+}
+
+# `async for` is one of the two, depending on the version of Python.
+SYNCHRONOUS: dict[str, Callable[[Flow[int]], AsyncIterator[int]]] = {
+    **ITERATED,
+    "generator": lambda flow: _generate(flow.chain),
+    "class": lambda flow: _IslandIterator(flow.chain),
+}
+
+
+@pytest.mark.parametrize("before", [0, 1, 2])
+@pytest.mark.parametrize("iterated", ITERATED.values(), ids=ITERATED)
+@pytest.mark.parametrize("make", WAITING.values(), ids=WAITING)
+async def test_a_second_task_that_waits_for_an_element_fails_at_once(
+    make: Callable[[Gated], Flow[int]],
+    iterated: Callable[[Flow[int]], AsyncIterator[int]],
+    before: int,
+) -> None:
+    gated = Gated()
+    elements = iterated(make(gated))
+    for number in range(before):
+        gated.gate.release()
+        assert await anext(elements) == number
+    first = asyncio.ensure_future(anext(elements))
+    second = asyncio.ensure_future(anext(elements))  # made before the first has begun
+    with pytest.raises(RuntimeError, match=r"one consumer|already running"):
+        await second
+    with pytest.raises(RuntimeError, match="one consumer"):
+        await anext(elements)
+    assert not first.done()
+    for _ in range(5):
+        gated.gate.release()
+    assert [await first, *[number async for number in elements]] == [*range(before, 5)]
+
+
+@pytest.mark.parametrize("iterated", ITERATED.values(), ids=ITERATED)
+@pytest.mark.parametrize("make", WAITING.values(), ids=WAITING)
+async def test_tasks_that_take_turns_receive_each_element_once(
+    make: Callable[[Gated], Flow[int]], iterated: Callable[[Flow[int]], AsyncIterator[int]]
+) -> None:
+    gated = Gated()
+    for _ in range(5):
+        gated.gate.release()
+    elements = iterated(make(gated))
+    assert [await asyncio.create_task(take(elements)) for _ in range(5)] == [*range(5)]
+    with pytest.raises(StopAsyncIteration):
+        await anext(elements)
+
+
+async def take(elements: AsyncIterator[int]) -> int:
+    return await anext(elements)
+
+
+@pytest.mark.parametrize("iterated", SYNCHRONOUS.values(), ids=SYNCHRONOUS)
+@pytest.mark.parametrize("asked", [1, 3])
+async def test_elements_that_are_there_are_given_to_all_that_have_asked(
+    iterated: Callable[[Flow[int]], AsyncIterator[int]], asked: int
+) -> None:
+    elements = iterated(r.range(5))
+    taken = await asyncio.gather(*(anext(elements) for _ in range(asked)))
+    assert [*taken, *[number async for number in elements]] == [*range(5)]
+
+
+@pytest.mark.parametrize("iterated", SYNCHRONOUS.values(), ids=SYNCHRONOUS)
+async def test_a_second_task_fails_while_the_first_leaves_the_loop_a_turn(
+    iterated: Callable[[Flow[int]], AsyncIterator[int]],
+) -> None:
+    elements = iterated(r.range(10**5 + 2).skip(10**5))
+    first, second = (asyncio.ensure_future(anext(elements)) for _ in range(2))
+    with pytest.raises(RuntimeError, match=r"one consumer|already running"):
+        await second
+    assert [await first, *[number async for number in elements]] == [10**5, 10**5 + 1]
 
 
 class Numbers:
