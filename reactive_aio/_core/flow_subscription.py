@@ -27,6 +27,19 @@ class FlowSubscription:
     def processed(self) -> None:
         """Every element sent so far has been processed; the demand stays as it is."""
 
+    def finished(self) -> None:
+        """It has ended, and everything made of its elements has been processed.
+
+        Whoever reads this subscription says so, once.
+        """
+        told: list[FlowSubscription] = [self]
+        while told:  # no recursion, for flows of any depth
+            told += told.pop().note_finished()
+
+    def note_finished(self) -> "Sequence[FlowSubscription]":
+        """Note that it is finished; return the subscriptions above it that are finished as well."""
+        return ()
+
     def pull(self) -> None:
         """Process the elements that were left to a subscriber that pulls."""
 

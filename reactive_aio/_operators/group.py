@@ -32,12 +32,14 @@ __all__ = ("OnFull", "group_by")
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
-OnFull = Literal["fail", "evict", "drop"]
+OnFull = Literal["fail", "evict", "drop", "wait"]
 """What happens when an element has a new key, and *max_groups* groups are open.
 
 ``fail``   the flow fails with `Overflow`
-``evict``  the group whose last element is the oldest completes; its key opens a new group later
+``evict``  a group completes, and its key opens a new one later: of the groups that are empty, or of
+           all if none is, the one whose last element is the oldest
 ``drop``   the element is dropped
+``wait``   the element waits until a group ends, and the source with it
 """
 
 _NO_KEY: Final = object()
@@ -64,10 +66,24 @@ def group_by(
     to read all groups at the same time: with ``flat_map``, let *concurrency* be *max_groups*.
 
     At most *max_groups* groups are open; *on_full* says what happens to an element with another
-    key: ``"fail"``, ``"evict"`` (the least recently active group completes) or ``"drop"`` (and
-    *on_drop* is called with it). With *idle*, a group completes after that time without an element.
-    A group serves one subscriber; when it cancels, or when the group is freed without one, the
-    group is over, and its key opens a new one later.
+    key:
+
+    - ``"fail"``: the flow fails with `Overflow`.
+    - ``"evict"``: a group completes, after the elements that it holds. It is the least recently
+      active one of those that are empty, or of all, if none is.
+    - ``"wait"``: the element waits until a group ends, and the source with it. Groups end by
+      *idle*, or when their subscribers cancel.
+    - ``"drop"``: the element is dropped, and *on_drop* is called with it.
+
+    With *idle*, a group completes when no element of its key has arrived for that time, and it is
+    empty: everything that it delivered has been processed. A group serves one subscriber; when it
+    cancels, or when the group is freed without one, the group is over.
+
+    A key whose group has ended opens a new one later, and the order within the key holds: the next
+    element of the key waits, and the source with it, until everything made of the last group's
+    elements has been processed, through all operators up to the one that reads the groups
+    (``flat_map``, ``map_async``, a loop). So one group of a key is processed at a time. (What
+    ``share``, ``replay``, ``cache`` and processors hand over counts as processed.)
 
     When the next element has no place, while every group with a subscriber has delivered all its
     elements and has demand, the flow has stalled: after *stalled_after* seconds (None: never) it
@@ -86,7 +102,7 @@ def group_by(
     Cancels: the source, when the subscriber and those of all groups have cancelled. After the
         subscriber has cancelled, no group opens, and elements with new keys are dropped.
     Holds: *max_groups* × *prefetch* elements in groups, and 4 × *prefetch* of the
-        source.
+        source; a group that was evicted holds its elements until they are read.
     Rules: 1.1, 1.11
     """
     remedy = "make the key without awaiting; map_async can add it to the element first."
@@ -155,6 +171,10 @@ class _GroupBy(SplittingCoordinator[Any]):
     """The key of the element that waits for a place, so that it is not computed again."""
     _chunks: dict[Any, "_Chunk"] = field(default_factory=dict[Any, "_Chunk"], init=False)
     """Elements on their way to their groups, by the groups' keys."""
+    _ending: dict[Any, Branch[Any]] = field(default_factory=dict[Any, "Branch[Any]"], init=False)
+    """The group of a key that has ended, as long as its elements are processed."""
+    _overdue: dict[Branch[Any], None] = field(default_factory=dict["Branch[Any]", None], init=False)
+    """The groups that were idle for long enough, and end as soon as they are empty."""
     _recent_keys: list[Any] | None = field(default=None, init=False)
     """The key of each element sorted since `_order_groups`; only with ``evict``."""
 
@@ -187,15 +207,21 @@ class _GroupBy(SplittingCoordinator[Any]):
 
     @property
     def needs_room(self) -> bool:
-        return self._next_key is not _NO_KEY
+        return self._next_key is not _NO_KEY or bool(self._overdue)
 
     def on_branch_demand(self, branch: Branch[Any]) -> None:
-        if self._next_key is not _NO_KEY:
-            self._sort()
+        if branch in self._overdue and not branch.held:
+            self._close(branch)
+        self._sort_waiting()
 
     def on_branch_cancel(self, branch: Branch[Any]) -> None:
         self._close(branch)
-        self.on_branch_demand(branch)  # there is room for another group
+        self._sort_waiting()  # there is room for another group
+
+    def on_branch_finished(self, branch: Branch[Any]) -> None:
+        if self._ending.get(branch.tag) is branch:
+            del self._ending[branch.tag]
+            self._sort_waiting()  # the key has room for another group
 
     def on_left(self) -> None:
         self._sort()
@@ -205,6 +231,10 @@ class _GroupBy(SplittingCoordinator[Any]):
         self._stall_timer.stop()
 
     # -- sorting ----------------------------------------------------------------------------------
+    def _sort_waiting(self) -> None:
+        if self._next_key is not _NO_KEY:
+            self._sort()
+
     def _sort(self) -> None:
         """Put the elements into their groups, up to one that has no place."""
         if self.is_closed:
@@ -267,6 +297,7 @@ class _GroupBy(SplittingCoordinator[Any]):
                 if self._recent_keys is None:
                     groups[key] = groups.pop(key)
                 self._active_at[group] = now
+                self._overdue.pop(group, None)
             group.put(chunk.elements)
         if idle is not None and groups and not self._idle_timer.is_running:
             self._idle_timer.start(idle)
@@ -293,22 +324,27 @@ class _GroupBy(SplittingCoordinator[Any]):
     def _open(self, key: Any, element: Any) -> Branch[Any] | None:
         """Open a group; None if *element* is dropped, or waits until a group is requested."""
         limits = self._limits
-        if self.is_left or (len(self._groups) >= limits.max_groups and limits.on_full == "drop"):
+        is_full = len(self._groups) >= limits.max_groups
+        if self.is_left or (is_full and limits.on_full == "drop"):
             self._next_key = _NO_KEY
             self._drops.add("")
             if limits.on_drop is not None:
                 limits.on_drop(element)
             return None
-        if len(self._groups) >= limits.max_groups and limits.on_full == "fail":
+        predecessor = self._ending.get(key)
+        if predecessor is not None and not predecessor.is_finished:
+            return None  # the order within the key
+        if is_full and limits.on_full == "fail":
             remedy = (
                 "allow more with max_groups=..., end idle groups with idle=..., or choose "
-                "on_full='evict' or 'drop'."
+                "on_full='wait', 'evict' or 'drop'."
             )
             raise Overflow("group_by", limits.max_groups, remedy)
-        if len(self._groups) >= limits.max_groups:
+        if is_full and limits.on_full == "wait":
+            return None
+        if is_full:
             # Before a group is requested: what follows may request none until one completes.
-            self._order_groups()
-            self._close(next(iter(self._groups.values())))
+            self._close(self._group_to_evict())
         if not self.demand:
             return None
         group = self._groups[key] = Branch(self, f"the group of {short_text(key)}", key)
@@ -320,10 +356,23 @@ class _GroupBy(SplittingCoordinator[Any]):
         self.emit([flow])
         return group
 
+    def _group_to_evict(self) -> Branch[Any]:
+        """The least recently active of the groups that are empty; of all, if none is."""
+        self._order_groups()
+        groups = self._groups.values()
+        return next(filter(self._is_empty, groups), None) or next(iter(groups))
+
+    def _is_empty(self, group: Branch[Any]) -> bool:
+        chunk = self._chunks.get(group.tag)
+        return not group.held and (chunk is None or not chunk.elements)
+
     def _close(self, group: Branch[Any]) -> None:
         if self._groups.get(group.tag) is group:
             del self._groups[group.tag]
+        if not group.is_finished:
+            self._ending[group.tag] = group
         self._active_at.pop(group, None)
+        self._overdue.pop(group, None)
         chunk = self._chunks.get(group.tag)
         if chunk is not None and chunk.group is group:
             del self._chunks[group.tag]
@@ -340,9 +389,11 @@ class _GroupBy(SplittingCoordinator[Any]):
             if left > 0:
                 self._idle_timer.start(left)
                 break
-            self._close(group)
-        if self._next_key is not _NO_KEY:
-            self._sort()
+            if self._is_empty(group):
+                self._close(group)
+            else:
+                self._overdue[group] = None
+        self._sort_waiting()
 
     def _watch(self, *, has_advanced: bool) -> None:
         seconds = self._limits.stalled_after
@@ -357,23 +408,34 @@ class _GroupBy(SplittingCoordinator[Any]):
         """Whether an element has no place, and no subscriber of a group has anything to do."""
         if self._next_key is _NO_KEY:
             return False
-        group = self._groups.get(self._next_key)
+        groups = self._groups
+        group = groups.get(self._next_key) or self._ending.get(self._next_key)
         if group is not None and group.is_subscribed:
             return False  # its subscriber is slow
-        return all(each.is_hungry for each in self._groups.values() if each.is_subscribed)
+        if self._limits.idle is not None and not all(each.held for each in groups.values()):
+            return False  # one of them ends when it has been idle for long enough
+        reading = (*groups.values(), *self._ending.values())
+        return all(each.is_hungry for each in reading if each.is_subscribed)
 
     def _fail_if_stalled(self) -> None:
         if not self._is_stalled():
             return
-        key, groups = self._next_key, self._groups
+        key, groups, limits = self._next_key, self._groups, self._limits
         reading = sum(each.is_subscribed for each in groups.values())
         if key in groups:
             what = f"the group of {short_text(key)} is full, and has never been subscribed to"
+        elif key in self._ending:
+            what = (
+                f"the next key is {short_text(key)}, and its last group, which has ended, has "
+                "never been subscribed to"
+            )
+        elif limits.on_full == "wait" and len(groups) >= limits.max_groups:
+            what = f"{len(groups)} groups are open, and the next key is {short_text(key)}"
         else:
             what = f"no further group is requested, and the next key is {short_text(key)}"
         self.fail(
             Stalled(
-                f"group_by: for {self._limits.stalled_after:g} s {what}, while all {reading} "
+                f"group_by: for {limits.stalled_after:g} s {what}, while all {reading} "
                 "groups with a subscriber wait for elements; let what follows read more groups at "
                 "the same time (flat_map: concurrency=...), or end groups with idle=... or "
                 "on_full='evict'. If what follows is only slow, give a larger stalled_after."

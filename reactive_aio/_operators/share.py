@@ -235,6 +235,7 @@ class _Shared(Generic[T]):
         if not self._outputs and inner is not None:
             self._reset()
             inner.cancel()
+            inner.finish()
 
     # -- the source -------------------------------------------------------------------------------
     def discard(self, elements: Iterable[object], /) -> None:
@@ -289,6 +290,7 @@ class _Shared(Generic[T]):
             self._refill(inner)
         elif not inner.elements:
             self._end(inner.error)
+            inner.finish()
 
     def _end(self, error: BaseException | None) -> None:
         outputs, history = self._outputs, self._history
@@ -410,6 +412,7 @@ class _Cached(Generic[T]):
             reader.deliver()
         if is_too_many and inner is self._inner:
             inner.cancel()
+            inner.finish()
             remedy = "allow more with limit=..., or use replay(n)."
             self._fail(Overflow("cache", self._limit, remedy))
 
@@ -419,6 +422,7 @@ class _Cached(Generic[T]):
             self.is_completed, self._inner = True, None
             for reader in list(self._readers):
                 reader.deliver()
+            inner.finish()
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self._read(inner)

@@ -328,6 +328,7 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     _unmeasured: int = 0
     """How many were iterated over since the clock was read."""
     pulls: bool = True
+    tells_finished: bool = True
     is_notified: bool = True
     is_awaited: bool = False
     is_abandoned: bool = False
@@ -453,6 +454,7 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
         """Wait for the cleanup of cancelled operators, and return the error of the flow."""
         subscription, self._subscription = self._subscription, None
         if isinstance(subscription, FlowSubscription):
+            subscription.finished()
             await self.cleanup.wait(subscription.aclose())
         error, self._error = self._error, None
         if error is None:
@@ -498,8 +500,12 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
         self._chunk.clear()
         self.flush()
         subscription, self._subscription = self._subscription, None
-        if subscription is not None and not was_done:
+        if subscription is None:
+            return
+        if not was_done:
             subscription.cancel()
+        if isinstance(subscription, FlowSubscription):
+            subscription.finished()
 
     # -- the subscriber's side --------------------------------------------------------------------
     def on_subscribe(self, subscription: "Subscription") -> None:

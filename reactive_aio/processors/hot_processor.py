@@ -266,6 +266,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         if self._feed is not None:
             self._drops.add(DISCARDED, len(self._feed.inner.elements))
             self._feed.inner.cancel()
+            self._feed.inner.finish()
 
     # -- subscribers: one or many -----------------------------------------------------------------
     @abstractmethod
@@ -435,6 +436,7 @@ class _UpstreamFeed(Generic[T]):
             processor._fail_at_once(inner.error)
         elif not inner.elements:
             self._emitter.end()
+            inner.finish()
 
     on_arrival = on_inner_complete = pass_on
 

@@ -136,6 +136,11 @@ async def later(x: Any) -> Any:
     return x
 
 
+async def very_late(x: Any) -> Any:
+    await asyncio.sleep(10)
+    return x
+
+
 class TestDemandAndCancellation:
     async def test_a_full_group_makes_the_source_wait(self) -> None:
         source = PublisherProbe[int]()
@@ -297,6 +302,57 @@ class TestLimits:
         assert await by_key(flow) == {0: [0, 3], 1: [1, 4]}
         assert dropped == [2, 5]
 
+    async def test_an_empty_group_is_evicted_first(self) -> None:
+        source = PublisherProbe[str]()
+        flow = r.from_publisher(source).group_by(same, max_groups=2, on_full="evict")
+        outer = SubscriberProbe[GroupedFlow[str, str]](MANY).subscribed_to(flow)
+        source.emit("a")
+        source.emit("b")
+        first, second = (SubscriberProbe[str]().subscribed_to(each) for each in outer.elements)
+        second.request(MANY)
+        source.emit("c")
+        assert (first.is_completed, second.is_completed) == (False, True)
+        assert second.elements == ["b"]
+
+    async def test_the_next_element_of_a_key_waits_for_the_group_before(self) -> None:
+        source = PublisherProbe[str]()
+        flow = r.from_publisher(source).group_by(same, max_groups=1, on_full="evict")
+        outer = SubscriberProbe[GroupedFlow[str, str]](MANY).subscribed_to(flow)
+        source.emit("a")
+        source.emit("b")
+        source.emit("a")
+        assert [group.key for group in outer.elements] == ["a", "b"]
+        assert await outer.elements[0].to_list() == ["a"]
+        assert [group.key for group in outer.elements] == ["a", "b", "a"]
+
+    @pytest.mark.virtual_time
+    async def test_a_key_waits_until_a_group_ends(self) -> None:
+        source = r.concat(slow("ab", every=1), r.timer(1, "c"), r.timer(1, "a"))
+        groups = source.group_by(same, max_groups=2, on_full="wait", idle=5)
+        found = groups.flat_map(lambda group: group.map(lambda x: (group.key, x)).timestamp())
+        began = asyncio.get_running_loop().time()
+        times = [(x[0], at - began) for at, x in await found.to_list()]
+        assert times == [("a", 1), ("b", 2), ("c", pytest.approx(6)), ("a", pytest.approx(7))]
+
+    @pytest.mark.virtual_time
+    async def test_a_key_waits_until_the_subscriber_of_a_group_cancels(self) -> None:
+        groups = r.range(12).group_by(lambda x: x % 4, max_groups=2, on_full="wait")
+        assert await groups.flat_map(lambda group: group.take(1)).to_list() == [*range(12)]
+
+    @pytest.mark.virtual_time
+    async def test_an_idle_group_ends_when_it_is_empty(self) -> None:
+        ends: list[float] = []
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        groups = r.concat(r.just(1, 1), r.timer(100, 2)).group_by(same, idle=5)
+        read = groups.flat_map(
+            lambda group: group.do_on_complete(lambda: ends.append(loop.time() - began)).map_async(
+                very_late
+            )
+        )
+        await read.run()
+        assert ends == pytest.approx([20, 110])
+
     @pytest.mark.virtual_time
     async def test_an_idle_group_completes_and_opens_again(self) -> None:
         source = r.concat(slow("ab", every=1), r.timer(10, "a"))
@@ -316,7 +372,7 @@ class TestLimits:
         [
             ({"max_groups": 0}, "max_groups must be at least 1"),
             ({"prefetch": 0}, "prefetch must be at least 1"),
-            ({"on_full": "wait"}, "on_full must be one of fail, evict, drop"),
+            ({"on_full": "block"}, "on_full must be one of fail, evict, drop, wait"),
             ({"idle": 0}, "idle must be more than 0"),
             ({"stalled_after": -1}, "stalled_after must be more than 0"),
             ({"on_drop": 1}, "on_drop must be a function"),
@@ -339,6 +395,21 @@ class TestStalls:
         flow = r.range(100).group_by(parity, prefetch=4)
         with pytest.raises(Stalled, match="the group of 0 is full, and has never been subscribed"):
             await flow.for_each(groups.append)
+
+    async def test_keys_that_wait_for_groups_which_never_end(self) -> None:
+        flow = r.range(9).group_by(same, max_groups=3, on_full="wait").flat_map(same)
+        with pytest.raises(Stalled, match="3 groups are open, and the next key is 3, while all 3"):
+            await flow.run()
+
+    async def test_a_key_whose_last_group_is_not_read(self) -> None:
+        groups: list[GroupedFlow[int, int]] = []
+        flow = r.just(0, 1, 0).group_by(same, max_groups=1, on_full="evict")
+        with pytest.raises(Stalled, match=r"next key is 0, and its last group, .* never been subs"):
+            await flow.for_each(groups.append)
+
+    async def test_groups_that_are_going_to_be_idle_do_not_stall_it(self) -> None:
+        flow = slow(range(9)).group_by(same, max_groups=2, on_full="wait", idle=100)
+        assert await flow.flat_map(same).to_list() == [*range(9)]
 
     async def test_enough_places_do_not_stall_it(self) -> None:
         flow = r.range(100).group_by(lambda x: x % 5).flat_map(same, concurrency=5)

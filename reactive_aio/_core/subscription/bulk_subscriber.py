@@ -21,6 +21,9 @@ class BulkSubscriber:
     """Takes one element; it must not raise, and what it returns is ignored."""
     is_notified: bool
     """Whether the subscriber is going to read what was appended without another `flush`."""
+    tells_finished: bool = False
+    """Whether it calls `finished` of its subscription, which has ended or was cancelled, when it
+    has processed all elements; otherwise they are processed when it has received the end."""
     takes_lists: bool = False
     """Whether `container` can be extended without its island, and its requests are valid and come
     from the loop's thread."""

@@ -82,6 +82,7 @@ class Island(TimeSlice, FlowSubscription):
     pending_signal: Awaitable[None] | None = None
     task: Task[Any] | None = None
     closing_upstream: FlowSubscription | None = None
+    is_finished: bool = False  # everything that it delivered is processed
     discards: Discards | None = None
     record: NamedFlow | None = None
 
@@ -190,6 +191,12 @@ class Island(TimeSlice, FlowSubscription):
             self.loop_handle.run_or_defer(self._enter, _WAKE)
         return None
 
+    def note_finished(self) -> Sequence[FlowSubscription]:
+        self.is_finished = True
+        if self.phase is not Phase.CLOSED or self.closing_upstream is None:
+            return ()  # a call that was cancelled cleans up
+        return (self.closing_upstream,)
+
     def pull(self) -> None:
         if self.input_queue is not None:
             self.input_queue.process()
@@ -252,7 +259,9 @@ class Island(TimeSlice, FlowSubscription):
         elif action is _INTERRUPT:
             self._interrupt()
         elif action is _RELEASE:
+            subscriber = self.subscriber
             self._release()
+            self._has_ended(subscriber)
 
     def _is_ready(self) -> bool:
         queue = self.input_queue
@@ -426,6 +435,15 @@ class Island(TimeSlice, FlowSubscription):
         finally:  # if a cleanup stops the program, the subscriber is notified as well
             if subscriber is not None:
                 self._send_end(subscriber, error, is_silent)
+                self._has_ended(subscriber)
+
+    def _has_ended(self, subscriber: object) -> None:
+        """Tell upstream that all elements are processed, unless the subscriber is going to."""
+        if self.closing_upstream is not None and (
+            self.is_finished
+            or not (isinstance(subscriber, BulkSubscriber) and subscriber.tells_finished)
+        ):
+            self.finished()
 
     def _record_end(self, error: BaseException | None, note: str) -> None:
         """The flow has completed, or failed with *error*: count that under its name."""

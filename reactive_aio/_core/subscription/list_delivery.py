@@ -102,11 +102,17 @@ class ListDelivery(FlowSubscription, Generic[T]):
     def complete(self) -> None:
         if (subscriber := self._release()) is not None:
             subscriber.on_complete()
+            self._has_ended(subscriber)
 
     def fail(self, error: BaseException, /) -> None:
         if (subscriber := self._release()) is not None:
             self.chain.annotate(error)
             subscriber.on_error(error)
+            self._has_ended(subscriber)
+
+    def _has_ended(self, subscriber: BulkSubscriber) -> None:
+        if not subscriber.tells_finished:
+            self.finished()
 
     def _release(self) -> Any:
         """Drop every reference (3.13); return the subscriber, if it has not been released yet."""
@@ -121,6 +127,9 @@ class ListDelivery(FlowSubscription, Generic[T]):
         self.outstanding = min(self.outstanding + n, UNBOUNDED)
         if self.upstream is not None:
             self.upstream.request(n)
+
+    def note_finished(self) -> Sequence[FlowSubscription]:
+        return () if self._closing is None else (self._closing,)
 
     def cancel(self) -> None:
         if self._release() is not None and self._closing is not None:

@@ -35,8 +35,8 @@ class Coordinator(FlowSubscription, Generic[R]):
     # A subclass may have attributes of its own without declaring them. With all of them in one
     # dictionary, they could be more than CPython looks up quickly (30).
     __slots__ = ("__dict__", "__weakref__", "_age_marks", "_closing", "_control", "_started",
-                 "demand", "downstream", "emitted", "inners", "is_closed", "loop_handle",
-                 "processed_count", "submit")  # fmt: skip
+                 "_unfinished", "demand", "downstream", "emitted", "inners", "is_closed",
+                 "loop_handle", "processed_count", "submit")  # fmt: skip
     is_serialized: ClassVar[bool] = True
     """Whether decisions go through `Decisions`. A subclass may say False if each of its
     decisions changes all state first and calls at most one other object, at its end."""
@@ -64,6 +64,8 @@ class Coordinator(FlowSubscription, Generic[R]):
         if self._control is not None:
             self._control.add(self)
         self._closing: list[InnerSubscriber[Any]] = []  # their cleanup may still be running
+        self._unfinished: list[InnerSubscriber[Any]] = []
+        """Those that were released before downstream had processed their elements."""
 
     @property
     def cleanup(self) -> CleanupErrors | None:
@@ -146,6 +148,10 @@ class Coordinator(FlowSubscription, Generic[R]):
         """Remove an upstream, and cancel it unless it is done."""
         self.inners.pop(inner, None)
         inner.cancel()
+        if self.processed_count == self.emitted:
+            inner.finish()
+        else:
+            self._unfinished.append(inner)
         if not inner.is_clean:
             self._closing = [*(each for each in self._closing if not each.is_clean), inner]
 
@@ -225,13 +231,22 @@ class Coordinator(FlowSubscription, Generic[R]):
     def request(self, n: int, /) -> None:
         if not self.is_closed:
             self.processed_count = self.emitted
+            if self._unfinished:
+                self._finish_released()
             self.demand.add(n)
             self.submit(self._on_demand)
 
     def processed(self) -> None:
         if self.processed_count < self.emitted and not self.is_closed:
             self.processed_count = self.emitted
+            if self._unfinished:
+                self._finish_released()
             self.submit(self.on_processed)
+
+    def _finish_released(self) -> None:
+        released, self._unfinished = self._unfinished, []
+        for inner in released:
+            inner.finish()
 
     def _on_demand(self) -> None:
         if not self._started:
@@ -239,6 +254,11 @@ class Coordinator(FlowSubscription, Generic[R]):
             self.on_start()
         if not self.is_closed:
             self.on_demand()
+
+    def note_finished(self) -> Sequence[FlowSubscription]:
+        inners = (*self.inners, *self._closing, *self._unfinished)
+        self._unfinished = []
+        return [subscription for inner in inners for subscription in inner.finished()]
 
     @property
     def held(self) -> int:

@@ -69,6 +69,7 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
                  "is_released", "outstanding", "tag", "work")  # fmt: skip
 
     takes_lists = True
+    tells_finished = True
 
     def __init__(
         self,
@@ -188,6 +189,16 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
             self._discard(held)
         if self.work is not None and (self.is_cancelled or self.error is not None):
             self.work.cut()
+
+    def finish(self) -> None:
+        """Everything made of its elements has been processed: tell upstream, if it is done."""
+        for subscription in self.finished():
+            subscription.finished()
+
+    def finished(self) -> Sequence[FlowSubscription]:
+        """What `finish` tells."""
+        subscription = self.upstream if self.is_done else None
+        return () if subscription is None else (subscription,)
 
     def discard_held(self) -> None:
         """Discard the elements held."""

@@ -99,6 +99,7 @@ class MergingCoordinator(Coordinator[T]):
         if not inner.elements and not self.accounting.held_by(inner):
             self.accounting.forget(inner)
             self.release(inner)
+            inner.finish()
 
     # -- decisions --------------------------------------------------------------------------------
     def on_demand(self) -> None:

@@ -35,6 +35,10 @@ class BranchOwner(Protocol):
         """The subscriber of *branch* has cancelled, or there will never be one."""
         ...
 
+    def on_branch_finished(self, branch: "Branch[Any]", /) -> None:
+        """*branch* has ended, and everything made of its elements has been processed."""
+        ...
+
     def discard(self, elements: Iterable[object], /) -> None:
         """*elements* of a branch will not be delivered, and it has no subscriber for them."""
         ...
@@ -48,7 +52,7 @@ class Branch(FlowSubscription, Generic[T]):
     """A queue, and its only subscriber, which may come later. Its owner bounds what it holds."""
 
     __slots__ = ("_downstream", "_error", "_is_ended", "_owner", "demand", "elements",
-                 "is_closed", "lent", "name", "tag")  # fmt: skip
+                 "is_closed", "is_finished", "lent", "name", "tag")  # fmt: skip
 
     def __init__(self, owner: BranchOwner, name: str, tag: Any = None) -> None:
         self._owner = owner
@@ -65,6 +69,8 @@ class Branch(FlowSubscription, Generic[T]):
         """How many elements were delivered and are not processed yet, as far as is known."""
         self.is_closed: bool = False
         """It has delivered its end, or was cancelled."""
+        self.is_finished: bool = False
+        """And everything made of its elements has been processed."""
 
     @property
     def held(self) -> int:
@@ -152,6 +158,12 @@ class Branch(FlowSubscription, Generic[T]):
             if self._owner.needs_room:
                 self._owner.submit(self._owner.on_branch_demand, self)
 
+    def note_finished(self) -> Sequence[FlowSubscription]:
+        if not self.is_finished:
+            self.is_finished = True
+            self._owner.submit(self._owner.on_branch_finished, self)
+        return ()
+
     def _on_demand(self) -> None:
         self._deliver()
         self._owner.on_branch_demand(self)
@@ -166,6 +178,7 @@ class Branch(FlowSubscription, Generic[T]):
 
     async def settle(self) -> Sequence[FlowSubscription]:
         self.cancel()
+        self.note_finished()
         return self._owner.close_upstreams()
 
 
@@ -190,6 +203,7 @@ class BranchSource(Generic[T]):
 def _abandon(branch: Branch[Any]) -> None:
     if not branch.is_subscribed:
         branch.cancel()
+        branch.finished()
 
 
 @dataclass(eq=False, repr=False)
@@ -218,6 +232,9 @@ class SplittingCoordinator(Coordinator[T]):
     def on_branch_cancel(self, branch: Branch[Any]) -> None:
         """The subscriber of *branch* has cancelled, or there will never be one."""
         self.close_branch(branch)
+
+    def on_branch_finished(self, branch: Branch[Any]) -> None:
+        """*branch* has ended, and everything made of its elements has been processed."""
 
     def on_left(self) -> None:
         """The subscriber of the flows has cancelled, and branches are open."""
