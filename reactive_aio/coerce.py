@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = (
     "WINDOW",
     "AwaitOnce",
+    "FlowIterator",
     "Moment",
     "Source",
     "from_async_iterable",
@@ -77,6 +78,16 @@ WINDOW: Final = 256
 
 # Their iterators never yield None.
 _NEVER_NONE: Final = (range, str, bytes, bytearray)
+
+
+class FlowIterator:
+    """An asynchronous iterator that reads a flow, and perhaps ahead of its own reader."""
+
+    __slots__ = ()
+
+    def reads(self) -> "tuple[Flow[Any], int]":
+        """The flow, and how many of its elements are read ahead at most."""
+        raise NotImplementedError
 
 
 def to_flow(source: Source[T], *, name: str = "") -> "Flow[T]":
@@ -147,10 +158,22 @@ def _shown(name: str, source: object) -> str:
 
 def from_async_iterable(source: AsyncIterable[T], *, name: str = "from_aiter") -> "Flow[T]":
     """Make a flow of an asynchronous iterable; an iterator serves one subscription."""
-    # The next reader of an iterator without `aclose` continues where this one has stopped.
-    is_shared = isinstance(source, AsyncIterator) and not hasattr(source, "aclose")
+    if isinstance(source, Fluent):
+        return cast("Flow[T]", source)
+    upstreams: tuple[Fluent[Any], ...] = ()
+    holds = 0
+    if isinstance(source, FlowIterator):
+        flow, holds = source.reads()
+        upstreams, one_by_one = (flow,), flow.chain.is_one_by_one
+    else:
+        # The next reader of an iterator without `aclose` continues where this one has stopped.
+        one_by_one = isinstance(source, AsyncIterator) and not hasattr(source, "aclose")
     return from_async(
-        _Once(source, aiter, name), name=partial(_shown, name, source), one_by_one=is_shared
+        _Once(source, aiter, name),
+        name=partial(_shown, name, source),
+        holds=holds,
+        upstreams=upstreams,
+        one_by_one=one_by_one,
     )
 
 

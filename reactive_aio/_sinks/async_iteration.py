@@ -19,11 +19,13 @@ from .._core.compiler.loop_runtime import SLICE_OVER
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from .._core.loop import CancelledError, Future, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
-from ..stage import FlowSubscription, LoopHandle, TimeSlice, require_int
+from ..coerce import FlowIterator
+from ..stage import FlowSubscription, LoopHandle, TimeSlice, flow_of, require_int
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from ..flow import Flow
     from ..spec import Subscription
     from ..stage import Fluent
 
@@ -212,7 +214,7 @@ def close_dropped(elements: Any) -> None:
         report("the cleanup of a source raised", error)
 
 
-class Stream(Generic[T]):
+class Stream(FlowIterator, Generic[T]):
     """An asynchronous iterator over a subscription. One consumer, one pass.
 
     It requests elements in windows: the first is one element, and while both sides keep up, each is
@@ -257,6 +259,10 @@ class Stream(Generic[T]):
     def bound(self) -> Bound:
         """Report how many elements this stream and its flow hold at most."""
         return self._subscriber.bound
+
+    def reads(self) -> "tuple[Flow[Any], int]":
+        """The flow, and how many of its elements are read ahead at most."""
+        return self._subscriber.reads()
 
     async def aclose(self) -> None:
         """Cancel upstream, discard the elements held, and wait for the cleanup; raise its error."""
@@ -351,6 +357,9 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     def bound(self) -> Bound:
         ahead = self._largest * self._chain.weight
         return Bound((*held(self._chain), ("async for", ahead)))
+
+    def reads(self) -> "tuple[Flow[Any], int]":
+        return flow_of(self._chain), self._largest
 
     # -- the consumer's side ----------------------------------------------------------------------
     async def iterate(self) -> AsyncGenerator[T]:

@@ -37,19 +37,19 @@ def from_aiter(source: AsyncIterable[T] | Callable[[], AsyncIterable[T]]) -> "Fl
 
     ::
 
-        from_aiter(from_iterable("abc"))
+        from_aiter(letters)
         a--b--c--|
 
     It is iterated inside the subscription's task, only while there is demand, and its ``aclose`` is
     awaited at the end. Each subscription iterates *source*: give the generator *function* rather
     than a generator. An iterator, which can be iterated only once, serves the first subscription
-    with demand; the next ones fail with `AlreadySubscribed`.
+    with demand; the next ones fail with `AlreadySubscribed`. A flow is returned unchanged.
 
     Demand: pulled, one element for one requested.
     Completes: when the iterable ends, which shows only when one more element is requested.
     Fails: when the iterable raises or yields None, or *source* returns something else.
     Cancels: the running ``__anext__`` is cancelled, the iterable is closed; ``aclose`` waits.
-    Holds: nothing.
+    Holds: nothing; of a ``flow.stream()``, the elements that it reads ahead.
     Rules: 1.1, 1.11, 2.13, 3.13
     """
     given = cast("object", source)
@@ -79,6 +79,8 @@ def _refuse_other_sources(source: object) -> None:
 
 def _iterate(make: Callable[[], AsyncIterable[T]]) -> AsyncIterator[T]:
     made = cast("object", make())
+    if isinstance(made, Fluent):  # nothing is read ahead that `bound` could not know of
+        return cast("Flow[T]", made).stream(prefetch=1)
     if isinstance(made, AsyncIterable):
         return aiter(cast("AsyncIterable[T]", made))
     if iscoroutine(made):

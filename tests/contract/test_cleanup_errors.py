@@ -322,7 +322,7 @@ ENDING: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
     "boundary": lambda flow: flow.map(fails).boundary(2),
     "map_async": lambda flow: flow.map(fails).map_async(lambda x: asyncio.sleep(0, x)),
     "workers": lambda flow: flow.map(fails).map_async(lambda x: asyncio.sleep(0, x), concurrency=3),
-    "from_aiter": lambda flow: r.from_aiter(flow.map(fails)),
+    "from_aiter": lambda flow: r.from_aiter(flow.map(fails).stream()),
     "on_error_resume": lambda flow: (
         flow.map(fails).on_error_resume([0.5]).map(lambda x: 1 / (x - 0.5))
     ),

@@ -505,7 +505,7 @@ class One:
 async def test_a_run_leaves_nothing_at_its_control() -> None:
     source = r.range(50).flat_map(lambda x: r.from_publisher(One()), concurrency=4)
     async with (
-        r.merge(source, r.from_publisher(One()), r.from_aiter(r.range(9)))
+        r.merge(source, r.from_publisher(One()), r.from_aiter(r.range(9).stream))
         .repeat(3)
         .running() as run
     ):

@@ -49,6 +49,11 @@ def filled_with(*elements: object) -> asyncio.Queue[object]:
     return queue
 
 
+async def letters() -> AsyncIterator[str]:
+    for letter in "abc":
+        yield letter
+
+
 def receiving(*elements: object) -> MemoryObjectReceiveStream[object]:
     send, receive = create_memory_object_stream[object](len(elements))
     for element in elements:
@@ -82,6 +87,7 @@ NAMES: Final[dict[str, Any]] = {
     "first_of": first_of,
     "foreign": foreign,
     "is_vowel": is_vowel,
+    "letters": letters,
     "open_something": open_something,
     "operator": operator,
     "print": ignore,

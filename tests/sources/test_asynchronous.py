@@ -118,7 +118,10 @@ def endless() -> Publisher[int]:
 
 OF_LENGTH: Mapping[str, Callable[[int], Publisher[Any]]] = {
     "from_aiter: generator function": lambda n: r.from_aiter(lambda: numbers(n)),
-    "from_aiter: flow": lambda n: r.from_aiter(r.range(n)),
+    "from_aiter: stream": lambda n: r.defer(lambda: r.from_aiter(r.range(n).boundary(2).stream())),
+    "from_aiter: function that makes a flow": lambda n: r.from_aiter(
+        lambda: r.range(n).boundary(2)
+    ),
     "from_awaitable": lambda n: r.range(n).flat_map(lambda x: r.from_awaitable(lambda: given(x))),
     "from_queue": queued,
     "from_anyio": lambda n: r.defer(lambda: r.from_anyio(Receiving(n))),
@@ -177,6 +180,66 @@ class TestFromAnyio:
     def test_another_object_is_refused(self) -> None:
         with pytest.raises(TypeError, match="from_anyio: stream must be a stream of anyio"):
             r.from_anyio(cast("Any", asyncio.Queue()))
+
+
+READ_AGAIN: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
+    "from_aiter": lambda flow: r.from_aiter(flow),
+    "from_publisher": lambda flow: r.from_publisher(flow),
+    "stream": lambda flow: r.from_aiter(flow.stream()),
+    "prefetch=3": lambda flow: r.from_aiter(flow.stream(prefetch=3)),
+    "a function that makes a flow": lambda flow: r.from_aiter(lambda: flow),
+    "merge": lambda flow: r.merge(flow.stream(), [], prefetch=4),
+    "zip": lambda flow: r.zip(flow.stream(), r.generate(lambda n: (n, n), 0), prefetch=4),
+    "concat": lambda flow: r.concat(flow.stream(prefetch=2), []),
+}
+
+
+@pytest.mark.virtual_time
+class TestAFlowThatIsReadAgain:
+    """A source that is given a flow, or what iterates one, holds what its `bound` says."""
+
+    @pytest.mark.parametrize("read_again", READ_AGAIN.values(), ids=READ_AGAIN)
+    async def test_it_holds_as_many_elements_as_its_bound_says(
+        self, read_again: Callable[[Flow[int]], Flow[Any]]
+    ) -> None:
+        made = taken = most = 0
+
+        def count(_: int) -> None:
+            nonlocal made
+            made += 1
+
+        flow = read_again(r.range(1000).do_on_next(count).map_async(given))
+        async for _ in flow.stream(prefetch=1):
+            taken += 1
+            await asyncio.sleep(0.01 if taken > 600 else 0)
+            most = max(most, made - taken)
+        assert taken == 1000
+        assert most <= cast("int", flow.bound().total) + 1  # the one that the stream requests
+
+    @pytest.mark.parametrize("read_again", READ_AGAIN.values(), ids=READ_AGAIN)
+    async def test_its_bound_names_what_the_flow_holds(
+        self, read_again: Callable[[Flow[int]], Flow[Any]]
+    ) -> None:
+        names = [name for name, _ in read_again(r.range(9).boundary(7)).bound().parts]
+        made_later = read_again is READ_AGAIN["a function that makes a flow"]
+        assert ("boundary(7)" in names) is not made_later
+
+    @pytest.mark.parametrize(
+        "name", ["from_aiter", "from_publisher", "stream", "a function that makes a flow"]
+    )
+    async def test_it_takes_no_element_away_that_its_reader_has_not_asked_for(
+        self, name: str
+    ) -> None:
+        queue = filled(*range(9))
+        async for element in READ_AGAIN[name](r.from_queue(queue)):
+            if element == 3:
+                break
+        assert queue.qsize() == 5
+
+    async def test_a_flow_is_returned_unchanged(self) -> None:
+        flow = r.range(3)
+        assert r.from_aiter(flow) is flow
+        assert r.from_publisher(flow) is flow
 
 
 class TestFromAiter:
