@@ -50,7 +50,7 @@ def _windows(name: str) -> InlineStage:
         # `delivered`: how many of those kept are part of a window that was delivered
         setup="""
         $kept, $gap = [], 0
-        track $delivered = 0
+        $delivered, $overlap = 0, max(0, $size - $step)
         """,
         each="""
         if $gap:
@@ -61,7 +61,7 @@ def _windows(name: str) -> InlineStage:
             drop
         x = $make($kept)
         del $kept[:$step]
-        track $delivered = len($kept)
+        $delivered = $overlap
         if $step > $size:
             $gap = $step - $size
         """,
@@ -116,7 +116,8 @@ _BUFFER_UNTIL = InlineStage(
     uses=(too_long,),
     setup="$kept = []",
     each="""
-    full if len($kept) == $limit: raise too_long($limit)
+    if len($kept) == $limit:
+        raise too_long($limit)
     $ends = $predicate(x)
     sync $ends of $predicate
     $kept.append(x)
@@ -130,7 +131,6 @@ _BUFFER_UNTIL = InlineStage(
         emit $last
     """,
     held="$kept",
-    room="$limit - len($kept)",
 )
 
 

@@ -434,7 +434,7 @@ _UNPACK = InlineStage(
     setup="$chunk = _Chunk()",
     each="""
     $chunk = x
-    track x = None
+    x = None
     emit each unpacked($chunk)
     """,
     held="$chunk.held()",

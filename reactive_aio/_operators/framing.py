@@ -1,7 +1,8 @@
 """Operators that split bytes into lines, JSON documents, or what a separator divides."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from ..framing import LIMIT, JsonLines, Lines, Splitter, require_encoding
 from ..stage import InlineStage, require_int
@@ -14,14 +15,17 @@ __all__ = ("delimited", "json_lines", "lines")
 B = TypeVar("B", bytes, bytearray, memoryview)
 
 
+_EACH: Final = "emit each chain.from_iterable($splitter.batches(x))"
+
+
 def _stage(
-    name: str, make: Callable[..., Any], *params: str, each: str = "emit lists $splitter.batches(x)"
+    name: str, make: Callable[..., Any], *params: str, each: str = _EACH
 ) -> InlineStage:
     arguments = ", ".join(f"${each}" for each in params)
     return InlineStage(
         name,
         params=params,
-        uses=(make,),
+        uses=(chain, make),
         setup=f"$splitter = {make.__name__}({arguments})",
         each=each,
         after="emit each $splitter.end()",

@@ -72,7 +72,7 @@ _TAKE_LAST = InlineStage(
     params=("count",),
     uses=(deque, drained),
     setup="$kept = deque(maxlen=$count)",
-    each="keep $kept",
+    each="$kept.append(x)\ndrop",
     after="emit each drained($kept)",
     held="$kept",
 )
@@ -135,7 +135,7 @@ def too_many_keys(max_keys: int) -> Overflow:
 
 _DISTINCT_SETUP = """
     $seen = set()
-    $limit = 1 << 62 if $max_keys is None else $max_keys
+    $room = 1 << 62 if $max_keys is None else $max_keys
 """
 
 _DISTINCT_LINES = """
@@ -145,9 +145,10 @@ _DISTINCT_LINES = """
         $seen.add({key})
     except TypeError as error:
         raise unhashable({key}) from error
-    full if len($seen) > $limit: raise too_many_keys($max_keys)
+    $room -= 1
+    if $room < 0:
+        raise too_many_keys($max_keys)
 """
-_DISTINCT_ROOM = "$limit - len($seen)"
 
 _DISTINCT = InlineStage(
     "distinct",
@@ -155,7 +156,6 @@ _DISTINCT = InlineStage(
     uses=(too_many_keys, unhashable),
     setup=_DISTINCT_SETUP,
     each=_DISTINCT_LINES.format(key="x"),
-    room=_DISTINCT_ROOM,
 )
 
 _DISTINCT_KEY = InlineStage(
@@ -164,7 +164,6 @@ _DISTINCT_KEY = InlineStage(
     uses=(too_many_keys, unhashable),
     setup=_DISTINCT_SETUP,
     each="    $value = $key(x)\n    sync $value of $key" + _DISTINCT_LINES.format(key="$value"),
-    room=_DISTINCT_ROOM,
 )
 
 

@@ -58,9 +58,9 @@ _FINALLY = InlineStage(
     on_end='refuse_awaitable("do_finally", $callback, $callback(how))',
 )
 
-_ON_REQUEST = InlineStage("do_on_request", params=("callback",), on_request="callback")
+_ON_REQUEST = InlineStage("do_on_request", params=("callback",), role="on_request")
 
-_ON_DISCARD = InlineStage("do_on_discard", params=("callback",), on_discard="callback")
+_ON_DISCARD = InlineStage("do_on_discard", params=("callback",), role="on_discard")
 
 _LOG = InlineStage(
     "log",
@@ -312,7 +312,7 @@ def _logger_of(name: object, logger: logging.Logger | str) -> logging.Logger:
     return logger
 
 
-_NAME = InlineStage("name", params=("text",), label="text")
+_NAME = InlineStage("name", params=("text",), role="label")
 
 
 def name(source: "Flow[T]", text: str) -> "Flow[T]":

@@ -107,25 +107,18 @@ _ENUMERATE = InlineStage(
     x = ($index, x)
     $index += 1
     """,
-    pulled="enumerate(src, $start)",
-    given="x[1]",
 )
 
 _PAIRWISE = InlineStage(
     "pairwise",
-    setup="""
-    $last = END
-    track $first = ()
-    """,
+    setup="$last, $alone = END, ()",
     each="""
     if $last is END:
-        $last = x
-        track $first = (x,)
+        $last, $alone = x, (x,)
         drop
-    track $first = ()
-    x, $last = ($last, x), x
+    x, $last, $alone = ($last, x), x, ()
     """,
-    held="$first",
+    held="$alone",
 )
 
 _START_WITH = InlineStage("start_with", params=("elements",), before="emit each $elements")
@@ -134,7 +127,7 @@ _DEFAULT = InlineStage(
     "default_if_empty",
     params=("element",),
     setup="$empty = True",
-    each="first $empty = False",
+    each="$empty = False",
     after="""
     if $empty:
         emit $element

@@ -15,7 +15,6 @@ from .._core.cleanup import CleanupErrors
 from .._core.compiler.bound import Bound, held
 from .._core.compiler.chain import Chain
 from .._core.compiler.discards import OnDiscard, discard
-from .._core.compiler.loop_runtime import SLICE_OVER
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from .._core.loop import CancelledError, Future, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from ..spec import Subscription
     from ..stage import Fluent
 
-__all__ = ("ConsumerSlice", "Stream", "close_dropped", "iterate", "stream")
+__all__ = ("ConsumerSlice", "Stream", "generate", "iterate", "stream")
 
 T = TypeVar("T")
 _ONE_CONSUMER: Final = "a stream has one consumer, and it is waiting in another task"
@@ -55,9 +54,7 @@ def iterate(source: "Fluent[T]") -> AsyncIterator[T]:
     chain = source.chain
     if not chain.is_pullable:
         return Stream(source, None)
-    if sys.version_info >= (3, 12):  # since then, a class is faster than an async generator
-        return _IslandIterator(chain)
-    return _generate(chain)
+    return generate(chain)
 
 
 def stream(source: "Fluent[T]", *, prefetch: int | None = None) -> "Stream[T]":
@@ -120,7 +117,7 @@ class ConsumerSlice(TimeSlice):
         self._chain.annotate(error)
 
 
-def _generate(chain: Chain) -> AsyncIterator[Any]:
+def generate(chain: Chain) -> AsyncGenerator[Any]:
     """The island as an async generator that is closed at once when its consumer drops it.
 
     An async generator takes its finalizer from the thread's hooks when its first awaitable is
@@ -134,7 +131,7 @@ def _generate(chain: Chain) -> AsyncIterator[Any]:
         generator.__anext__().close()
     finally:
         sys.set_asyncgen_hooks(*hooks)
-    return cast("AsyncIterator[Any]", generator)
+    return cast("AsyncGenerator[Any]", generator)
 
 
 def _close_now(generator: Any) -> None:
@@ -145,72 +142,6 @@ def _close_now(generator: Any) -> None:
     except STOPS_PROGRAM:
         raise
     except BaseException as error:
-        report("the cleanup of a source raised", error)
-
-
-class _IslandIterator:
-    """The island as a class with ``__anext__``; dropping it closes the source."""
-
-    __slots__ = ("_elements", "_time_slice")
-
-    def __init__(self, chain: Chain) -> None:
-        self._time_slice = ConsumerSlice(chain)
-        self._elements: Any = chain.run("fair_generator", self._time_slice, report)
-
-    def __aiter__(self) -> "_IslandIterator":
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            for element in self._elements:
-                if element is SLICE_OVER:
-                    await self._yield_slice()
-                    continue
-                return element
-        except StopAsyncIteration as error:
-            raise RuntimeError("the flow failed with StopAsyncIteration") from error
-        except CancelledError as error:
-            raise self._time_slice.failure_of(error)  # noqa: B904 - it may be the same error
-        except Exception as error:
-            self._time_slice.annotate(error)
-            raise
-        raise StopAsyncIteration
-
-    async def _yield_slice(self) -> None:
-        """Yield to the event loop; whoever asks for an element meanwhile is refused."""
-        elements, self._elements = self._elements, _Awaited(self._elements)
-        try:
-            await self._time_slice.yield_slice()
-        finally:
-            self._elements = elements
-
-    async def aclose(self) -> None:
-        self._elements.close()
-
-    def __del__(self) -> None:
-        close_dropped(self._elements)
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class _Awaited:
-    """The elements of an island while the task that asked for one is suspended."""
-
-    _elements: Any
-
-    def __iter__(self) -> Iterator[Any]:
-        raise RuntimeError(_ONE_CONSUMER)
-
-    def close(self) -> None:
-        self._elements.close()
-
-
-def close_dropped(elements: Any) -> None:
-    """Run the cleanup of an iterator where its error cannot be raised: report that."""
-    try:
-        elements.close()
-    except BaseException as error:
-        if isinstance(error, STOPS_PROGRAM):
-            raise
         report("the cleanup of a source raised", error)
 
 

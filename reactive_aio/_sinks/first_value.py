@@ -9,11 +9,10 @@ from .._core.cleanup import CleanupErrors
 from .._core.compiler.chain import Chain
 from .._core.compiler.discards import OnDiscard, discard
 from .._core.compiler.error_notes import note_result
-from .._core.compiler.loop_runtime import SLICE_OVER
 from .._core.loop import CancelledError, Future, report
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from ..stage import UNBOUNDED, FlowSubscription, LoopHandle
-from .async_iteration import ConsumerSlice, close_dropped
+from .async_iteration import generate
 
 if TYPE_CHECKING:
     from ..spec import Subscription
@@ -59,29 +58,14 @@ def only_value(flow: "Fluent[Any]", request: int = UNBOUNDED) -> Coroutine[Any, 
 
 
 async def _first_pulled(chain: Chain) -> Any:
-    time_slice = ConsumerSlice(chain)
-    elements = chain.run("fair_generator", time_slice, report)
-    element: Any = NOTHING
+    elements = generate(chain)
+    element = await anext(elements, NOTHING)
     try:
-        for element in elements:
-            if element is not SLICE_OVER:
-                break
-            await time_slice.yield_slice()
-        else:
-            return NOTHING
-    except (CancelledError, GeneratorExit) as error:
-        close_dropped(elements)
-        raise time_slice.failure_of(error)  # noqa: B904 - it may be the same error
-    except Exception as error:
-        chain.annotate(error)
-        raise
-    try:
-        elements.close()
+        await elements.aclose()
     except BaseException as error:
-        failure = time_slice.failure_of(error)
-        note_result(failure, element)
+        note_result(error, element)
         discard(chain.on_discard_at_end, (element,))
-        raise failure  # noqa: B904 - usually it is the same error
+        raise
     return element
 
 

@@ -9,6 +9,7 @@ import stat
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from io import FileIO
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .._core.loop import CancelledError, shield, sleep, wait_settled
@@ -41,9 +42,9 @@ def lines_of(name: str, limit: int, encoding: str, errors: str) -> Lines:
 _LINES = InlineStage(
     "lines",
     params=("limit", "encoding", "errors"),
-    uses=(lines_of,),
+    uses=(chain, lines_of),
     setup='$lines = lines_of("from_lines", $limit, $encoding, $errors)',
-    each="emit lists $lines.batches(x)",
+    each="emit each chain.from_iterable($lines.batches(x))",
     after="emit each $lines.end()",
 )
 

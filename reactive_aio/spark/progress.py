@@ -6,10 +6,10 @@ already, schedules one: at once, or as soon as the last one is a tenth of a seco
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal
 from weakref import finalize
@@ -239,13 +239,6 @@ class _MeteredDownstream:
 
     def process(self) -> None:
         self._downstream.process()
-
-    def push_from(self, elements: Iterator[Any], count: int, /) -> None:
-        if self._rows_of is not None:
-            self.push(list(islice(elements, count)))
-            return
-        self._meter.on_delivery(count, count)
-        self._downstream.push_from(elements, count)
 
     def complete(self) -> None:
         self._meter.finish("completed")

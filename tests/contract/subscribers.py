@@ -6,7 +6,7 @@ from typing import Any
 
 from reactive_aio import Flow, from_iterable, from_publisher
 from reactive_aio.spec import Publisher, Subscription
-from reactive_aio.stage import Downstream, FlowSubscription, from_async, from_pull, from_push
+from reactive_aio.stage import Downstream, FlowSubscription, from_async, from_pull, from_push, push_next
 from reactive_aio.testing import SubscriberProbe
 
 UNBOUNDED = 2**63 - 1
@@ -122,7 +122,7 @@ class Source:
         return self.pull().boundary(4)
 
     def unmade(self) -> Flow[int]:
-        return pushed(lambda downstream: Unmade(downstream, self.numbers(), self.n))
+        return pushed(lambda downstream: Made(downstream, self.numbers(), self.n))
 
     def task(self) -> Flow[int]:
         return self.pull().map_async(itself)
@@ -134,8 +134,8 @@ class Source:
         return self.aiter().boundary(3).map(abs).boundary(2).map_async(itself)
 
 
-class Unmade(FlowSubscription):
-    """Pushes elements that are created when they are delivered."""
+class Made(FlowSubscription):
+    """Pushes the elements of an iterator as they are requested."""
 
     def __init__(
         self, downstream: Downstream[int], numbers: Generator[int, None, None], n: float
@@ -147,7 +147,7 @@ class Unmade(FlowSubscription):
     def request(self, n: int, /) -> None:
         count = int(min(n, self.remaining))
         self.remaining -= count
-        self.downstream.push_from(self.numbers, count)
+        push_next(self.downstream, self.numbers, count)
         if not count:
             self.processed()
 

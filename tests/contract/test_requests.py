@@ -218,11 +218,11 @@ async def test_many_requests_before_the_first_element_add_up() -> None:
     assert subscriber.elements == list(range(10))
 
 
-_LISTS = InlineStage("lists", each="emit lists [[x] * 5]")
+_LISTS = InlineStage("lists", each="emit each [x] * 5")
 
 
 async def test_lists_of_elements_are_delivered_within_demand() -> None:
-    """1.1: those that fit are not counted one by one."""
+    """1.1."""
     subscriber = SubscriberProbe[int](3).subscribed_to(from_iterable(range(10)).via(_LISTS))
     assert subscriber.elements == [0, 0, 0]
     subscriber.request(9)

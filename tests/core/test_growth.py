@@ -11,7 +11,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow, MulticastProcessor
-from reactive_aio._core.compiler.loop_compiler import compile_loop
+from reactive_aio._core.compiler.loops import compile_loop
 from reactive_aio._core.queues.output_buffer import OutputBuffer
 from reactive_aio.testing import SubscriberProbe
 

@@ -1,7 +1,6 @@
 """InputQueue: demand travels up as the island needs it, and no more elements travel down."""
 
 from collections.abc import Callable
-from itertools import count
 
 import pytest
 from hypothesis import given, strategies as st
@@ -80,13 +79,6 @@ class Traffic(RuleBasedStateMachine):
         self.intake.push(list(range(self.next, self.next + n)))
         self.next += n
 
-    @precondition(lambda self: self.intake.outstanding > 0)
-    @rule(data=st.data())
-    def send_unmade(self, data: st.DataObject) -> None:
-        n = data.draw(st.integers(1, min(self.intake.outstanding, 100)))
-        self.intake.push_from(count(self.next), n)
-        self.next += n
-
     @rule(at_most=st.integers(1, 10))
     def take(self, at_most: int) -> None:
         got = self.intake.take(at_most)
@@ -111,33 +103,6 @@ class Traffic(RuleBasedStateMachine):
 
 def test_any_traffic_loses_no_element_and_delivers_none_without_demand() -> None:
     machines.run(Traffic)
-
-
-def test_elements_of_push_from_are_created_one_by_one() -> None:
-    made, _, _ = intake()
-    source = count()
-    made.request_needed(5)
-    made.push_from(source, 5)
-    chunk = made.take(3)
-    assert chunk is not None
-    assert len(chunk) == 3
-    assert next(iter(chunk)) == 0
-    made.close()
-    assert next(source) == 1, "what is dropped is never made"
-
-
-def test_an_iterator_is_taken_in_parts() -> None:
-    made, _, wakes = intake()
-    source = count()
-    made.request_needed(9)
-    made.push_from(source, 2)
-    made.push_from(source, 3)
-    made.push_from(source, 0)
-    assert len(wakes) == 2
-    seen: list[int] = []
-    while chunk := made.take(9):
-        seen += chunk
-    assert seen == [0, 1, 2, 3, 4]
 
 
 def test_a_pushed_list_is_copied() -> None:
@@ -259,18 +224,6 @@ def test_an_upstream_that_raises_in_request_fails_the_flow_and_is_cancelled() ->
     assert upstream.cancelled == 1
 
 
-def test_more_elements_of_push_from_than_requested_fail() -> None:
-    """1.1."""
-    made, upstream, _ = intake()
-    source = count()
-    made.request_needed(1)
-    made.push_from(source, 2)
-    with pytest.raises(UpstreamFailed, match=r"sent 1 more than were requested"):
-        made.take(9)
-    assert upstream.cancelled == 1
-    assert next(source) == 0
-
-
 @pytest.mark.parametrize("how", ["complete", "fail", "nothing"])
 def test_closing_cancels_an_upstream_that_has_not_ended(how: str) -> None:
     """3.13: and a late push does not wake the island."""
@@ -284,7 +237,6 @@ def test_closing_cancels_an_upstream_that_has_not_ended(how: str) -> None:
     assert upstream.cancelled == (how == "nothing")
     before = len(wakes)
     made.push([1])
-    made.push_from(count(), 1)
     made.complete()
     made.fail(ValueError())
     made.request_needed(5)

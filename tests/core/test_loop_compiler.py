@@ -2,7 +2,6 @@
 
 import asyncio
 import linecache
-import sys
 import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -15,8 +14,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from reactive_aio import Flow, from_iterable
-from reactive_aio._core.compiler.loop_runtime import SLICE_OVER
-from reactive_aio._sinks.async_iteration import _generate, _IslandIterator
+from reactive_aio._sinks.async_iteration import generate
 from reactive_aio.coerce import to_flow
 from reactive_aio.stage import Downstream, FlowSubscription, InlineStage, from_push, pull
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
@@ -159,18 +157,6 @@ def repeating(n: int) -> Stage:
     return Stage(f"repeat({n})", lambda f: f.via(_repeat, n), meaning)
 
 
-_in_lists = InlineStage("in_lists", params=("n",), each="emit lists ([x] * $n, (x,), [x])")
-
-
-def listing(n: int) -> Stage:
-    """One in, many out, most of them counted together."""
-
-    def meaning(xs: Elements) -> Elements:
-        return (x for each in xs for x in [each] * (n + 2))
-
-    return Stage(f"in_lists({n})", lambda f: f.via(_in_lists, n), meaning)
-
-
 def no_more(xs: Elements) -> Elements:
     yield from xs
     yield from (7, 8)
@@ -216,7 +202,6 @@ stages: st.SearchStrategy[Stage] = st.one_of(
     st.builds(windows, some, some),
     st.builds(starting, small),
     st.builds(repeating, small),
-    st.builds(listing, small),
     st.sampled_from(
         [
             Stage("once_more", lambda f: f.via(_once_more), no_more),
@@ -298,7 +283,7 @@ async def iterated(elements: AsyncIterator[int]) -> list[Any]:
 def walked(elements: Iterator[Any]) -> list[Any]:
     out: list[Any] = []
     try:
-        out.extend(x for x in elements if x is not SLICE_OVER)
+        out.extend(elements)
     except Exception as error:
         return [*out, error]
     return [*out, "|"]
@@ -333,17 +318,14 @@ async def signals(kind: str, flow: Flow[int]) -> list[Any]:
         case "stream":
             return await iterated(flow.stream(prefetch=3))
         case "agen":
-            return await iterated(_generate(flow.chain))
-        case "turns":
-            return await iterated(_IslandIterator(flow.chain))
+            return await iterated(generate(flow.chain))
         case "gen":
             return walked(pull(flow))
         case _:
             raise AssertionError(kind)
 
 
-# Each loop that runs on this Python: from 3.12 on, `async for` has no async generator (0005).
-PULLED = ("agen", "turns", "gen") if sys.version_info < (3, 12) else ("turns", "gen")
+PULLED = ("agen", "gen")
 RUNS = [
     *product(FEEDS, ("unbounded", "one by one", "threes", "from outside")),
     *product(FEEDS, ("coroutines", "async for", "stream")),

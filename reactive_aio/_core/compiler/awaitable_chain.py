@@ -48,7 +48,7 @@ class AwaitableChain(Chain):
         if name not in _DERIVED:
             raise AttributeError(name)
         make, place = self._awaitable, self.place
-        source = PullSource(self._name, partial(repeat, make), checked=True)
+        source = PullSource(self._name, partial(repeat, None), checked=True)
         chain = Chain(source, place).then(AppliedStage(_AWAIT, (make,), place=place))
         for each in _DERIVED - {"place"}:
             setattr(self, each, getattr(chain, each))

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from types import GeneratorType
 from typing import Any, Final, Protocol, TypeVar, cast
 
@@ -13,9 +14,8 @@ from ..run_control import RunControl, RunDiscards
 from . import error_notes
 from .discards import Discards, OnDiscard
 from .inline import AppliedStage, InlineStage, describe
-from .loop_compiler import compile_loop
 from .loop_runtime import length_hint_of
-from .loop_shape import CompiledLoop, LoopShape
+from .loops import CompiledLoop, LoopShape, compile_loop
 from .places import Place, call_place
 
 T = TypeVar("T")
@@ -44,16 +44,6 @@ class Downstream(Protocol[T]):
         """Process the elements that wait, as far as there is demand."""
         ...
 
-    def push_from(self, elements: Iterator[T], count: int, /) -> None:
-        """Push the next *count* of *elements*, each created when it is delivered.
-
-        Like `push`, but faster where elements take memory. The iterator must have *count* elements
-        left and must not block; the caller must not advance it until there is new demand or
-        ``processed()`` is called. If it raises, the flow fails with that error. Elements that are
-        cancelled before their delivery are never created.
-        """
-        ...
-
     @property
     def cleanup(self) -> CleanupErrors | None:
         """Where the errors of the source's cleanup go, if a consumer awaits it."""
@@ -72,6 +62,15 @@ class Downstream(Protocol[T]):
     def fail(self, error: BaseException, /) -> None:
         """Fail after the elements pushed so far."""
         ...
+
+
+def push_next(downstream: Downstream[T], elements: Iterator[T], count: int) -> None:
+    """Push the next *count* of *elements*; of an iterator that raises, those before the error."""
+    taken: list[T] = []
+    try:
+        taken.extend(islice(elements, count))
+    finally:
+        downstream.push(taken)
 
 
 Name = str | Callable[[], str]
@@ -298,16 +297,15 @@ class Chain:
         chain.arguments = self.arguments + stage.arguments
         chain.awaits = self.awaits or kind.awaits
         chain.request_hooks = self.request_hooks
-        if kind.on_request:
-            hook = stage.arguments[kind.params.index(kind.on_request)]
-            chain.request_hooks = ((len(chain.stages), hook), *self.request_hooks)
-        chain.discard_hooks = self.discard_hooks
-        if kind.on_discard:
-            on_discard = cast("OnDiscard", stage.arguments[kind.params.index(kind.on_discard)])
-            chain.discard_hooks = (*self.discard_hooks, (len(chain.stages), on_discard))
-        chain.label = self.label
-        if kind.label:
-            chain.label = cast("str", stage.arguments[kind.params.index(kind.label)])
+        chain.discard_hooks, chain.label = self.discard_hooks, self.label
+        if kind.role:
+            hook: Any = stage.arguments[0]
+            if kind.role == "on_request":
+                chain.request_hooks = ((len(chain.stages), hook), *self.request_hooks)
+            elif kind.role == "on_discard":
+                chain.discard_hooks = (*self.discard_hooks, (len(chain.stages), hook))
+            else:
+                chain.label = hook
         chain._kinds = (*self._kinds, kind)
         chain.weight = stage.weight_after(self.weight)
         return chain

@@ -6,7 +6,7 @@ when they are opened.
 """
 
 from collections.abc import Iterable
-from typing import Final, cast
+from typing import Final
 
 from ..run_control import OnDiscard, RunDiscards, discard_interrupted
 
@@ -14,8 +14,6 @@ __all__ = ("END", "Discards", "OnDiscard", "discard")
 
 END: Final = object()
 """What a loop has in its hands after the last element."""
-
-_LIST_ITERATOR: Final[type] = type(iter(list[object]()))
 
 
 def discard(on_discard: OnDiscard | None, elements: Iterable[object]) -> None:
@@ -89,8 +87,3 @@ class Discards:
             self._lost = element
             if position or not self._is_source_shared:
                 discard_interrupted(self._give_to(position), element)
-
-    def rest(self, chunk: object) -> None:
-        """The loop has ended, and may not have iterated over all of *chunk*, an iterator."""
-        if isinstance(chunk, _LIST_ITERATOR):  # any other one creates its elements when iterated
-            self.give(0, cast("Iterable[object]", chunk))

@@ -149,8 +149,6 @@ def _element_of(chain: "Chain", failure: Failure) -> str:
     x = local.get("x")
     if x is None or x is failure.frame.f_globals["END"]:
         return ""
-    if callable(x) and any(x is value for name, value in local.items() if name != "x"):
-        return ""  # a source repeats the function that is to be called
     return _element(x)
 
 

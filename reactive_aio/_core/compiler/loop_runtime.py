@@ -1,10 +1,9 @@
-"""What generated loops use: how they pause and unwind, count, and close a source."""
+"""What generated loops use: how they pause and unwind, and close a source."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from enum import Enum
-from itertools import compress, islice, repeat, takewhile
-from operator import length_hint
+from itertools import takewhile
 from types import GeneratorType
 from typing import Any
 
@@ -68,31 +67,6 @@ _EXACT = frozenset(type(iter(sized)) for sized in _SIZED)
 def length_hint_of(iterator: Any) -> Callable[[], int] | None:
     """The function that returns how many elements *iterator* has left, if that is known."""
     return iterator.__length_hint__ if type(iterator) in _EXACT else None
-
-
-_UNCHANGING: tuple[Iterable[Any], ...] = ((), "", b"", range(0), range(1 << 70))
-_COUNTS_DOWN = frozenset(type(iter(each)) for each in _UNCHANGING)
-
-
-def measurable(source: Iterator[Any], size: int) -> tuple[Iterator[Any], Iterator[Any], int]:
-    """The next *size* elements of *source*, an iterator that counts them, and its length.
-
-    Its length becomes smaller by one with each element that is taken.
-    """
-    taken = islice(source, size)
-    if type(source) in _COUNTS_DOWN:
-        return taken, source, length_hint(source)
-    counter = repeat(True, size)
-    return compress(taken, counter), counter, size
-
-
-def measure(part: Iterator[Any] | None, whole: int, dropped: int) -> int:
-    """How many elements of a batch were delivered, when *part* is left of its *whole* length.
-
-    0 without a batch, and of one that creates its elements as it is iterated.
-    """
-    left = -1 if part is None else length_hint(part, -1)
-    return 0 if left < 0 else max(0, whole - left - dropped)
 
 
 def close_source(

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain
+from operator import length_hint
 from typing import Final, Generic, Protocol, TypeVar
 
 from ...errors import RuleViolation
@@ -15,29 +16,6 @@ from ..run_control import RunControl
 from .bulk_subscriber import BulkSubscriber
 
 T = TypeVar("T")
-
-
-@dataclass(slots=True, eq=False)
-class LazyChunk(Generic[T]):
-    """The next *count* elements of an iterator, each created when it is iterated.
-
-    An element that the stages discard at once reuses the memory of the one before it, and no list
-    ever holds the whole chunk.
-    """
-
-    _elements: Iterator[T]
-    _count: int
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __iter__(self) -> Iterator[T]:
-        return islice(self._elements, self._count)
-
-    def split(self, at_most: int) -> "LazyChunk[T]":
-        """Split off the first *at_most* elements; iterate over them before the rest."""
-        self._count -= at_most
-        return LazyChunk(self._elements, at_most)
 
 
 class Island(Protocol):
@@ -77,9 +55,12 @@ class InputQueue(Generic[T]):
 
     _island: Island
     _window: int
-    waiting: list[list[T] | LazyChunk[T]] = field(default_factory=list["list[T] | LazyChunk[T]"])
+    waiting: list[list[T]] = field(default_factory=list[list[T]])
     """The elements that were pushed and not taken yet; no list is empty. (Several lists become one,
     so it is short, and an empty deque takes 760 bytes.)"""
+    lent: Iterator[T] | None = None
+    """The elements that the loop has taken, and iterates over: those left have not been processed.
+    (Of a list or a tuple, so that it tells how many these are.)"""
     _error: BaseException | None = None
     outstanding: int = 0
     """What was requested and has not arrived; `UNBOUNDED` stays as it is (3.17)."""
@@ -104,8 +85,8 @@ class InputQueue(Generic[T]):
             discard(self.on_discard, elements)
             return
         waiting = self.waiting
-        if waiting and isinstance(last := waiting[-1], list):
-            last += elements  # and those before them have woken the island
+        if waiting:
+            waiting[-1] += elements  # and those before them have woken the island
         else:
             waiting.append([*elements])
             self._island.wake()
@@ -120,8 +101,8 @@ class InputQueue(Generic[T]):
                 discard(self.on_discard, (element,))
                 return False
         waiting = self.waiting
-        if waiting and isinstance(last := waiting[-1], list):
-            last.append(element)
+        if waiting:
+            waiting[-1].append(element)
             return False
         if self.puller is None:
             # With nothing left to come, a request to upstream follows, in the usual way.
@@ -142,12 +123,6 @@ class InputQueue(Generic[T]):
     def process(self) -> None:
         """Process the elements that wait, if there is demand for them."""
         if self.waiting:
-            self._island.wake()
-
-    def push_from(self, elements: Iterator[T], count: int, /) -> None:
-        """Take the next *count* of *elements*, each created when it is delivered."""
-        if count and self._accepts(count):
-            self.waiting.append(LazyChunk(elements, count))
             self._island.wake()
 
     def _accepts(self, count: int) -> bool:
@@ -199,7 +174,12 @@ class InputQueue(Generic[T]):
         """Whether `take` would return elements or the end."""
         return bool(self.waiting) or self.is_ended
 
-    def take(self, at_most: int) -> "list[T] | LazyChunk[T] | None":
+    @property
+    def is_over(self) -> bool:
+        """Whether the loop has processed all elements, and none will follow."""
+        return self.is_ended and not self.waiting and not length_hint(self.lent or ())
+
+    def take(self, at_most: int) -> list[T] | None:
         """Return elements, ``[]`` if none have arrived yet, or None at the end.
 
         The caller iterates over the elements once, before it takes more.
@@ -209,8 +189,6 @@ class InputQueue(Generic[T]):
             chunk = waiting[0]
             if len(chunk) <= at_most:
                 return waiting.pop(0)
-            if not isinstance(chunk, list):
-                return chunk.split(at_most)
             first = chunk[:at_most]
             del chunk[:at_most]
             return first
@@ -249,12 +227,12 @@ class InputQueue(Generic[T]):
         self.is_ended = True
         self._island = _CLOSED
         self.puller = None
-        waiting = self.waiting.copy()
+        left = [self.lent or (), *self.waiting]
+        self.lent = None
         self.waiting.clear()  # the loop refers to it
         upstream, self.upstream = self.upstream, None
         if upstream is not None and is_live:
             upstream.cancel()
-        for chunk in waiting:
-            if isinstance(chunk, list):  # any other one has not created its elements
-                discard(self.on_discard, chunk)
+        if self.on_discard is not None:
+            discard(self.on_discard, chain.from_iterable(left))
         return upstream

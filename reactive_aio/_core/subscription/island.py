@@ -6,12 +6,12 @@ signals, once, for all operators: serial delivery (1.3), one terminal signal (1.
 the subscriber's context, and threads. How its loop runs is in `sync_island` and in `task_island`.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import partial
 from inspect import isawaitable, iscoroutine
 from threading import get_ident
-from types import FrameType, GeneratorType
+from types import GeneratorType
 from typing import Any, Final, cast
 
 from ...errors import Interrupted
@@ -24,9 +24,8 @@ from ..compiler.loop_runtime import (
     NO_DEMAND,
     NO_ELEMENTS,
     Pause,
-    measure,
 )
-from ..compiler.loop_shape import CompiledLoop
+from ..compiler.loops import CompiledLoop
 from ..demand import require_demand
 from ..failures import STOPS_PROGRAM, as_failure, is_cancelled
 from ..flow_subscription import FlowSubscription
@@ -71,6 +70,7 @@ class Island(TimeSlice, FlowSubscription):
     phase: Phase = Phase.OPENING
     limit: float = 0  # requested in total; -inf once no more signals may be sent
     emitted: int = 0  # delivered in total, as of the last pause of the drain
+    passed: int = 0  # have passed the name of the flow, if it has one
     requested_limit: float = 0  # `limit` at the last request to upstream
     needed: float | None = None  # from upstream, as of the last pause, if that is not the demand
     is_stopped: bool = False
@@ -208,25 +208,10 @@ class Island(TimeSlice, FlowSubscription):
         return () if upstream is None else (upstream,)
 
     @property
-    def loop_frame(self) -> FrameType | None:
-        """The frame of the loop, if that has begun and is suspended."""
-        return None
-
-    @property
     def delivered(self) -> int:
-        """How many elements it has delivered, or its part up to its name."""
-        frame = self.loop_frame
-        counts: Mapping[str, Any] = {} if frame is None else frame.f_locals
-        if "passed" in counts:  # what follows the name leaves some out, as a terminal operator does
-            passed: int = counts["passed"]
-            return passed
-        emitted: int = counts.get("emitted", self.emitted)
-        # Some loops count a batch when it is complete.
-        if "unmeasured" in counts:
-            emitted += counts["size"] - counts["left"] - counts["dropped"]
-        elif "part" in counts:
-            emitted += measure(counts["part"], counts["whole"], counts["dropped"]) - counts["over"]
-        return max(emitted, self.emitted)
+        """How many elements have passed its name; without one, how many it has delivered, as of the
+        last time that its loop paused."""
+        return self.emitted if self.chain.label is None else self.passed
 
     @property
     def is_waiting(self) -> bool:
@@ -265,10 +250,13 @@ class Island(TimeSlice, FlowSubscription):
 
     def _is_ready(self) -> bool:
         queue = self.input_queue
-        if queue is not None and self.pause is NO_ELEMENTS:
-            # Another thread may have raised the limit after the request to upstream.
-            has_news = queue.waiting or queue.is_ended
-            return bool(has_news) or self.limit != self.requested_limit
+        if queue is not None:
+            if self.pause is NO_ELEMENTS:
+                # Another thread may have raised the limit after the request to upstream.
+                has_news = queue.waiting or queue.is_ended
+                return bool(has_news) or self.limit != self.requested_limit
+            if self.pause is NO_DEMAND and queue.is_over:
+                return True  # so that it ends
         return self.limit > self.emitted
 
     def _run(self) -> None:

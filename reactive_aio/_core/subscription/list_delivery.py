@@ -4,8 +4,7 @@ A flow without stages has nothing to run for an element. Where its subscriber is
 package and takes lists, each list that the source pushes is appended as a whole.
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar, cast
 
 from ..cleanup import CleanupErrors
@@ -92,9 +91,6 @@ class ListDelivery(FlowSubscription, Generic[T]):
     def push_one(self, element: T, /) -> bool:
         self.push([element])
         return False
-
-    def push_from(self, elements: Iterator[T], count: int, /) -> None:
-        self.push([*islice(elements, count)])
 
     def process(self) -> None:
         pass  # nothing waits here

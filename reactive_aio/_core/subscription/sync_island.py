@@ -1,6 +1,6 @@
 """SyncIsland: a subscription whose generated loop is a generator, run in the caller's frame."""
 
-from types import FrameType, GeneratorType
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..compiler.chain import PullSource
@@ -50,10 +50,6 @@ class SyncIsland(Island):
         self.send: Any = None
         # Until the next turn of the loop, or until a signal's awaitable is done.
         self.is_suspended = False
-
-    @property
-    def loop_frame(self) -> FrameType | None:
-        return None if self.drain is None else self.drain.gi_frame
 
     def push_rest(self, flattening: "Flattening", element: object, result: object) -> Any:
         """Have the rest pushed, beginning with *result*, which was made of *element*."""

@@ -1,12 +1,12 @@
 """TaskIsland: a subscription whose generated loop is a coroutine, run in one task."""
 
 from inspect import isawaitable
-from types import FrameType
 from typing import TYPE_CHECKING, Any, cast
 
 from ...errors import Interrupted
 from ..compiler.chain import AsyncSource
 from ..compiler.loop_runtime import (
+    MID_ELEMENT,
     NO_DEMAND,
     NO_ELEMENTS,
     Done,
@@ -47,10 +47,6 @@ class TaskIsland(Island):
     @property
     def flushes_each_element(self) -> bool:
         return True
-
-    @property
-    def loop_frame(self) -> FrameType | None:
-        return None if self.running_loop is None else self.running_loop.cr_frame
 
     @property
     def is_waiting(self) -> bool:
@@ -140,10 +136,13 @@ class TaskIsland(Island):
     async def wait_for_demand(self, emitted: int, within: bool = False) -> None:
         """Wait until there is demand; *within* a stage that still emits for its element."""
         self.emitted = emitted
-        self.pause: Pause = NO_DEMAND
+        self.pause: Pause = MID_ELEMENT if within else NO_DEMAND
+        queue = None if within else self.input_queue
         while self.limit <= emitted:
             if self.is_stopped or (not within and self.is_source_spent()):
                 raise Done
+            if queue is not None and queue.is_over:
+                return
             await self._wait()
 
     async def wait_for_elements(self, emitted: int) -> None:

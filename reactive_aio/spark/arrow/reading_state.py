@@ -26,6 +26,7 @@ from enum import Enum, auto
 from math import ceil, inf
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
+from ..._core.compiler.chain import push_next
 from ..._core.demand import Demand
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_AT_A_TIME: Final = 1024
+"""Elements that are made and handed over at a time, which delays other work on the loop."""
 AHEAD: Final = 2
 """How many windows may be in flight beside the one that is read, if demand covers them."""
 MEMORY_LIMIT: Final = 32 << 20
@@ -224,11 +227,11 @@ class ReadingState(Generic[T]):
 
     def push(self, downstream: "Downstream[T]") -> None:
         """Hand over as many elements as demand allows."""
-        count = self.demand.take(self.remaining)
+        count = self.demand.take(min(self.remaining, _AT_A_TIME))
         self.remaining -= count
         self._delivered += count
         self.is_processed = False
-        downstream.push_from(self._elements, count)
+        push_next(downstream, self._elements, count)
 
     # -- events -----------------------------------------------------------------------------------
     def on_planned(self, partitions: int) -> None:

@@ -295,7 +295,10 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         state = self._state
         match state.next_action():
             case Action.PUSH:
-                state.push(downstream)
+                try:
+                    state.push(downstream)
+                except Exception as error:  # of a function that makes an element
+                    self._end(error)
             case Action.READ:
                 return self._read(state.window)
             case Action.LAUNCH:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import AlreadySubscribed
-from ...stage import Demand, Downstream, FlowSubscription, from_push
+from ...stage import Demand, Downstream, FlowSubscription, from_push, push_next
 
 if TYPE_CHECKING:
     from ...flow import Flow
@@ -129,10 +129,10 @@ class _InputSubscription(FlowSubscription):
             self._is_waiting = True
             self._source.on_wanted()
             return False
-        count = self._demand.take(self._remaining)
+        count = self._demand.take(min(self._remaining, _PART))
         self._remaining -= count
         self._is_processed = False
-        downstream.push_from(self._rows, count)
+        push_next(downstream, self._rows, count)
         return True
 
     def _next_part(self) -> bool:
