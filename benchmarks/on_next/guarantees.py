@@ -16,10 +16,13 @@ question = Question("What each guarantee of the loop costs", 1_000_000, counted=
 question.handwritten("a for loop that calls `on_next`")(handwritten)
 
 NOT_NONE = r"\n *if x is None:\n *raise no_element\([^)]*\)"
-RAISES = r"except BaseException as error:\n *if error\.__traceback__.*\n *raise"
+RAISES = r"except BaseException as error:\n *raise SubscriberRaised\(error\) from error"
 AWAITED = r"\n *if r is not None and S\.must_await\(r\): yield AWAIT_SIGNAL"
 CANCEL = r"\n *if S\.is_stopped: return"
-FAIR = r"\n( *)batch = S\.next_batch_size\(batch\)\n *if S\.is_slice_over: yield SLICE_OVER"
+FAIR = (
+    r"\n( *)batch = S\.next_batch_size\(batch\)\n *if S\.is_slice_over:"
+    r"\n *S\.emitted = emitted\n *yield SLICE_OVER"
+)
 GUARDS = {
     "None is not an element (2.13)": (NOT_NONE, ""),
     "a subscriber that raises (2.13)": (RAISES, "finally: pass"),

@@ -18,9 +18,7 @@ B = TypeVar("B", bytes, bytearray, memoryview)
 _EACH: Final = "emit each chain.from_iterable($splitter.batches(x))"
 
 
-def _stage(
-    name: str, make: Callable[..., Any], *params: str, each: str = _EACH
-) -> InlineStage:
+def _stage(name: str, make: Callable[..., Any], *params: str, each: str = _EACH) -> InlineStage:
     arguments = ", ".join(f"${each}" for each in params)
     return InlineStage(
         name,

@@ -16,7 +16,7 @@ from .._core.compiler.bound import Bound, held
 from .._core.compiler.chain import Chain
 from .._core.compiler.discards import OnDiscard, discard
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
-from .._core.loop import CancelledError, Future, report, yield_to_loop
+from .._core.loop import Future, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from ..coerce import FlowIterator
 from ..stage import FlowSubscription, LoopHandle, TimeSlice, flow_of, require_int

@@ -9,7 +9,7 @@ from .._core.cleanup import CleanupErrors
 from .._core.compiler.chain import Chain
 from .._core.compiler.discards import OnDiscard, discard
 from .._core.compiler.error_notes import note_result
-from .._core.loop import CancelledError, Future, report
+from .._core.loop import Future
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from ..stage import UNBOUNDED, FlowSubscription, LoopHandle
 from .async_iteration import generate

@@ -45,19 +45,17 @@ CORE: Final = "reactive_aio/_core/"
 ISLAND: Final = CORE + "subscription/island.py"
 SYNC_ISLAND: Final = CORE + "subscription/sync_island.py"
 TASK_ISLAND: Final = CORE + "subscription/task_island.py"
-TEMPLATES: Final = CORE + "compiler/loop_templates.py"
 INNER: Final = CORE + "upstreams/inner_subscriber.py"
-COMPILER: Final = CORE + "compiler/loop_compiler.py"
+LOOPS: Final = CORE + "compiler/loops.py"
 INPUT: Final = CORE + "subscription/input_queue.py"
 
 GUARDS: Final = (
     # -- demand
     Guard(
         "1.1 an island delivers no more than its limit",
-        TEMPLATES,
-        "            DELIVER_COUNTED\n            if emitted >= S.limit:\n"
-        "                CHECK_DEMAND\n",
-        "            DELIVER_COUNTED\n            if emitted >= S.limit:\n",
+        LOOPS,
+        '"if emitted >= S.limit:", *_indent(1, [*self._wait(), enough])',
+        '"if emitted >= S.limit:", *_indent(1, [enough])',
     ),
     Guard(
         "1.1 an input queue accepts no more than it requested",
@@ -72,16 +70,10 @@ GUARDS: Final = (
         "True and",
     ),
     Guard(
-        "1.1 a list that is delivered without counting fits into the demand",
-        COMPILER,
-        "if size <= batch and emitted + size <= S.limit{proven}:",
-        "if size <= batch{proven}:",
-    ),
-    Guard(
-        "fairness: a list that is delivered without looking at the clock fits into the batch",
-        COMPILER,
-        "if size <= batch and emitted",
-        "if size < 1 << 62 and emitted",
+        "1.1 a batch that is not counted fits into the demand",
+        LOOPS,
+        "size = batch if counted or batch < room else room - 1",
+        "size = batch",
     ),
     Guard("3.8 requests add up", ISLAND, "self.limit += n", "self.limit = n"),
     Guard(
@@ -163,13 +155,11 @@ GUARDS: Final = (
     # -- one signal at a time
     Guard(
         "1.3 the awaitable that on_next returned is awaited",
-        TEMPLATES,
-        'if r is not None and S.must_await(r): yield AWAIT_SIGNAL"',
-        'pass"',
+        LOOPS,
+        "if r is not None and S.must_await(r): yield AWAIT_SIGNAL",
+        "pass",
     ),
-    Guard(
-        "1.3 the same in a task", TEMPLATES, 'if r is not None: await S.await_signal(r)"', 'pass"'
-    ),
+    Guard("1.3 the same in a task", LOOPS, "if r is not None: await S.await_signal(r)", "pass"),
     Guard(
         "1.3 the awaitable that on_subscribe returned is awaited",
         ISLAND,
@@ -230,7 +220,7 @@ GUARDS: Final = (
     ),
     Guard(
         "1.5 a stage that still emits for its element",
-        TEMPLATES,
+        LOOPS,
         "S.emitted = emitted\\n    yield MID_ELEMENT",
         "S.emitted = emitted\\n    if S.is_source_spent(): raise Done\\n    yield NO_DEMAND",
     ),
@@ -242,34 +232,28 @@ GUARDS: Final = (
     ),
     Guard(
         "1.4 None is not an element",
-        COMPILER,
-        'return [f"if {given} is None:", f',
-        'return [] and ["", f',
+        LOOPS,
+        'return [] if self.shape.checked else ["if x',
+        'return [] if True else ["if x',
     ),
     Guard(
         "1.4 nor is it in a batch",
-        COMPILER,
+        LOOPS,
         'return [f"for x in {batch}:",',
         'return [] and [f"for x in {batch}:",',
-    ),
-    Guard(
-        "1.4 nor in what is created as it is iterated",
-        COMPILER,
-        "* (not self.shape.checked)",
-        "* 0",
     ),
     # -- cancellation
     Guard(
         "1.8 the flag after each delivery",
-        COMPILER,
-        'out.append("if S.is_stopped: return")',
-        "pass",
+        LOOPS,
+        "if r is not None and S.must_await(r): yield AWAIT_SIGNAL\n{_ALIVE}",
+        "if r is not None and S.must_await(r): yield AWAIT_SIGNAL",
     ),
     Guard(
         "1.8 a stage that swallows its cancellation",
-        TEMPLATES,
-        '_ALIVE = "if S.is_stopped: return"',
-        '_ALIVE = "pass"',
+        LOOPS,
+        "            return [_ALIVE]",
+        "            return []",
     ),
     Guard(
         "1.8 an answer to a wrong request is silenced by cancel",
@@ -407,21 +391,21 @@ GUARDS: Final = (
     ),
     Guard(
         "fairness: a pushed island yields when more work is left",
-        TEMPLATES,
-        '"YIELD_IF_SLICE_OVER": _YIELD,',
-        '"YIELD_IF_SLICE_OVER": "",',
+        LOOPS,
+        '"TURN": "if S.is_slice_over:\\n    S.emitted = emitted\\n    yield SLICE_OVER",',
+        '"TURN": "",',
     ),
     Guard(
         "fairness: a pushed task yields when more work is left",
-        TEMPLATES,
-        '"YIELD_IF_SLICE_OVER": _AWAIT_TURN,',
-        '"YIELD_IF_SLICE_OVER": "",',
+        LOOPS,
+        '"TURN": "if S.is_slice_over:\\n    S.emitted = emitted\\n    await S.yield_slice()",',
+        '"TURN": "",',
     ),
     Guard(
         "fairness: a stage that expands one element yields to the loop",
-        COMPILER,
-        "turn = self._yield_mid_element() if is_many else []",
-        "turn = list[str]()",
+        LOOPS,
+        "*_indent(1, self._turn_mid_element())]",
+        "]",
     ),
     Guard(
         "fairness: the clock decides, not a count",
@@ -465,8 +449,8 @@ GUARDS: Final = (
     Guard(
         "discards: elements that wait for an island",
         INPUT,
-        "            if isinstance(chunk, list):  # any other",
-        "            if False:  # any other",
+        "        if self.on_discard is not None:\n            discard(",
+        "        if False:\n            discard(",
     ),
     Guard(
         "discards: elements that an upstream has sent to an operator",
@@ -500,21 +484,21 @@ GUARDS: Final = (
     ),
     Guard(
         "discards: elements that stages hold",
-        COMPILER,
-        """due)", *held, "D.rest(rest)"]""",
-        """due)", "D.rest(rest)"]""",
+        LOOPS,
+        'held or ["pass"]',
+        '["pass"]',
     ),
     Guard(
         "discards: the element with which a stage raises",
-        COMPILER,
+        LOOPS,
         """            *_indent(1, self._lost_at("error")),\n""",
         "",
     ),
     Guard(
         "discards: an element that was delivered is not in the loop's hands",
-        COMPILER,
-        "        if self.finds_in_hand:\n            return",
-        "        if False:\n            return",
+        LOOPS,
+        """return [f"if {position}:", f"    D.lost""",
+        """return ["if True:", f"    D.lost""",
     ),
     # -- foreign publishers and subscribers
     Guard(

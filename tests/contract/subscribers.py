@@ -6,7 +6,14 @@ from typing import Any
 
 from reactive_aio import Flow, from_iterable, from_publisher
 from reactive_aio.spec import Publisher, Subscription
-from reactive_aio.stage import Downstream, FlowSubscription, from_async, from_pull, from_push, push_next
+from reactive_aio.stage import (
+    Downstream,
+    FlowSubscription,
+    from_async,
+    from_pull,
+    from_push,
+    push_next,
+)
 from reactive_aio.testing import SubscriberProbe
 
 UNBOUNDED = 2**63 - 1

@@ -62,7 +62,9 @@ def never(x: int) -> bool:
 _EACH = InlineStage("each", params=("of",), each="emit each $of(x)")
 
 
-_LISTS = InlineStage("lists", params=("of",), uses=(itertools.chain,), each="emit each chain.from_iterable($of(x))")
+_LISTS = InlineStage(
+    "lists", params=("of",), uses=(itertools.chain,), each="emit each chain.from_iterable($of(x))"
+)
 
 
 def endless(x: int) -> Any:

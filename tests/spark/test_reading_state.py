@@ -1,7 +1,5 @@
 """What a subscription in mode "arrow" does next, without Spark and without a socket."""
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import given, strategies as st
 
@@ -34,14 +32,12 @@ class Driver:
     cleanup = None
     on_discard = None
 
-    def push(self, elements: list[int], /) -> None: ...
+    def push(self, elements: list[int], /) -> None:
+        self.received += elements
 
     def push_one(self, element: int, /) -> None: ...
 
     def process(self) -> None: ...
-
-    def push_from(self, elements: Iterator[int], count: int, /) -> None:
-        self.received += [next(elements) for _ in range(count)]
 
     def complete(self) -> None: ...
 

@@ -508,9 +508,7 @@ class _Writer:
             case "REQUEST_NEEDED":
                 return self._request_needed()
             case "CALL":
-                call = "inner = function(x)"
-                lost = ["try:", f"    {call}", "except BaseException:", "    D.lost(0, x)", "    raise"]
-                return lost if self.shape.discards else [call]
+                return self._call()
             case "WAIT_MID_ELEMENT":
                 # The element is in the loop's hands.
                 return self._positioned(self._lines_of(word), len(self.stages))
@@ -523,6 +521,13 @@ class _Writer:
     def _lines_of(self, word: str) -> list[str]:
         lines = [line for line in self.words[word].splitlines() if line.strip()]
         return [each for line in lines for each in (self._at(line) if line != word else [line])]
+
+    def _call(self) -> list[str]:
+        """Call the function of `flat_map`; it is a part of the source, which is at position 0."""
+        call = "inner = function(x)"
+        if not self.shape.discards:
+            return [call]
+        return ["try:", f"    {call}", "except BaseException:", "    D.lost(0, x)", "    raise"]
 
     def _wait(self) -> list[str]:
         """Pause until there is demand, or end if the source is known to be exhausted."""
@@ -610,8 +615,9 @@ class _Writer:
         return [f"if stop > {within}: raise Done" if within else "if stop: raise Done"]
 
     def _turn_mid_element(self) -> list[str]:
-        clock = self._place("CLOCK")
-        return ["spent += 1", "if spent >= batch:", "    spent = 0", *_indent(1, clock)] * bool(clock)
+        if not (clock := self._place("CLOCK")):
+            return []
+        return ["spent += 1", "if spent >= batch:", "    spent = 0", *_indent(1, clock)]
 
     def _deliver(self, within: int) -> list[str]:
         deliver = [

@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_AT_A_TIME: Final = 1024
-"""Elements that are made and handed over at a time, which delays other work on the loop."""
+_AT_A_TIME: Final = 256
+"""Elements that are made and handed over at a time: few, so that the memory of one list is used
+again for the next, and other work on the loop is not delayed."""
 AHEAD: Final = 2
 """How many windows may be in flight beside the one that is read, if demand covers them."""
 MEMORY_LIMIT: Final = 32 << 20

@@ -13,6 +13,8 @@ Convert = Callable[[Any], Iterator[Any]]
 """Makes the rows of a record batch."""
 
 NAME: Final = "the rows of a partition"
+_AT_A_TIME: Final = 256
+"""Rows that are handed over at a time."""
 _PART: Final = 1024
 """Rows whose values are made at a time, which delays other work on the loop."""
 
@@ -129,7 +131,7 @@ class _InputSubscription(FlowSubscription):
             self._is_waiting = True
             self._source.on_wanted()
             return False
-        count = self._demand.take(min(self._remaining, _PART))
+        count = self._demand.take(min(self._remaining, _AT_A_TIME))
         self._remaining -= count
         self._is_processed = False
         push_next(downstream, self._rows, count)
