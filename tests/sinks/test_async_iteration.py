@@ -9,7 +9,6 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow
-from reactive_aio._sinks.async_iteration import _generate, _IslandIterator
 from reactive_aio.testing import PublisherProbe
 from tests.cases import Needs, Sinks
 
@@ -107,13 +106,6 @@ ITERATED: dict[str, Callable[[Flow[int]], AsyncIterator[int]]] = {
     "prefetch=5": lambda flow: flow.stream(prefetch=5),
 }
 
-# `async for` is one of the two, depending on the version of Python.
-SYNCHRONOUS: dict[str, Callable[[Flow[int]], AsyncIterator[int]]] = {
-    **ITERATED,
-    "generator": lambda flow: _generate(flow.chain),
-    "class": lambda flow: _IslandIterator(flow.chain),
-}
-
 
 @pytest.mark.parametrize("before", [0, 1, 2])
 @pytest.mark.parametrize("iterated", ITERATED.values(), ids=ITERATED)
@@ -158,7 +150,7 @@ async def take(elements: AsyncIterator[int]) -> int:
     return await anext(elements)
 
 
-@pytest.mark.parametrize("iterated", SYNCHRONOUS.values(), ids=SYNCHRONOUS)
+@pytest.mark.parametrize("iterated", ITERATED.values(), ids=ITERATED)
 @pytest.mark.parametrize("asked", [1, 3])
 async def test_elements_that_are_there_are_given_to_all_that_have_asked(
     iterated: Callable[[Flow[int]], AsyncIterator[int]], asked: int
@@ -168,7 +160,7 @@ async def test_elements_that_are_there_are_given_to_all_that_have_asked(
     assert [*taken, *[number async for number in elements]] == [*range(5)]
 
 
-@pytest.mark.parametrize("iterated", SYNCHRONOUS.values(), ids=SYNCHRONOUS)
+@pytest.mark.parametrize("iterated", ITERATED.values(), ids=ITERATED)
 async def test_a_second_task_fails_while_the_first_leaves_the_loop_a_turn(
     iterated: Callable[[Flow[int]], AsyncIterator[int]],
 ) -> None:
