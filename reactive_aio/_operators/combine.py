@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from ..coerce import WINDOW, Source, to_flow, to_flows
 from ..stage import (
+    UNBOUNDED,
     Coordinator,
     Downstream,
     FlowSubscription,
@@ -584,7 +585,7 @@ class _Then(ForwardingCoordinator[U]):
     _following: "Flow[U]"
 
     def on_start(self) -> None:
-        self.subscribe_to(self._source.via(_IGNORE), request=1)
+        self.subscribe_to(self._source.via(_IGNORE), request=UNBOUNDED)
 
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
         if inner is self.upstream:

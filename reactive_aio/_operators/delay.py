@@ -39,11 +39,13 @@ def delay(source: "Flow[T]", by: Duration, *, capacity: int = 256) -> "Flow[T]":
         .delay(2)
         --a--b--|
 
-    At most *capacity* elements are delayed at the same time: a source that sends more than that in
-    the time waits.
+    The whole flow is shifted, whatever the subscriber requests: the source is requested up to
+    *capacity* elements ahead, so that the second element can begin to wait while the first one
+    does. A source that sends more than that in the time waits, as it does for a slow subscriber:
+    an element that is due without demand stays until it is requested, and counts.
 
-    Demand: passed through, at most *capacity*.
-    Completes: *by* a time after the source.
+    Demand: batched (*capacity* upstream, refill at 75 % of it).
+    Completes: *by* a time after the source, and after the last element.
     Fails: when the source fails, at once; the elements held are discarded.
     Cancels: when the subscriber cancels; the elements held are discarded.
     Holds: *capacity* elements.
@@ -71,7 +73,8 @@ class _Delay(Coordinator[Any]):
     _seconds: float
     _capacity: int
     _due: deque[tuple[float, int]] = field(default_factory=deque[tuple[float, int]])
-    _counted: int = 0  # elements in `_due`
+    _counted: int = 0  # elements whose time is known
+    _ready: int = 0  # those of them that are due
     _ends: float | None = None
 
     def __post_init__(self) -> None:
@@ -80,13 +83,13 @@ class _Delay(Coordinator[Any]):
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
-        self._inner: InnerSubscriber[Any] = self.subscribe_to(self._source)
+        self._inner: InnerSubscriber[Any] = self.subscribe_to(self._source, request=self._capacity)
 
     def on_demand(self) -> None:
         self._emit_due()
-        wanted = min(self.demand.outstanding, self._capacity)
-        if (missing := wanted - self._inner.outstanding) > 0:
-            self._inner.request(missing)
+
+    def on_processed(self) -> None:
+        self._refill()
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         new = len(inner.elements) - self._counted
@@ -110,18 +113,33 @@ class _Delay(Coordinator[Any]):
             self._timer.start(due - self.loop_handle.time())
 
     def _on_timer(self) -> None:
-        self.on_demand()
-        self._set_timer()
+        now = self.loop_handle.time()
+        while self._due and self._due[0][0] <= now:
+            self._ready += self._due.popleft()[1]
+        is_over = self._ends is not None and self._ends <= now
+        if self._due or not is_over:
+            self._set_timer()
+        self._emit_due()
 
     def _emit_due(self) -> None:
-        # Everything requested was demanded, so that what is due can be emitted.
-        now, count = self.loop_handle.time(), 0
-        while self._due and self._due[0][0] <= now:
-            count += self._due.popleft()[1]
+        count = min(self._ready, self.demand.outstanding)
+        self._ready -= count
         self._counted -= count
         self.emit(self._inner.take(count))
-        if self._ends is not None and not self._due and self._ends <= now:
+        if self.is_closed:
+            return
+        is_over = self._ends is not None and self._ends <= self.loop_handle.time()
+        if is_over and not self._counted:
             self.complete()
+        else:
+            self._refill()
+
+    def _refill(self) -> None:
+        """Request what may be held besides what waits, and what downstream has not processed."""
+        unprocessed = self.emitted - self.processed_count
+        missing = self._capacity - self._inner.outstanding - unprocessed
+        if missing * 4 >= self._capacity:
+            self._inner.request(missing)
 
 
 def delay_subscription(source: "Flow[T]", by: Duration) -> "Flow[T]":
