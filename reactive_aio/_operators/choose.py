@@ -147,7 +147,8 @@ def take_until(source: "Flow[T]", moment: Moment) -> "Flow[T]":
 
     *moment* is an `asyncio.Event` (until it is set), an awaitable (until it is done) or a
     publisher, an asynchronous iterable or an iterable (until it emits an element or completes). A
-    bare coroutine serves one subscription.
+    bare coroutine serves one subscription. Elements that were delivered before it are not
+    withdrawn, although a slow subscriber that has requested ahead may still work on them.
 
     ::
 

@@ -39,6 +39,9 @@ _ELAPSED = InlineStage(
 def timestamp(source: "Flow[T]") -> "Flow[tuple[float, T]]":
     """Pair each element with the time at which it passes, in seconds of the loop's clock.
 
+    An element that waited for demand passes when it is requested. To note when it arrived, put a
+    ``boundary(n)`` below.
+
     ::
 
         a--b--|
@@ -57,6 +60,8 @@ def timestamp(source: "Flow[T]") -> "Flow[tuple[float, T]]":
 
 def elapsed(source: "Flow[T]") -> "Flow[tuple[float, T]]":
     """Pair each element with the seconds since the one before; the first, since the beginning.
+
+    It is the time between the moments at which they pass: see ``timestamp``.
 
     ::
 

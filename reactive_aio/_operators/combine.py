@@ -558,7 +558,7 @@ def then(source: "Flow[object]", successor: Source[U]) -> "Flow[U]":
     *successor* is a flow, a publisher, an iterable or an asynchronous iterable, which is subscribed
     to only then. To wait for the end without a successor, use ``await flow.run()``.
 
-    Demand: unbounded upstream, from the first request on; then passed through to *successor*, at
+    Demand: unbounded upstream, with the first request; then passed through to *successor*, at
         most 256 at a time.
     Completes: when *successor* completes.
     Fails: when the source fails (then *successor* is not subscribed to), or *successor* does.

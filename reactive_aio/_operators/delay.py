@@ -48,7 +48,7 @@ def delay(source: "Flow[T]", by: Duration, *, capacity: int = 256) -> "Flow[T]":
     Completes: *by* a time after the source, and after the last element.
     Fails: when the source fails, at once; the elements held are discarded.
     Cancels: when the subscriber cancels; the elements held are discarded.
-    Holds: *capacity* elements.
+    Holds: 2 × *capacity* elements: as many are delayed, and as many in delivery.
     Rules: 1.1, 1.5
     """
     seconds = to_seconds(by, "delay: by", zero=True)
@@ -56,7 +56,7 @@ def delay(source: "Flow[T]", by: Duration, *, capacity: int = 256) -> "Flow[T]":
     return from_push(
         lambda downstream: _Delay(downstream, source, seconds, capacity),
         name=f"delay({seconds:g})",
-        holds=capacity,
+        holds=2 * capacity,
         checked=True,
         upstreams=(source,),
         window=capacity,
@@ -87,9 +87,6 @@ class _Delay(Coordinator[Any]):
 
     def on_demand(self) -> None:
         self._emit_due()
-
-    def on_processed(self) -> None:
-        self._refill()
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         new = len(inner.elements) - self._counted
@@ -129,16 +126,10 @@ class _Delay(Coordinator[Any]):
         if self.is_closed:
             return
         is_over = self._ends is not None and self._ends <= self.loop_handle.time()
+        missing = self._capacity - self._inner.outstanding
         if is_over and not self._counted:
             self.complete()
-        else:
-            self._refill()
-
-    def _refill(self) -> None:
-        """Request what may be held besides what waits, and what downstream has not processed."""
-        unprocessed = self.emitted - self.processed_count
-        missing = self._capacity - self._inner.outstanding - unprocessed
-        if missing * 4 >= self._capacity:
+        elif missing * 4 >= self._capacity:
             self._inner.request(missing)
 
 

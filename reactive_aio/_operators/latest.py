@@ -270,7 +270,8 @@ def with_latest_from(
     """Combine each element with the latest element of *other*.
 
     It emits a pair, or ``combine(element, latest)``. Elements that arrive before the first one of
-    *other* are left out. *other* is read as fast as it emits; only its latest element is kept.
+    *other* are left out. *other* is read as fast as it emits; only its latest element is kept. An
+    element that waited for demand is combined when it is requested.
 
     ::
 

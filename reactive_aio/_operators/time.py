@@ -51,6 +51,7 @@ def timeout(
     """Fail when an element or the end takes the source longer than *each*.
 
     Time runs only while there is outstanding demand: a slow subscriber cannot make a flow time out.
+    One that requests ahead, such as ``for_each``, has demand while it works on an element.
     *first* is the limit for the first element, if it differs. With a *fallback*, the source is
     cancelled and the flow continues with the fallback, without a limit.
 

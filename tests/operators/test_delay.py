@@ -104,15 +104,15 @@ class TestDelay:
         assert await flow.to_list() == [0, 1, 2, 3, 4]
         assert seen == [(3, 0), (3, 1), (6, 2), (6, 3), (9, 4)]
 
-    async def test_only_what_is_demanded_is_requested(self) -> None:
+    async def test_its_capacity_is_requested_whatever_is_demanded(self) -> None:
         source = PublisherProbe[int]()
-        probe = SubscriberProbe[int](2).subscribed_to(r.from_publisher(source).delay(3))
-        assert source.requested == 2
-        source.emit(1)
+        probe = SubscriberProbe[int](1).subscribed_to(r.from_publisher(source).delay(3, capacity=4))
+        assert source.requested == 4
+        source.emit(1, 2, 3, 4)
         await asyncio.sleep(4)
-        assert (probe.elements, source.requested) == ([1], 2)
-        probe.request(3)
-        assert source.requested == 5
+        assert (probe.elements, source.requested) == ([1], 5)
+        probe.request(2)
+        assert (probe.elements, source.requested) == ([1, 2, 3], 7)
         probe.cancel()
         assert source.cancel_count == 1
 

@@ -148,7 +148,7 @@ class Coordinator(FlowSubscription, Generic[R]):
         """Remove an upstream, and cancel it unless it is done."""
         self.inners.pop(inner, None)
         inner.cancel()
-        if self.processed_count == self.emitted:
+        if inner.is_work or self.processed_count == self.emitted:
             inner.finish()
         else:
             self._unfinished.append(inner)

@@ -107,6 +107,12 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         return f"<InnerSubscriber {self.tag!r} {state}, holds {len(self.elements)}>"
 
     @property
+    def is_work(self) -> bool:
+        """Whether it was made of an element, so that it is finished when its elements are emitted:
+        what follows is no part of the work on that element."""
+        return self._kind == "work"
+
+    @property
     def cleanup(self) -> CleanupErrors | None:
         return self._owner.cleanup
 

@@ -69,7 +69,12 @@ class MergingCoordinator(Coordinator[T]):
         for inner, count in self.accounting.take(at_most):
             inner.tag -= count
             chunk += inner.take(count)
+            self._finish_work(inner)
         return chunk
+
+    def _finish_work(self, inner: InnerSubscriber[Any]) -> None:
+        if inner.is_done and inner.is_work and not inner.elements:
+            inner.finish()
 
     def emit_waiting(self) -> None:
         """Emit what waits, within demand, and end if nothing more can arrive."""
@@ -127,6 +132,7 @@ class MergingCoordinator(Coordinator[T]):
         self.live_count -= 1
         self.record(inner)
         self.release_if_empty(inner)
+        self._finish_work(inner)
         self.emit_waiting()
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
