@@ -43,7 +43,8 @@ def using(resource: Callable[[], Manager[R]], flow: Callable[[R], Source[T]]) ->
     value of the context manager and returns a flow, a publisher, an iterable or an asynchronous
     iterable. The context manager is exited after the cleanup of that source, and before the
     terminal signal is passed on. As in a ``with`` statement, it receives the error of a source that
-    failed and may suppress it (the flow then completes), and its own error fails the flow.
+    failed and may suppress it (the flow then completes). Its own error fails the flow, with that of
+    the source as its ``__context__``.
 
     Demand: passed through, at most 256 at a time.
     Completes: when the source completes, and the resource has been released.
@@ -120,7 +121,9 @@ class _Using(ForwardingCoordinator[T]):
         except BaseException as error:
             if is_cancelled(self._task, error):
                 if not self.is_closed:
-                    self.submit(self.fail, Interrupted("the task of using() was cancelled"))
+                    cancelled = Interrupted("the task of using() was cancelled")
+                    cancelled.__cause__ = error
+                    self.submit(self.fail, cancelled)
                 raise
             self.submit(self._released, as_failure(error))
             if isinstance(error, STOPS_PROGRAM):
@@ -177,14 +180,22 @@ class _Using(ForwardingCoordinator[T]):
 def _exit(
     manager: AbstractContextManager[Any, Any], error: BaseException | None
 ) -> BaseException | None:
-    """Exit *manager*; return the error that remains, if any."""
+    """Exit *manager* as a `with` statement does; return the error that remains, if any."""
     try:
         if error is None:
             manager.__exit__(None, None, None)
-            return None
-        suppressed = manager.__exit__(type(error), error, error.__traceback__)
+        else:
+            _exit_after(manager, error)
     except STOPS_PROGRAM:
         raise
     except BaseException as raised:
         return as_failure(raised)
-    return None if suppressed else error
+    return None
+
+
+def _exit_after(manager: AbstractContextManager[Any, Any], error: BaseException) -> None:
+    try:
+        raise error
+    except BaseException:  # what the exit raises has this error as its context
+        if not manager.__exit__(type(error), error, error.__traceback__):
+            raise

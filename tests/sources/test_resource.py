@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
@@ -144,6 +145,197 @@ class TestLife:
         assert resource.log == ["enter", "exit"] * 2
 
 
+# -- errors of the source and of the exit ----------------------------------------------------------
+def raises() -> None:
+    raise OSError("exit")
+
+
+def raises_from_none() -> None:
+    raise OSError("exit") from None
+
+
+def raises_a_cancellation() -> None:
+    raise asyncio.CancelledError("exit")
+
+
+def swallows() -> bool:
+    return True
+
+
+def passes_on() -> None:
+    pass
+
+
+EXITS = [raises, raises_from_none, raises_a_cancellation, swallows, passes_on]
+
+
+@dataclass
+class Sync:
+    """A context manager whose exit does what *exit* does."""
+
+    exit: Callable[[], bool | None]
+
+    def __enter__(self) -> int:
+        return 1
+
+    def __exit__(self, *_: object) -> bool | None:
+        return self.exit()
+
+
+@dataclass
+class Async:
+    exit: Callable[[], bool | None]
+
+    async def __aenter__(self) -> int:
+        return 1
+
+    async def __aexit__(self, *_: object) -> bool | None:
+        await asyncio.sleep(0)
+        return self.exit()
+
+
+@contextmanager
+def generated(exit: Callable[[], bool | None]) -> Generator[int]:
+    with Sync(exit) as value:
+        yield value
+
+
+@asynccontextmanager
+async def generated_async(exit: Callable[[], bool | None]) -> AsyncGenerator[int]:
+    async with Async(exit) as value:
+        yield value
+
+
+MANAGERS: Mapping[str, Callable[..., Any]] = {
+    "sync": Sync,
+    "async": Async,
+    "sync generator": generated,
+    "async generator": generated_async,
+}
+
+
+def fails() -> Iterator[int]:
+    yield 1
+    raise ValueError("the source")
+
+
+async def fails_async() -> AsyncIterator[int]:
+    yield 1
+    raise ValueError("the source")
+
+
+def is_not_made() -> Any:
+    raise ValueError("the source")
+
+
+def raises_a_cancellation_itself() -> Iterator[int]:
+    yield 1
+    raise asyncio.CancelledError("the source")
+
+
+SOURCES: Mapping[str, Callable[[], Any]] = {
+    "pulled": fails,
+    "awaited": fails_async,
+    "pushed": lambda: r.from_iterable(fails()).boundary(1),
+    "not made": is_not_made,
+    "a cancellation": raises_a_cancellation_itself,
+}
+READERS: Mapping[str, Callable[[r.Flow[int]], Any]] = {
+    "run": lambda flow: flow.run(),
+    "to_list": lambda flow: flow.to_list(),
+    "async for": lambda flow: all_of(flow),
+    "boundary": lambda flow: flow.boundary(2).run(),
+    "merge": lambda flow: flow.merge_with([]).run(),
+}
+
+
+async def all_of(flow: r.Flow[int]) -> None:
+    async for _ in flow:
+        pass
+
+
+def errors_behind(error: BaseException | None) -> list[str]:
+    found: list[str] = []
+    while error is not None:
+        found.append(repr(error))
+        error = error.__cause__ or error.__context__
+    return found
+
+
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+@pytest.mark.parametrize("exit", EXITS)
+@pytest.mark.parametrize("manager", MANAGERS.values(), ids=MANAGERS)
+@pytest.mark.virtual_time
+async def test_the_errors_are_those_of_a_with_statement(
+    manager: Callable[..., Any],
+    exit: Callable[[], bool | None],
+    source: Callable[[], Any],
+    read: Callable[[r.Flow[int]], Any],
+) -> None:
+    expected: BaseException | None = None
+    failure = await ended(lambda: read(r.defer(source)))
+    try:
+        async with AsyncExitStack() as stack:
+            made = manager(exit)
+            is_sync = hasattr(made, "__enter__")
+            await (asyncio.sleep(0, stack.enter_context(made)) if is_sync else entered(stack, made))
+            raise failure
+    except BaseException as error:
+        expected = error
+    found = await ended(lambda: read(r.using(lambda: manager(exit), lambda _: source())))
+    assert (found is None) is (expected is None)
+    told = " ".join(errors_behind(found))
+    for behind in errors_behind(expected):
+        assert behind in told
+
+
+async def entered(stack: AsyncExitStack, manager: Any) -> None:
+    await stack.enter_async_context(manager)
+
+
+async def ended(read: Callable[[], Any]) -> Any:
+    """The error with which it ends."""
+    try:
+        await read()
+    except BaseException as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("source", ["pulled", "awaited", "pushed"])
+@pytest.mark.parametrize("manager", MANAGERS.values(), ids=MANAGERS)
+@pytest.mark.virtual_time
+async def test_a_reader_that_leaves_is_told_the_errors_of_both_cleanups(
+    manager: Callable[..., Any], source: str
+) -> None:
+    def cleans_up() -> Iterator[int]:
+        try:
+            yield from range(99)
+        finally:
+            raise ValueError("the source")
+
+    async def cleans_up_async() -> AsyncIterator[int]:
+        try:
+            for number in range(99):
+                yield number
+        finally:
+            await asyncio.sleep(1)
+            raise ValueError("the source")
+
+    made: Callable[[], Any] = {
+        "pulled": cleans_up,
+        "awaited": lambda: r.from_aiter(cleans_up_async),
+        "pushed": lambda: r.from_aiter(cleans_up_async).boundary(1),
+    }[source]
+    flow: r.Flow[int] = r.using(lambda: manager(raises), lambda _: made())
+    elements = flow.stream()
+    assert await anext(elements) == 0
+    with pytest.raises(ExceptionGroup) as caught:
+        await elements.aclose()
+    assert sorted(map(str, caught.value.exceptions)) == ["exit", "the source"]
+
+
 class TestErrors:
     async def test_a_manager_that_suppresses_the_error_completes_the_flow(self) -> None:
         from contextlib import suppress
@@ -211,6 +403,25 @@ class TestErrors:
         await asyncio.sleep(0)
         await cast("Any", probe.subscription).aclose()
         assert log == ["begin", "end"]
+
+    async def test_an_error_of_entering_is_told_to_a_reader_that_leaves_meanwhile(self) -> None:
+        @asynccontextmanager
+        async def slow() -> AsyncGenerator[int]:
+            try:
+                await asyncio.Event().wait()
+                yield 1
+            finally:
+                raise OSError("closed")
+
+        elements = r.using(slow, lambda n: [n]).stream()
+        waiting = asyncio.ensure_future(anext(elements))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        with pytest.raises(OSError, match="closed"):
+            await elements.aclose()
 
     async def test_something_else_is_refused_as_a_resource(self) -> None:
         with pytest.raises(TypeError, match="not a context manager"):
