@@ -1,20 +1,21 @@
 """Reports about a flow: how many elements it holds at most, how it runs, and what it does."""
 
+import os
+import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from .._core.compiler.bound import Bound, count_elements, held
 from .._core.compiler.chain import Chain, PushSource
-from .._core.observation.colors import colored, is_terminal_colored
 from .._core.observation.figures import FlowStats, flow_stats
-from .._core.observation.graph import graph_of, mode_text
-from .._core.observation.pictures import Graph
 
 if TYPE_CHECKING:
+    from ..observe import Graph
     from ..stage import Fluent
 
-__all__ = ("Bound", "FlowStats", "Graph", "bound", "explain", "graph", "stats")
+__all__ = ("Bound", "FlowStats", "bound", "explain", "graph", "stats")
 
 
 def bound(source: "Fluent[Any]") -> Bound:
@@ -56,7 +57,7 @@ def explain(source: "Fluent[Any]", *, code: bool = False, color: bool | None = N
     return colored(text) if color or (color is None and is_terminal_colored()) else text
 
 
-def graph(source: "Fluent[Any]") -> Graph:
+def graph(source: "Fluent[Any]") -> "Graph":
     """Draw this flow: its islands, what holds elements between them, and how much of that is used.
 
     A notebook shows the result as a picture; ``graph().svg()`` is the same as a file, and
@@ -64,7 +65,9 @@ def graph(source: "Fluent[Any]") -> Graph:
     figures of all its subscriptions together: what was delivered, what is held, the demand that is
     left, and what is waited for. Call it on the thread of the event loop then.
     """
-    return Graph(graph_of(source), source.chain.trail())
+    from ..observe.drawing.pictures import draw  # a room above this one, needed for a picture only
+
+    return draw(source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +111,9 @@ def _own_lines(chain: Chain, code: bool, is_last: bool, discards: bool) -> Itera
         yield f"║ {chain.name}{_size(head.holds)}"
         if not stages and not is_last:
             return
-        yield f"island ({mode_text(chain)}): {stages or 'delivery'}"
+        yield f"island ({chain.mode_text}): {stages or 'delivery'}"
     else:
-        yield f"island ({mode_text(chain)}): {chain.island_text()}"
+        yield f"island ({chain.mode_text}): {chain.island_text()}"
     if isinstance(head, PushSource) and head.details is not None:
         yield from ("    " + line for line in head.details().splitlines())
     if code:
@@ -123,3 +126,43 @@ def _size(holds: int | None) -> str:
     if holds is None:
         return ", unbounded"
     return f", holds at most {count_elements(holds)}" if holds else ""
+
+
+# -- the text of `explain` in the colors of a terminal ---------------------------------------------
+_RESET: Final = "\x1b[0m"
+_BOLD, _DIM, _RED, _YELLOW, _CYAN = (f"\x1b[{code}m" for code in (1, 2, 31, 33, 36))
+_LINE: Final = re.compile(
+    r"(?P<tree>(?:[├│] )*)(?P<head>island \((?P<mode>[^)]*)\): |║ )?(?P<rest>.*)"
+)
+_OPERATOR: Final = re.compile(r"(?:(?<=^)|(?<=→ ))[\w ]+")
+
+
+def is_terminal_colored() -> bool:
+    """Whether the standard output is a terminal that shows colors."""
+    is_refused = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+    return not is_refused and sys.stdout.isatty()
+
+
+def colored(text: str) -> str:
+    """*text* with names of operators bold, what holds elements yellow, the unbounded red."""
+    *lines, bound = text.split("\n")
+    return "\n".join([*map(_colored_line, lines), _colored_bound(bound)])
+
+
+def _colored_line(line: str) -> str:
+    found = _LINE.fullmatch(line)
+    if found is None or line.startswith("    "):
+        return f"{_DIM}{line}{_RESET}"
+    tree = f"{_DIM}{found['tree']}{_RESET}" if found["tree"] else ""
+    head, rest = found["head"], found["rest"]
+    if head is None:
+        return f"{tree}{_DIM}{rest}{_RESET}"
+    if head.startswith("║"):
+        return f"{tree}{_RED if rest.endswith(', unbounded') else _YELLOW}{head}{rest}{_RESET}"
+    rest = _OPERATOR.sub(lambda name: f"{_BOLD}{name[0]}{_RESET}", rest)
+    rest = rest.replace(" → ", f" {_DIM}→{_RESET} ")
+    return f"{tree}{_CYAN}island{_RESET} {_DIM}({found['mode']}){_RESET}: {rest}"
+
+
+def _colored_bound(line: str) -> str:
+    return f"{_RED if line.startswith('unbounded') else _YELLOW}{line}{_RESET}"

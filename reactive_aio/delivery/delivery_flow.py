@@ -39,8 +39,8 @@ from .tail import assembled, without_end
 
 if TYPE_CHECKING:
     from .._core.compiler.bound import Bound
-    from .._core.observation.pictures import Graph
     from ..flow import Flow
+    from ..observe import Graph
     from .delivery import Delivery
 
 __all__ = ("DeliveryFlow",)

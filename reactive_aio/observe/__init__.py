@@ -17,8 +17,8 @@ imported by themselves, as they need extras.
 """
 
 from .._core.observation.figures import FlowStats, PartStats, SubscriptionStats
-from .._core.observation.pictures import Graph
 from .doctor import watch
+from .drawing.pictures import Graph
 from .inspector_page import Inspector, inspector, inspector_app
 from .reports import report
 from .server import serve

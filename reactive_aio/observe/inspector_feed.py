@@ -16,12 +16,12 @@ import anyio.to_thread
 
 from .._core.losses import losses
 from .._core.observation.figures import _subscription_stats as subscription_stats, stalled
-from .._core.observation.graph import GraphModel, graph_of_subscription
-from .._core.observation.graph_svg import svg_of
 from .._core.observation.registry import NamedFlow, Progress, named_flows, named_processors
 from .._core.subscription.island import Island
 from ..stage import UNBOUNDED, LoopHandle
 from .blocked_loop import BlockedLoopWatch
+from .drawing.model import GraphModel, graph_of_subscription
+from .drawing.svg import svg_of
 from .reports import stall_text
 
 __all__ = ("Feed",)

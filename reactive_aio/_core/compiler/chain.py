@@ -219,6 +219,13 @@ _MOST_STAGES, _MOST_ENDINGS = 1000, 32
 _FEEDS: Final[dict[type, Any]] = {PullSource: "pull", PushSource: "push", AsyncSource: "aiter"}
 
 
+_FED: Final[dict[type, str]] = {
+    PullSource: "pulled",
+    PushSource: "pushed",
+    AsyncSource: "awaited",
+}
+
+
 def control_of_source(source: ChainSource, on_discard: object) -> RunControl | None:
     """The control that stops *source*, if it is opened for a run whose drain stops it."""
     if not isinstance(on_discard, RunDiscards) or not source.is_leaf:
@@ -385,9 +392,8 @@ class Chain:
 
         Where elements are pushed, a batch exists before it is taken, and None can be looked for.
         """
-        has_work = not all(kind.is_only_label for kind in self._kinds)
         is_known = self.source.checked or isinstance(self.source, PushSource)
-        return is_known and not has_work and not self.awaits
+        return is_known and not self._kinds and not self.awaits
 
     def compiled_loop(self, mode: str, delivery: str, discards: bool = False) -> CompiledLoop:
         """The generated loop for one mode and one kind of delivery."""
@@ -481,6 +487,15 @@ class Chain:
             return UNBOUNDED
         # A task takes long over a chunk: smaller chunks let upstream work at the same time.
         return window if mode == "sync" else max(1, window // 4)
+
+    @property
+    def mode_text(self) -> str:
+        """How its island runs."""
+        if self.awaits:
+            return "one task"
+        if isinstance(self.source, PushSource) and self.source.flattening is not None:
+            return "one loop, pulled as long as it flattens iterables, then pushed"
+        return f"one loop, {_FED[type(self.source)]}"
 
     def island_text(self) -> str:
         """Its source and its stages in one line."""

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from .graph import GraphModel, GraphNode
-from .graph_svg import delivered_text, held_text, size_text
+from .model import GraphModel, GraphNode
+from .svg import delivered_text, held_text, size_text
 
 __all__ = ("mermaid_of",)
 

@@ -2,13 +2,16 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-from .graph import GraphModel
-from .graph_mermaid import mermaid_of
-from .graph_svg import svg_of
+from .mermaid import mermaid_of
+from .model import GraphModel, graph_of
+from .svg import svg_of
 
-__all__ = ("Graph",)
+if TYPE_CHECKING:
+    from ...stage import Fluent
+
+__all__ = ("Graph", "draw")
 
 _TEXT, _HTML, _SVG = "text/plain", "text/html", "image/svg+xml"
 _MERMAID: Final = "text/vnd.mermaid"
@@ -60,3 +63,8 @@ class Graph:
             for kind, shown in found.items()
             if (include is None or kind in include) and kind not in (exclude or ())
         }
+
+
+def draw(source: "Fluent[Any]") -> Graph:
+    """The graph of *source*, as `Flow.graph` returns it."""
+    return Graph(graph_of(source), source.chain.trail())

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from ..compiler.chain import AsyncSource, Chain, PullSource, PushSource
-from ..compiler.places import describe_place
-from ..subscription.island import Island
-from .figures import limited, waits_on_what
-from .registry import named_flow
+from ..._core.compiler.chain import Chain, PushSource
+from ..._core.compiler.places import describe_place
+from ..._core.observation.figures import limited, waits_on_what
+from ..._core.observation.registry import named_flow
+from ..._core.subscription.island import Island
 
 if TYPE_CHECKING:
     from ...stage import Fluent
@@ -23,7 +23,6 @@ __all__ = (
     "NodeFigures",
     "graph_of",
     "graph_of_subscription",
-    "mode_text",
 )
 _MOST_NODES: Final = 200
 _MOST_SUBSCRIPTIONS: Final = 64
@@ -139,11 +138,11 @@ class _Builder:
         if isinstance(head, PushSource) and head.upstreams:
             first = last = self._node("boundary", chain.name, holds=head.holds, places=places[:1])
             if stages or is_last:
-                last = self._node("island", mode_text(chain), stages or ("delivery",), places[1:])
+                last = self._node("island", chain.mode_text, stages or ("delivery",), places[1:])
                 self.graph.edges[first.key, last.key] = 1
         else:
             first = last = self._node(
-                "island", mode_text(chain), (chain.name, *stages), places, head.holds
+                "island", chain.mode_text, (chain.name, *stages), places, head.holds
             )
         self.ends[id(head)] = first, last
         self._connect(chain, first)
@@ -220,16 +219,6 @@ def _in_order(last: Chain) -> list[Chain]:
             upstreams = reversed(chain.source.upstreams)
             waiting += [(each.chain, False) for each in upstreams]
     return list(found.values())
-
-
-def mode_text(chain: Chain) -> str:
-    """How the island of *chain* runs."""
-    if chain.awaits:
-        return "one task"
-    feed = {PullSource: "pulled", PushSource: "pushed", AsyncSource: "awaited"}[type(chain.source)]
-    if isinstance(chain.source, PushSource) and chain.source.flattening is not None:
-        feed = "pulled as long as it flattens iterables, then pushed"
-    return f"one loop, {feed}"
 
 
 def _place(written: Any) -> str:

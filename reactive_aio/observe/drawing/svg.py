@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
-from .graph import GraphModel, GraphNode, NodeFigures
+from .model import GraphModel, GraphNode, NodeFigures
 
 __all__ = ("svg_of",)
 
