@@ -68,6 +68,8 @@ from ._core.queues.reorder_buffer import ReorderBuffer
 from ._core.queues.shared_room import SharedRoom
 from ._core.run_control import (
     NestedFlow,
+    RunControl,
+    RunDiscards,
     Work,
     control_of,
     discard_interrupted,
@@ -118,6 +120,8 @@ __all__ = (
     "RecentCosts",
     "RecentElements",
     "ReorderBuffer",
+    "RunControl",
+    "RunDiscards",
     "SequentialCoordinator",
     "SharedRoom",
     "SingleOutputBuffer",
@@ -319,7 +323,7 @@ def from_push(
     one_by_one: bool | None = None,
     contents: int | None = None,
     flattening: Flattening | None = None,
-    is_shared: bool = False,
+    may_hand_over: Callable[[], bool] | None = None,
     pushes_lists: bool = False,
 ) -> "Flow[T]":
     """Make a flow of a source that pushes elements as it receives demand.
@@ -337,8 +341,9 @@ def from_push(
     By default it is true if it is for an upstream; say False for an operator that reads ahead
     itself. *contents* is how many elements one of its elements contains, if these are lists; by
     default as many as an element of an upstream does. A *flattening* is a faster way to read it,
-    for a source that makes an iterable of each of its elements. With *is_shared*, other subscribers
-    receive the same elements: those that wait for one subscriber are not discarded with it. With
+    for a source that makes an iterable of each of its elements. *may_hand_over* is for a source
+    whose subscribers receive the same elements: it returns whether there is only one now and will
+    be no other, so that its ``do_on_discard`` may receive those that wait for it. With
     *pushes_lists*, it only calls ``push``, and an operator that reads it takes whole lists.
     """
     if one_by_one is None:
@@ -354,7 +359,7 @@ def from_push(
         one_by_one,
         contents,
         flattening,
-        is_shared=is_shared,
+        may_hand_over=may_hand_over,
         pushes_lists=pushes_lists,
     )
     return flow_of(Chain(source))

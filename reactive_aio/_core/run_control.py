@@ -133,6 +133,29 @@ def without_hooks(on_discard: OnDiscard | None) -> OnDiscard | None:
     return RunDiscards(on_discard.control, on_discard.figures, (), on_discard.is_work)
 
 
+@dataclass(slots=True, eq=False)
+class SharedElements:
+    """Counts the elements of a shared source that a subscriber discards.
+
+    They are handed over only while no other subscriber may receive them.
+    """
+
+    _below: OnDiscard
+    _may_hand_over: Callable[[], bool]
+
+    def discard(self, element: object, /) -> None:
+        if self._may_hand_over():
+            self._below(element)
+        elif isinstance(self._below, RunDiscards):
+            self._below.figures.discard(element)
+
+    def interrupt(self, element: object, /) -> None:
+        if self._may_hand_over():
+            discard_interrupted(self._below, element)
+        elif isinstance(self._below, RunDiscards):
+            self._below.figures.interrupt(element)
+
+
 def for_upstream(on_discard: OnDiscard | None, kind: UpstreamKind) -> OnDiscard | None:
     """*on_discard* for an upstream of that kind."""
     if kind == "source" or not isinstance(on_discard, RunDiscards):

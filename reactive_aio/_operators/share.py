@@ -1,6 +1,7 @@
 """Operators that make a flow hot: its subscribers share one subscription to the source."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..errors import Interrupted, Overflow
@@ -13,10 +14,14 @@ from ..stage import (
     FlowSubscription,
     InnerSubscriber,
     LoopHandle,
+    OnDiscard,
     OutputBuffer,
     OverflowPolicy,
     RecentElements,
+    RunControl,
+    RunDiscards,
     SharedRoom,
+    discard_interrupted,
     from_push,
     require_int,
     require_policy,
@@ -26,8 +31,6 @@ from ..stage import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .._core.loop import TimerHandle
     from ..flow import Flow
 
@@ -51,7 +54,8 @@ def share(
     The source is subscribed to with the first request of the first subscriber, and cancelled
     *grace* seconds after the last one has left; in these seconds, nothing is requested of it. The
     next subscriber then starts it afresh. A later subscriber first receives the last *replay*
-    elements.
+    elements. A drain of the only subscriber completes the source at once, and delivers what it has
+    emitted.
 
     Each subscriber has a queue of *capacity* elements. What the slowest one does to the others is
     said by *overflow*: ``"wait"`` (the source waits for the slowest), ``"drop_newest"``,
@@ -94,8 +98,9 @@ def replay(
 
     The source is subscribed to with the first request, once, and kept when the last subscriber
     leaves: it then waits. With *ttl*, elements older than that are not repeated. After the end of
-    the source, a subscriber receives the last elements, and completes. A failure is not kept: the
-    next subscriber starts the source afresh. *overflow* and *capacity* are those of ``share``.
+    the source, a subscriber receives the last elements, and completes. A failure is not kept, nor
+    is a source that a drain of the only subscriber has completed: the next subscriber starts the
+    source afresh. *overflow* and *capacity* are those of ``share``.
 
     ::
 
@@ -140,11 +145,104 @@ def _hot(shared: "_Shared[T]", source: "Flow[T]", name: str) -> "Flow[T]":
         upstreams=(source,),
         window=int(shared.policy == "latest"),
         one_by_one=True,
-        is_shared=True,
+        may_hand_over=shared.may_hand_over,
     )
 
 
-class _Shared(Generic[T]):
+@dataclass(slots=True, eq=False)
+class _Life:
+    """The source of a hot flow, from its first subscriber to its end.
+
+    It has a control of its own, so that a drain of the only subscriber completes it, and not the
+    operators between. It counts what is discarded there for the only subscriber, or for the one
+    that has left last, since no other one can receive it.
+    """
+
+    keeps: bool
+    """Whether elements are kept for a later subscriber when the last one has left."""
+    subscribers: int
+    """How many there were."""
+    control: RunControl = field(default_factory=RunControl)
+    heir: OnDiscard | None = None
+    """What receives the elements that are discarded."""
+    is_work: bool = False
+    _is_handing_over: bool = False
+
+    def join(self, downstream: Downstream[Any], *, alone: bool) -> None:
+        """*downstream* is that of one more subscriber, which is *alone* now."""
+        on_discard = downstream.on_discard
+        if not self.subscribers:
+            self.is_work = isinstance(on_discard, RunDiscards) and on_discard.is_work
+        self.subscribers += 1
+        self.heir = on_discard if alone else None
+
+    @property
+    def on_discard(self) -> OnDiscard:
+        return RunDiscards(self.control, self, (), self.is_work)
+
+    def may_hand_over(self) -> bool:
+        """Whether the only subscriber may give away what it has received."""
+        is_alone = self.subscribers == 1 and (not self.keeps or self.control.is_stopped)
+        return self._is_handing_over or is_alone
+
+    def discard(self, element: object, /) -> None:
+        if self.heir is not None:
+            self._hand_over(element, self.heir)
+
+    def interrupt(self, element: object, /) -> None:
+        if (heir := self.heir) is not None:
+            self._hand_over(element, lambda each: discard_interrupted(heir, each))
+
+    def _hand_over(self, element: object, give: OnDiscard) -> None:
+        self._is_handing_over = True  # no subscriber has received it
+        try:
+            give(element)
+        finally:
+            self._is_handing_over = False
+
+
+class _Hot(Generic[T]):
+    """A hot flow: it owns the subscription to the source."""
+
+    def __init__(self, source: "Flow[T]", name: str, *, keeps: bool) -> None:
+        self._source = source
+        self._name = name
+        self._keeps = keeps
+        self.submit: Callable[..., object] = run_now
+        self.cleanup = None  # no single consumer awaits the cleanup of the source
+        self.loop_handle: Any = None
+        self._inner: InnerSubscriber[T] | None = None
+        self._life = _Life(keeps, 0)
+        self._closing: Sequence[FlowSubscription] = ()
+        """The source that was cancelled; its cleanup may still be running."""
+
+    @property
+    def on_discard(self) -> OnDiscard:
+        return self._life.on_discard
+
+    def discard(self, elements: Iterable[object], /) -> None:
+        for element in elements:
+            self._life.discard(element)
+
+    def may_hand_over(self) -> bool:
+        return self._life.may_hand_over()
+
+    def drain_source(self) -> bool:
+        """Complete the source after what it has emitted; return whether it runs."""
+        if self._inner is not None:
+            self._life.control.stop()
+        return self._inner is not None
+
+    def _cancel_source(self, inner: InnerSubscriber[T]) -> None:
+        self._closing = inner.close()
+        inner.finish()
+
+    def closing(self) -> Sequence[FlowSubscription]:
+        """The source whose cleanup is to be waited for by the subscriber that has left last."""
+        return self._closing
+
+
+class _Shared(_Hot[T]):
     """One subscription to the source, and the queues of all subscribers."""
 
     def __init__(
@@ -157,24 +255,21 @@ class _Shared(Generic[T]):
         ttl: float | None,
         grace: float | None,
     ) -> None:
-        self._source = source
-        self._name = name
+        super().__init__(source, name, keeps=grace != 0.0)
         self.capacity: int = capacity
         self.policy: OverflowPolicy = policy
         self.replay: int = replay
         self._ttl = ttl
         self._grace = grace  # None: the source is kept
-        self.submit: Callable[..., object] = run_now
-        self.cleanup = None  # no single consumer awaits the cleanup of the source
-        self.on_discard = None  # nor discards an element that others receive
-        self.loop_handle: Any = None
+        self._ending: list[OutputBuffer[T]] = []
+        """Those that still hold elements of a source that has ended."""
         self._drops: DropCounter = DropCounter(name)
         self._timer: TimerHandle | None = None
         self._shared_room = SharedRoom(capacity, policy)
         self._reset()
 
     def _reset(self) -> None:
-        self._inner: InnerSubscriber[T] | None = None
+        self._inner = None
         self._outputs: tuple[OutputBuffer[T], ...] = ()
         self._history: RecentElements[T] = RecentElements(self.replay, self._ttl, self._now)
         self._is_passing_on = False
@@ -196,15 +291,19 @@ class _Shared(Generic[T]):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._inner is None and not self._outputs:
+            self._ending = [each for each in self._ending if not each.is_closed]
+            self._life = _Life(self._keeps, len(self._ending))
+        self._life.join(downstream, alone=not self._outputs)
         extra = 0 if self.policy == "latest" else self.replay
         queue: BoundedQueue[T] = BoundedQueue(self.capacity + extra, self.policy, self._drops)
-        output = OutputBuffer(
+        output = _SharedOutput(
             downstream,
             queue,
             self._name,
             on_room=self._on_room,
             on_cancel=self._on_cancel,
-            is_shared=True,
+            shared=self,
         )
         if repeated := self._repeated():
             output.offer_all(repeated)
@@ -221,9 +320,14 @@ class _Shared(Generic[T]):
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
         self._outputs = tuple(each for each in self._outputs if each is not output)
         if self._outputs:
+            alone = self._outputs[0].downstream.on_discard
+            self._life.heir = alone if len(self._outputs) == 1 else None
             self._on_room(None)  # it may have been the slowest
-        elif self._grace is not None and self._inner is not None:
-            if self._grace:
+            return
+        self._life.heir = output.downstream.on_discard
+        is_drained = self._life.control.is_stopped
+        if self._inner is not None and (is_drained or self._grace is not None):
+            if self._grace and not is_drained:
                 self._timer = self.loop_handle.call_later(self._grace, self._stop)
             else:
                 self._stop()
@@ -234,13 +338,13 @@ class _Shared(Generic[T]):
         inner = self._inner
         if not self._outputs and inner is not None:
             self._reset()
-            inner.cancel()
-            inner.finish()
+            self._cancel_source(inner)
+
+    def drain(self, output: OutputBuffer[T]) -> bool:
+        """Complete the source, if *output* is that of the only subscriber; return whether it is."""
+        return self._outputs == (output,) and self.drain_source()
 
     # -- the source -------------------------------------------------------------------------------
-    def discard(self, elements: Iterable[object], /) -> None:
-        """No single subscriber could receive them."""
-
     def _on_room(self, output: OutputBuffer[T] | None) -> None:
         """A subscriber has processed elements, or has requested more; None: one has left."""
         inner = self._inner
@@ -295,10 +399,11 @@ class _Shared(Generic[T]):
     def _end(self, error: BaseException | None) -> None:
         outputs, history = self._outputs, self._history
         self._reset()
-        if self._grace is None and error is None:
+        if self._grace is None and error is None and not self._life.control.is_stopped:
             self._is_completed, self._history = True, history
         for output in outputs:
             output.end(error)
+        self._ending = [each for each in (*self._ending, *outputs) if not each.is_closed]
         if error is not None and not outputs:
             _report(self.loop_handle, error)
 
@@ -314,12 +419,32 @@ class _Shared(Generic[T]):
                 inner.request(min(wanted, self.capacity) - inner.outstanding)
 
 
+@dataclass(slots=True, eq=False, repr=False)
+class _SharedOutput(OutputBuffer[T]):
+    """The queue of one subscriber."""
+
+    _: KW_ONLY
+    shared: _Shared[T]
+
+    def stop_source(self) -> bool:
+        return self.shared.drain(self) or OutputBuffer.stop_source(self)
+
+    @property
+    def is_clean(self) -> bool:
+        return all(each.is_clean for each in self.shared.closing())
+
+    async def settle(self) -> Sequence[FlowSubscription]:
+        self.cancel()
+        return self.shared.closing()
+
+
 def cache(source: "Flow[T]", *, limit: int = 10_000) -> "Flow[T]":
     """Read the source once, and repeat all its elements to every subscriber.
 
     The source is subscribed to with the first request, and read as far as the fastest subscriber
     asks; the others read what it has emitted. It is kept when all subscribers have left: it then
-    waits. A failure is not kept: the next subscriber starts the source afresh.
+    waits. A failure is not kept, nor is a source that a drain of the only subscriber has completed:
+    the next subscriber starts the source afresh.
 
     ::
 
@@ -344,25 +469,21 @@ def cache(source: "Flow[T]", *, limit: int = 10_000) -> "Flow[T]":
         checked=True,
         upstreams=(source,),
         one_by_one=False,
-        is_shared=True,
+        may_hand_over=cached.may_hand_over,
     )
 
 
-class _Cached(Generic[T]):
+class _Cached(_Hot[T]):
     """The elements of the source so far, and the subscribers, each at its own place."""
 
     def __init__(self, source: "Flow[T]", limit: int) -> None:
-        self._source = source
+        super().__init__(source, "cache", keeps=True)
         self._limit = limit
-        self.submit: Callable[..., object] = run_now
-        self.cleanup = None
-        self.on_discard = None
-        self.loop_handle: Any = None
         self._reset()
 
     def _reset(self) -> None:
         self.elements: list[T] = []
-        self._inner: InnerSubscriber[T] | None = None
+        self._inner = None
         self._readers: dict[_Reader[T], None] = {}
         self.is_completed = False
 
@@ -374,14 +495,30 @@ class _Cached(Generic[T]):
             self.loop_handle = handle
             if not self.is_completed:
                 self._reset()  # the source has ended with its loop
+        if self._inner is None and not self._readers:
+            self._life = _Life(self._keeps, 0)
+        self._life.join(downstream, alone=not self._readers)
         reader = _Reader(self, downstream)
         self._readers[reader] = None
-        reader.deliver()  # the end, if there was no element
+        if self.is_completed:
+            reader.end(None)
         return reader
 
-    def leave(self, reader: "_Reader[T]") -> None:
-        """*reader* has cancelled, or has received the end."""
+    def leave(self, reader: "_Reader[T]", unread: list[T]) -> None:
+        """*reader* has received the end, or has cancelled before it has read *unread*."""
         self._readers.pop(reader, None)
+        inner = self._inner
+        if self._readers or inner is None:
+            return
+        self._life.heir = reader.on_discard
+        if self._life.control.is_stopped:  # nothing is kept for another subscriber
+            self._reset()
+            self._cancel_source(inner)
+            self.discard(unread)
+
+    def drain(self, reader: "_Reader[T]") -> bool:
+        """Complete the source, if *reader* is the only one; return whether it is."""
+        return [*self._readers] == [reader] and (self.is_completed or self.drain_source())
 
     def ask(self, missing: int) -> None:
         """A subscriber has requested *missing* elements more than there are."""
@@ -394,9 +531,6 @@ class _Cached(Generic[T]):
             inner.subscribe(self._source)
         elif missing > inner.outstanding:
             inner.request(missing - inner.outstanding)
-
-    def discard(self, elements: Iterable[object], /) -> None:
-        """No single subscriber could receive them."""
 
     def on_arrival(self, inner: InnerSubscriber[Any]) -> None:
         if not inner.collect(self._read):
@@ -419,9 +553,13 @@ class _Cached(Generic[T]):
     def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
         self._read(inner)
         if inner is self._inner:
-            self.is_completed, self._inner = True, None
-            for reader in list(self._readers):
-                reader.deliver()
+            readers = self._readers
+            if self._life.control.is_stopped:
+                self._reset()
+            else:
+                self.is_completed, self._inner = True, None
+            for reader in list(readers):
+                reader.end(None)
             inner.finish()
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
@@ -433,7 +571,7 @@ class _Cached(Generic[T]):
         readers = self._readers
         self._reset()
         for reader in readers:
-            reader.fail(error)
+            reader.end(error)
         if not readers:
             _report(self.loop_handle, error)
 
@@ -442,7 +580,7 @@ class _Reader(FlowSubscription, Generic[T]):
     """One subscriber, and how far it has read."""
 
     __slots__ = ("_cached", "_demand", "_downstream", "_elements", "_error", "_is_delivering",
-                 "_is_over", "_read")  # fmt: skip
+                 "_is_ended", "_is_over", "_read")  # fmt: skip
 
     def __init__(self, cached: _Cached[T], downstream: Downstream[T]) -> None:
         self._cached = cached
@@ -452,13 +590,18 @@ class _Reader(FlowSubscription, Generic[T]):
         self._read = 0
         self._error: BaseException | None = None
         self._is_delivering = False
+        self._is_ended = False  # no elements follow those that there are
         self._is_over = False
+
+    @property
+    def on_discard(self) -> OnDiscard | None:
+        return self._downstream.on_discard
 
     def request(self, n: int, /) -> None:
         self._demand.add(n)
         self.deliver()
         missing = self._demand.outstanding - (len(self._elements) - self._read)
-        if missing > 0 and not self._is_over and self._error is None:
+        if missing > 0 and not self._is_over and not self._is_ended:
             self._cached.ask(missing)
 
     def deliver(self) -> None:
@@ -474,22 +617,33 @@ class _Reader(FlowSubscription, Generic[T]):
                 self._downstream.push(chunk)
         finally:
             self._is_delivering = False
-        if self._read == len(self._elements) and not self._is_over:
+        if self._is_ended and self._read == len(self._elements) and not self._is_over:
+            self.cancel()
             if self._error is not None:
-                self._leave()
                 self._downstream.fail(self._error)
-            elif self._cached.is_completed:
-                self._leave()
+            else:
                 self._downstream.complete()
 
-    def fail(self, error: BaseException) -> None:
-        """Fail after the elements that the source has emitted."""
-        self._error = error
+    def end(self, error: BaseException | None) -> None:
+        """Complete, or fail, after the elements that the source has emitted."""
+        self._is_ended, self._error = True, error
         self.deliver()
 
-    def cancel(self) -> None:
-        self._leave()
+    def stop_source(self) -> bool:
+        if not self._cached.drain(self):
+            self._elements = self._elements.copy()  # the others go on
+            self.end(None)
+        return True
 
-    def _leave(self) -> None:
-        self._is_over = True
-        self._cached.leave(self)
+    def cancel(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._cached.leave(self, self._elements[self._read :])
+
+    @property
+    def is_clean(self) -> bool:
+        return all(each.is_clean for each in self._cached.closing())
+
+    async def settle(self) -> Sequence[FlowSubscription]:
+        self.cancel()
+        return self._cached.closing()

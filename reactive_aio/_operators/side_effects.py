@@ -216,7 +216,7 @@ def do_on_discard(
     Not passed: what was delivered, or made into something else; what operators leave out while they
     run (``filter``, ``distinct``, ``take_last``); what an overflow policy drops (see *on_drop*
     there); what ``share``, ``replay``, ``cache`` and the processors with several subscribers hold,
-    since another one may receive it. Elements that a source has not emitted are not held.
+    while another one may receive it. Elements that a source has not emitted are not held.
 
     An error of *callback* goes to the loop's exception handler; the elements after it are passed
     all the same.

@@ -65,6 +65,10 @@ class ProcessorStats(FlowStats):
     is_done: bool
 
 
+def _never() -> bool:
+    return False
+
+
 class HotProcessor(Flow[T], BulkReceiver, ABC):
     """A hot flow that producers or a publisher emit into; the base of all processors."""
 
@@ -88,7 +92,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
             checked=True,
             window=int(latest),
             one_by_one=latest,
-            is_shared=self._is_shared,
+            may_hand_over=_never if self._is_shared else None,
         )
         super().__init__(Chain(head))
         self._emitter: HotEmitter[T] = HotEmitter(
@@ -288,7 +292,6 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
             self._name,
             on_room=self._on_room,
             on_cancel=self._on_cancel,
-            is_shared=self._is_shared,
         )
         if repeated := self._repeated():
             output.offer_all(repeated)

@@ -292,6 +292,95 @@ async def test_a_thread_that_sleeps_without_demand_ends() -> None:
     assert not report.is_complete
 
 
+# -- sources that several flows share --------------------------------------------------------------
+SHARED: dict[str, Callable[[Flow[Any]], Flow[Any]]] = {
+    "share": lambda flow: flow.share(),
+    "share, with a grace": lambda flow: flow.share(grace=60, replay=2),
+    "share of share": lambda flow: flow.share().boundary(2).share(),
+    "replay": lambda flow: flow.replay(2),
+    "cache": lambda flow: flow.cache(),
+}
+
+
+async def takes_long(x: Any) -> Any:
+    await asyncio.sleep(0.2)
+    return x
+
+
+ABOVE: dict[str, Callable[[Flow[Any]], Flow[Any]]] = {
+    "delay": lambda flow: flow.delay(0.5),
+    "map_async": lambda flow: flow.map_async(takes_long, concurrency=4),
+    "boundary, map_async": lambda flow: flow.boundary(8).map_async(takes_long),
+    "buffer": lambda flow: flow.buffer(15).flat_map(list),
+    "flat_map": lambda flow: flow.flat_map(lambda x: r.timer(0.2, x)),
+}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("above", ABOVE)
+@pytest.mark.parametrize("shared", SHARED)
+class TestSharedSources:
+    async def test_what_is_above_reaches_the_only_subscriber(self, shared: str, above: str) -> None:
+        source = Counting()
+        flow = SHARED[shared](ABOVE[above](r.from_aiter(source.asynchronous)))
+        received, report = await drained(flow, after=0.105)
+        assert received == source.emitted
+        assert complete(report)
+        assert source.is_closed
+
+    async def test_what_is_left_there_is_counted_and_handed_over(
+        self, shared: str, above: str
+    ) -> None:
+        source, discarded = Counting(), list[int]()
+        flow = SHARED[shared](ABOVE[above](r.from_aiter(source.asynchronous)))
+        async with flow.do_on_discard(discarded.append).running() as run:
+            await asyncio.sleep(0.105)
+            report = await run.drain(timeout=0)
+        lost = report.in_flight + report.discarded
+        assert report.delivered + lost == len(source.emitted)
+        assert lost == len(discarded)
+        assert source.is_closed
+
+    async def test_it_goes_on_for_another_subscriber(self, shared: str, above: str) -> None:
+        source = Counting()
+        flow = SHARED[shared](ABOVE[above](r.from_aiter(source.asynchronous)))
+        async with flow.running() as other:
+            _, report = await drained(flow, after=1)
+            assert complete(report)
+            assert not source.is_closed
+            before = other.delivered
+            await asyncio.sleep(1)
+            assert other.delivered > before
+            await other.drain(timeout=0)  # otherwise what is kept goes on
+
+    async def test_the_next_subscriber_starts_it_afresh(self, shared: str, above: str) -> None:
+        sources: list[Counting] = []
+
+        def opened() -> AsyncIterator[int]:
+            sources.append(Counting())
+            return sources[-1].asynchronous()
+
+        flow = SHARED[shared](ABOVE[above](r.from_aiter(opened)))
+        for timeout in (60, 0, 60):
+            await drained(flow, after=0.105, timeout=timeout)
+        assert len(sources) == 3
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("shared", SHARED)
+async def test_a_run_that_is_drained_alone_after_others_have_left_stops_the_source(
+    shared: str,
+) -> None:
+    source = Counting()
+    flow = SHARED[shared](r.from_aiter(source.asynchronous).delay(0.1))
+    async with flow.running() as run:
+        async with flow.running():
+            await asyncio.sleep(0.205)
+        report = await run.drain(timeout=60)
+        assert report.delivered == len(source.emitted)
+        assert source.is_closed
+
+
 # -- sources made of elements ----------------------------------------------------------------------
 @pytest.mark.virtual_time
 class TestInnerSources:

@@ -638,11 +638,25 @@ SHARED: dict[str, Make] = {
 
 @pytest.mark.parametrize("make", SHARED.values(), ids=SHARED)
 async def test_what_waits_for_one_of_several_subscribers_is_not_given(make: Make) -> None:
+    flow = make(numbers(5))
+    other = SubscriberProbe[int](1).subscribed_to(flow)
+    assert await cancelled(flow, request=1) == []
+    other.cancel()
+
+
+@pytest.mark.parametrize("make", [SHARED["replay"], SHARED["cache"]])
+async def test_what_is_kept_for_a_later_subscriber_is_not_given(make: Make) -> None:
     assert await cancelled(make(numbers(5)), request=1) == []
 
 
+@pytest.mark.parametrize("above", [lambda flow: flow, lambda flow: flow.boundary(2)])
+async def test_what_waits_for_the_only_subscriber_of_share_is_given(above: Make) -> None:
+    assert sorted(await cancelled(above(numbers(5)).share(), request=1), key=repr) == [1, 2, 3, 4]
+
+
 async def test_what_an_operator_after_share_holds_is_given() -> None:
-    assert await cancelled(numbers(5).share().boundary(3), request=1) == [1, 2]
+    flow = numbers(5).share().boundary(3)
+    assert sorted(await cancelled(flow, request=1), key=repr) == [1, 2, 3, 4]
 
 
 async def test_a_processor_for_one_subscriber_gives_back_what_it_holds() -> None:

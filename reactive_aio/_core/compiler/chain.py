@@ -168,8 +168,9 @@ class PushSource:
     """How many elements one of its elements contains; None: as many as one of an upstream does."""
     flattening: Flattening | None = None
     """The faster way to read it, for as long as that is possible."""
-    is_shared: bool = False
-    """Whether other subscribers receive the same elements, so that none may discard them."""
+    may_hand_over: Callable[[], bool] | None = None
+    """Of a source whose subscribers receive the same elements: whether there is only one now, and
+    will be no other, so that it may hand over what it discards."""
     pushes_lists: bool = False
     """Whether it pushes lists, to one subscriber, and never more elements than were requested: a
     subscriber that takes lists needs no island then."""
@@ -179,12 +180,12 @@ class PushSource:
     @property
     def is_leaf(self) -> bool:
         """Whether a drain stops it, and not the flows that it reads from."""
-        return self.is_shared or not self.upstreams
+        return self.may_hand_over is not None or not self.upstreams
 
     @property
     def is_live(self) -> bool:
         """Whether it has no end of its own."""
-        return self.is_shared or (self.one_by_one and not self.upstreams)
+        return self.may_hand_over is not None or (self.one_by_one and not self.upstreams)
 
 
 @dataclass(slots=True, eq=False)
@@ -414,8 +415,9 @@ class Chain:
         last = len(self._kinds)
         while last and self._kinds[last - 1].passes_all:
             last -= 1
-        is_shared = isinstance(self.source, PushSource) and self.source.is_shared
-        return Discards(self.discard_hooks, last, below, is_source_shared=is_shared)
+        source = self.source
+        may_hand_over = source.may_hand_over if isinstance(source, PushSource) else None
+        return Discards(self.discard_hooks, last, below, may_hand_over)
 
     @property
     def on_discard_at_end(self) -> OnDiscard | None:

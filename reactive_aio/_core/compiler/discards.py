@@ -5,10 +5,16 @@ before it, the source, and the flows that the source reads from, which are given
 when they are opened.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from ..run_control import OnDiscard, RunDiscards, discard_interrupted
+from ..run_control import (
+    OnDiscard,
+    RunDiscards,
+    SharedElements,
+    discard_interrupted,
+    with_figures,
+)
 
 __all__ = ("END", "Discards", "OnDiscard", "discard")
 
@@ -26,27 +32,27 @@ def discard(on_discard: OnDiscard | None, elements: Iterable[object]) -> None:
 class Discards:
     """The hooks of one subscription, by the position of their stage; position 0 is the source."""
 
-    __slots__ = ("_below", "_hooks", "_is_source_shared", "_last", "_lost")
+    __slots__ = ("_below", "_hooks", "_last", "_lost", "_may_hand_over")
 
     def __init__(
         self,
         hooks: tuple[tuple[int, OnDiscard], ...],
         last: int,
         below: OnDiscard | None,
-        *,
-        is_source_shared: bool,
+        may_hand_over: Callable[[], bool] | None = None,
     ) -> None:
         self._hooks = hooks
         self._last = last
         """The last stage that elements do not just pass: hooks after it are at the very end."""
         self._below = below
-        self._is_source_shared = is_source_shared
+        self._may_hand_over = may_hand_over
+        """Of a source that is shared: whether no other subscriber may receive its elements."""
         self._lost: object = None
 
     @property
     def of_source(self) -> OnDiscard | None:
         """What receives the elements that are discarded upstream of all stages."""
-        return None if self._is_source_shared else self._give_to(0)
+        return self._received_at(0)
 
     @property
     def below(self) -> OnDiscard | None:
@@ -60,8 +66,13 @@ class Discards:
 
     def give(self, position: int, elements: Iterable[object]) -> None:
         """The stage at *position* discards *elements*."""
-        if position or not self._is_source_shared:
-            discard(self._give_to(position), elements)
+        discard(self._received_at(position), elements)
+
+    def _received_at(self, position: int) -> OnDiscard | None:
+        on_discard = self._give_to(position)
+        if position or on_discard is None or self._may_hand_over is None:
+            return on_discard
+        return with_figures(on_discard, SharedElements(on_discard, self._may_hand_over))
 
     def _give_to(self, position: int) -> OnDiscard | None:
         # A hook at the end also receives what waits for the subscriber, which nothing else holds.
@@ -85,5 +96,4 @@ class Discards:
         """The loop has ended at *position* with *element* in its hands, unless that is None."""
         if element is not None and element is not END and element is not self._lost:
             self._lost = element
-            if position or not self._is_source_shared:
-                discard_interrupted(self._give_to(position), element)
+            discard_interrupted(self._received_at(position), element)

@@ -40,8 +40,6 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     _: KW_ONLY
     on_room: Callable[["OutputBuffer[T]"], object]
     on_cancel: Callable[["OutputBuffer[T]"], object]
-    is_shared: bool = False
-    """Whether other subscribers receive the same elements."""
     keeps_refused: bool = True
     """Whether the producer keeps an element that is refused after the end."""
     credit: int = field(default=0, init=False)
@@ -148,9 +146,8 @@ class OutputBuffer(FlowSubscription, Generic[T]):
             self.discard(overtaken)
 
     def discard(self, elements: Iterable[object]) -> None:
-        """*elements* will not be delivered: give them back, unless others receive them as well."""
-        if not self.is_shared:
-            discard(self.downstream.on_discard, elements)
+        """*elements* will not be delivered: give them back."""
+        discard(self.downstream.on_discard, elements)
 
     def flush(self) -> None:
         """Push the elements held for which there is demand."""
