@@ -8,7 +8,8 @@ from random import random
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from ._core.compiler.loop_runtime import no_element
-from ._core.loop import Lock, LoopHandle, sleep, timeout as time_limit
+from ._core.failures import as_failure, is_cancelled_here
+from ._core.loop import CancelledError, Lock, LoopHandle, TimeLimit, sleep
 from .errors import TimedOut
 from .limits import Limit, require_limit
 from .retry import Attempts, RetryPolicy
@@ -164,17 +165,25 @@ class ElementWork:
         async with admitted:
             if options.timeout is None:
                 return await self._call(element)
-            limit = time_limit(options.timeout)
+            limit = TimeLimit(options.timeout)
             try:
-                async with limit:
+                with limit:
                     return await self._call(element)
             except TimeoutError as error:
-                if limit.expired():
+                if limit.is_expired:
                     what = f"{self._operator}: {describe(self._function)} took longer than"
                     raise TimedOut(f"{what} {options.timeout:g} s") from error
                 raise
 
     async def _call(self, element: Any) -> Any:
+        try:
+            return await self._call_function(element)
+        except CancelledError as error:
+            if is_cancelled_here(error):
+                raise
+            raise as_failure(error) from error  # of its own: the call has failed
+
+    async def _call_function(self, element: Any) -> Any:
         returned = self._function(element)
         if not isawaitable(returned):
             if not self._needs_result:

@@ -51,7 +51,7 @@ from ._core.compiler.inline import AppliedStage, InlineStage, describe
 from ._core.compiler.places import call_place
 from ._core.demand import UNBOUNDED, Demand, require_demand
 from ._core.discard_handler import discard_handler
-from ._core.failures import not_an_end
+from ._core.failures import PLAIN_READER, not_an_end
 from ._core.flow_subscription import FlowSubscription
 from ._core.loop import LoopHandle, report, running_handle
 from ._core.losses import DropCounter, count_dropped
@@ -233,7 +233,7 @@ class Fluent(NestedFlow, Generic[T_co]):
 
 def _continued(flow: Fluent[Any]) -> Chain:
     """A chain that iterates *flow*, for more stages than one loop can have."""
-    open = partial(flow.chain.iterate, report)
+    open = partial(flow.chain.iterate, PLAIN_READER, report)
     source = PullSource("(continued)", open, checked=True, upstreams=(flow,), gives_back=True)
     return Chain(source)
 
@@ -291,7 +291,7 @@ def pull(flow: Fluent[T], on_discard: OnDiscard | None = None) -> Iterator[T]:
     What an end hook raises when the iterator is closed goes to the loop's exception handler.
     *on_discard* receives each element that the flow discards.
     """
-    return flow.chain.iterate(report, on_discard)
+    return flow.chain.iterate(PLAIN_READER, report, on_discard)
 
 
 def from_async(

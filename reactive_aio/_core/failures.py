@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 
 from ..errors import Interrupted
 from .loop import CancelledError, LoopHandle, Task, is_being_cancelled, raise_error
+from .unwinding import is_cleanup
 
 STOPS_PROGRAM: Final = (KeyboardInterrupt, SystemExit)
 
@@ -25,6 +26,18 @@ def as_failure(error: BaseException) -> BaseException:
     if isinstance(error, (CancelledError, *STOPS_PROGRAM)):
         return _wrapped(Interrupted, error)
     return failure
+
+
+class _PlainReader:
+    """Iterates over a generated loop within an operator, without a time slice."""
+
+    def failure_of(self, error: BaseException) -> BaseException:
+        """What the reader receives for *error*, which must not look like its cancellation."""
+        is_own = isinstance(error, CancelledError) and not is_being_cancelled()
+        return as_failure(error) if is_own else error
+
+
+PLAIN_READER: Final = _PlainReader()
 
 
 def stop_program(loop_handle: LoopHandle, error: BaseException) -> None:
@@ -67,6 +80,7 @@ def cleanup_failure(error: BaseException) -> BaseException | None:
     return None if isinstance(error, GeneratorExit) else error
 
 
+@is_cleanup
 async def run_cleanup(source: Any) -> BaseException | None:
     """Close an asynchronous iterator, and return the error of its cleanup."""
     try:

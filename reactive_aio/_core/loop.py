@@ -37,12 +37,13 @@ from math import inf
 from socket import socket
 from threading import get_ident
 from time import monotonic
-from types import FrameType, coroutine
-from typing import Any, Final, TypeVar
+from types import FrameType, TracebackType, coroutine
+from typing import Any, Final, TypeVar, cast
 from weakref import ReferenceType, ref
 
 from ..errors import NoRunningLoop, WrongLoop
 from .losses import count_dropped_error
+from .unwinding import is_cleaning_up
 
 __all__ = (
     "NOT_ENTERED",
@@ -50,6 +51,7 @@ __all__ = (
     "AbstractEventLoop",
     "BaseTransport",
     "BufferedProtocol",
+    "Cancellation",
     "CancelledError",
     "Future",
     "Handle",
@@ -63,6 +65,7 @@ __all__ = (
     "SubprocessProtocol",
     "SubprocessTransport",
     "Task",
+    "TimeLimit",
     "TimerHandle",
     "cancel_task",
     "current_task",
@@ -252,7 +255,7 @@ class LoopHandle:
 
         *on_done* is called with the task when that is done.
         """
-        task: Task[Any] = Task(work, loop=self.event_loop, name=name, context=self.context.copy())
+        task = _FlowTask(work, loop=self.event_loop, name=name, context=self.context.copy())
         nesting = self._nesting
         if nesting.loop is None or nesting.loop() is not self.event_loop:
             nesting.loop = ref(self.event_loop)
@@ -365,14 +368,118 @@ def _run_deferred(nesting: _Nesting) -> None:
         nesting.depth -= 1
 
 
+class _FlowTask(Task[Any]):
+    """A task of a flow. `Cancellation` cancels it."""
+
+    is_ending = False
+    """It was cancelled by `cancel_task`, and is not cancelled again."""
+    cancellation: "Cancellation | None" = None
+    """The one that has reached it, unless that was withdrawn."""
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        # While the loop does not run, `asyncio.run` cancels what is left at the end of the program.
+        # Within the loop, it may be a time limit that a cleanup has set for itself.
+        loop = self.get_loop()
+        if loop.is_running() or loop.is_closed():
+            return super().cancel(msg)
+        if self.cancellation is None and not is_cleaning_up(self.get_coro()):
+            return super().cancel(msg)
+        if not self.is_ending:
+            Cancellation(self)
+        return True
+
+
+class Cancellation:
+    """Cancels a task of a flow, but none of its cleanups.
+
+    A task that is cleaning up, or has been reached by another cancellation that is not withdrawn
+    yet, is looked at again after each of its steps, and cancelled when that is over.
+    """
+
+    __slots__ = ("_is_withdrawn", "_task")
+
+    def __init__(self, task: Task[Any]) -> None:
+        self._task = cast("_FlowTask", task)
+        self._is_withdrawn = False
+        self._try()
+
+    def _try(self, _: object = None) -> None:
+        task = self._task
+        if self._is_withdrawn or task.done():
+            return
+        loop = task.get_loop()
+        if asyncio.current_task(loop) is task:
+            loop.call_soon(self._try)  # only where it is suspended can be said what it is doing
+        elif task.cancellation is None and not is_cleaning_up(task.get_coro()):
+            task.cancellation = self
+            Task.cancel(task)
+        elif (waiter := getattr(task, "_fut_waiter", None)) is None:
+            loop.call_soon(self._try)
+        else:
+            waiter.add_done_callback(self._try)  # called directly after the task
+
+    def withdraw(self) -> bool:
+        """It is not needed any more; return whether it has reached the task."""
+        self._is_withdrawn = True
+        task = self._task
+        if task.cancellation is not self:
+            return False
+        task.cancellation = None
+        task.uncancel()
+        return True
+
+
 def cancel_task(task: Task[Any]) -> None:
-    """Cancel *task*; if its loop is closed, release it, as nothing else ever would."""
+    """Cancel a task of a flow, which has to end; its cleanups run to their end.
+
+    If its loop is closed, it is released, as nothing else ever would.
+    """
     if not task.get_loop().is_closed():
-        task.cancel()
+        flow_task = cast("_FlowTask", task)
+        if not flow_task.is_ending:
+            flow_task.is_ending = True
+            Cancellation(task)
         return
     _tasks.discard(task)
     # It was cancelled, so no "Task was destroyed but it is pending!" is due when it is collected.
     task._log_destroy_pending = False  # type: ignore[attr-defined]
+
+
+class TimeLimit:
+    """Limits the time of work in a task of a flow as ``asyncio.timeout`` does, but no cleanup.
+
+    Work that is cleaning up when the time is over is waited for, and its outcome counts.
+    """
+
+    __slots__ = ("_before", "_cancellation", "_seconds", "_task", "_timer", "is_expired")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._cancellation: Cancellation | None = None
+        self.is_expired: bool = False
+        """Whether the work was cancelled."""
+
+    def __enter__(self) -> "TimeLimit":
+        self._task = cast("Task[Any]", asyncio.current_task())
+        self._before = self._task.cancelling()
+        self._timer = self._task.get_loop().call_later(self._seconds, self._expire)
+        return self
+
+    def _expire(self) -> None:
+        self._cancellation = Cancellation(self._task)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._timer.cancel()
+        if self._cancellation is None or not self._cancellation.withdraw():
+            return
+        self.is_expired = True
+        if isinstance(error, CancelledError) and self._task.cancelling() <= self._before:
+            raise TimeoutError from error
 
 
 def current_task() -> Task[Any] | None:

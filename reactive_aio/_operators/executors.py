@@ -4,7 +4,7 @@ import pickle
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -211,8 +211,8 @@ class _ExecutorWorkers(WorkerPool):
         try:
             return await outcome
         except BaseException:
-            if not outcome.cancelled() and outcome.done() and outcome.exception() is None:
-                self.discard((outcome.result(),))  # cancelled in the turn of the result
+            if self.is_being_cancelled() and outcome.done() and not outcome.cancelled():
+                self._on_late_outcome(element, outcome)
             raise
 
     def _on_returned(self, element: Any, outcome: "Future[Any]", call: "CallFuture[Any]") -> None:
@@ -233,6 +233,14 @@ class _ExecutorWorkers(WorkerPool):
         else:
             outcome.set_exception(not_an_end(error, self._name))
 
+    def _on_late_outcome(self, element: Any, outcome: "Future[Any]") -> None:
+        """The task was cancelled in the turn of the outcome, and does not receive it."""
+        error = outcome.exception()
+        if error is None:
+            self.discard((outcome.result(),))
+        else:
+            self._on_failed(error, element, is_awaited=False)
+
     def _on_failed(self, error: BaseException, element: object, *, is_awaited: bool) -> None:
         """A call has failed; it is reported if the flow has failed by another one meanwhile.
 
@@ -241,7 +249,7 @@ class _ExecutorWorkers(WorkerPool):
         if is_awaited:
             self._has_failed = True
             self._start_no_more()  # where the error of a chunk comes after its results
-        elif self._has_failed:
+        elif self._has_failed and not isinstance(error, BrokenExecutor):  # all fail by that
             if not isinstance(element, _Elements):
                 note_element(error, element)
             self.loop_handle.report(f"{self._name}: another call failed as well", error)
@@ -283,6 +291,7 @@ class _Processes:
         self._lock = Lock()
         self._pool: ProcessPoolExecutor | None = None
         self._has_returned = False  # so the processes have started
+        self._broken: Exception | None = None
 
     def call(self, work: Callable[[Any], Any], element: Any) -> Any:
         with self._lock:
@@ -293,7 +302,11 @@ class _Processes:
         try:
             result = self._pool.submit(work, element).result()
         except BrokenProcessPool as error:
-            raise BrokenProcessPool(_ENDED if self._has_returned else _NOT_STARTED) from error
+            with self._lock:
+                if self._broken is None:
+                    text = _ENDED if self._has_returned else _NOT_STARTED
+                    self._broken = BrokenProcessPool(text)
+            raise self._broken from error  # the same for every call: it is one failure
         self._has_returned = True
         return result
 

@@ -289,8 +289,8 @@ GUARDS: Final = (
     Guard(
         "3.12 but not a suspended on_next",
         TASK_ISLAND,
-        "if self.loop_handle.is_closed or not (self.is_signalling or self.is_cleaning_up):",
-        "if self.loop_handle.is_closed or not self.is_cleaning_up:",
+        "if self.loop_handle.is_closed or not self.is_signalling:",
+        "if True:",
     ),
     Guard(
         "3.13 the reference to the subscriber is dropped",

@@ -54,11 +54,22 @@ def functions(error: Raise) -> dict[str, Callable[[], Any]]:
         await asyncio.sleep(0)
         raise error()
 
+    async def fails() -> AsyncIterator[int]:
+        yield 1
+        raise OSError
+
+    async def fails_at(x: int) -> int:
+        raise OSError
+
     class Iterates:
         def __iter__(self) -> "Iterates":
             return self
 
         def __next__(self) -> int:
+            raise error()
+
+    class Opens:
+        def __iter__(self) -> Iterator[int]:
             raise error()
 
     def emits(to: Any) -> None:
@@ -102,6 +113,9 @@ def functions(error: Raise) -> dict[str, Callable[[], Any]]:
     five, awaited = r.range(5), r.from_aiter(async_generator)
     return {
         "from_iterable": lambda: r.from_iterable(Iterates()),
+        "from_iterable: __iter__": lambda: r.from_iterable(Opens()),
+        "error": lambda: r.error(opens),
+        "start_with": lambda: r.from_iterable(Opens()).start_with([1]),
         "from_aiter": lambda: awaited,
         "from_awaitable": lambda: r.from_awaitable(lambda: maps_async(2)),
         "from_callable": lambda: from_callable(opens),
@@ -129,7 +143,15 @@ def functions(error: Raise) -> dict[str, Callable[[], Any]]:
         "do_on_complete": lambda: five.do_on_complete(opens),
         "do_on_request": lambda: five.do_on_request(opens),
         "do_finally": lambda: five.do_finally(opens),
+        "do_on_error": lambda: r.error(OSError).do_on_error(opens),
+        "do_on_error: async": lambda: r.from_aiter(fails).do_on_error(opens),
+        "do_on_error: pushed": lambda: r.from_aiter(fails).boundary(2).do_on_error(opens),
+        "do_on_error: followed": lambda: r.from_aiter(fails).concat_with([]).do_on_error(opens),
         "on_error_resume": lambda: r.error(OSError).on_error_resume(opens),
+        "on_error_map": lambda: r.error(OSError).on_error_map(opens),
+        "map_async: on_error": lambda: five.map_async(fails_at, on_error=opens),
+        "map_async: key": lambda: five.map_async(maps_async, key=opens),
+        "map_async: timeout": lambda: five.map_async(maps_async, timeout=9, concurrency=2),
         "merge": lambda: r.merge(awaited, five),
         "concat": lambda: r.concat(five, awaited),
         "zip": lambda: r.zip(awaited, five),
@@ -172,6 +194,25 @@ async def test_it_reaches_the_consumer(place: str, kind: str, way: str) -> None:
         received, outcomes = BaseException, ["failed"]
     assert isinstance(raised, received), raised
     assert outcomes == ["failed"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("place", functions(asyncio.CancelledError))
+async def test_an_own_cancellation_is_translated_before_anything_sees_it(
+    place: str, way: str
+) -> None:
+    """The callbacks and policies of a flow receive what its consumer does."""
+    seen: list[BaseException] = []
+    made = functions(asyncio.CancelledError)[place]()
+    flow = made.do_on_error(seen.append).retry(2).do_on_error(seen.append).on_error_return("failed")
+    assert (await flow.to_list())[-1] == "failed"
+    await WAYS[way](flow)
+    assert len(seen) in (
+        4,
+        6,
+    )  # a source that serves one subscription fails otherwise the next time
+    assert isinstance(seen[0], Interrupted)
+    assert not any(isinstance(each, asyncio.CancelledError) for each in seen)
 
 
 @pytest.mark.parametrize("make_loop", REAL_LOOPS.values(), ids=REAL_LOOPS)

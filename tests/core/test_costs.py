@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import Flow, range as numbers
+from reactive_aio._core import loop as loop_module
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 
 MANY = 20_000
@@ -26,13 +27,13 @@ class Made:
         self.counts: Counter[str] = Counter()
         for name in ("create_future", "call_soon", "call_later", "call_soon_threadsafe"):
             self._count(loop, name, patch)
-        task = asyncio.Task
+        task = loop_module._FlowTask
 
         def counted(*args: Any, **options: Any) -> asyncio.Task[Any]:
             self.counts["task"] += 1
             return task(*args, **options)
 
-        patch.setattr("reactive_aio._core.loop.Task", counted)
+        patch.setattr(loop_module, "_FlowTask", counted)
 
     def _count(self, loop: asyncio.AbstractEventLoop, name: str, patch: pytest.MonkeyPatch) -> None:
         original: Callable[..., Any] = getattr(loop, name)

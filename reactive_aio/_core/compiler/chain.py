@@ -192,7 +192,7 @@ class PushSource:
 class _NotOpened:
     """The iterator, synchronous or not, of a source that could not be opened."""
 
-    error: Exception
+    error: BaseException
 
     def __iter__(self) -> "_NotOpened":
         return self
@@ -210,6 +210,15 @@ class _NotOpened:
 ChainSource = PullSource | AsyncSource | PushSource
 
 Report = Callable[[str, BaseException], None]
+
+
+class Reader(Protocol):
+    """What iterates over a generated loop, which finds it under the name S."""
+
+    def failure_of(self, error: BaseException, /) -> BaseException:
+        """What it raises for *error*: that itself, unless it would mean something else there."""
+        ...
+
 
 _DEEPEST_PULL: Final = 100
 """How many iterators may be nested; deeper, there is an island for each."""
@@ -424,31 +433,39 @@ class Chain:
         """What receives the elements that a consumer of the chain has requested and discards."""
         return self.discards(None).of_consumer if self.discard_hooks else None
 
-    def iterate(self, report: Report, on_discard: OnDiscard | None = None) -> Iterator[Any]:
+    def iterate(
+        self, reader: Reader, report: Report, on_discard: OnDiscard | None = None
+    ) -> Iterator[Any]:
         """Iterate a pullable chain once. *report* receives errors raised during a cancellation."""
         source = cast("PullSource", self.source)
         if source.checked and not self.stages:
             return source.open() if on_discard is None else _opened(source, on_discard)
-        return cast("Iterator[Any]", self.run("generator", None, report, on_discard))
+        return cast("Iterator[Any]", self.run("generator", reader, report, on_discard))
 
     def run(
-        self, mode: str, time_slice: object, report: Report, on_discard: OnDiscard | None = None
+        self, mode: str, reader: Reader, report: Report, on_discard: OnDiscard | None = None
     ) -> Any:
         """Run the loop that makes a pullable chain an iterator of the given kind."""
         if on_discard is not None or self.discard_hooks:
-            return self._run_discarding(mode, time_slice, report, self.discards(on_discard))
+            return self._run_discarding(mode, reader, report, self.discards(on_discard))
         loop = self.compiled_loop(mode, "yield")
-        # End hooks also observe a source that fails to open.
-        src: Any = partial(self.open_source, loop)
-        return loop.run(time_slice, src if loop.end_hooks else src(), report, self.arguments)
+        return loop.run(reader, self._opened_for(reader, loop), report, self.arguments)
 
-    def _run_discarding(
-        self, mode: str, time_slice: object, report: Report, discards: Discards
-    ) -> Any:
+    def _run_discarding(self, mode: str, reader: Reader, report: Report, discards: Discards) -> Any:
         loop = self.compiled_loop(mode, "yield", True)
-        src: Any = partial(self.open_source, loop, discards)
-        src = src if loop.end_hooks else src()
-        return loop.run(time_slice, src, report, self.arguments, discards)
+        src = self._opened_for(reader, loop, discards)
+        return loop.run(reader, src, report, self.arguments, discards)
+
+    def _opened_for(
+        self, reader: Reader, loop: CompiledLoop, discards: Discards | None = None
+    ) -> Any:
+        """The iterator; with end hooks, which also observe that it fails to open, what opens it."""
+        if loop.end_hooks:
+            return partial(self.open_source, loop, discards)
+        try:
+            return self.open_source(loop, discards)
+        except BaseException as error:
+            raise reader.failure_of(error)  # noqa: B904 - usually it is the same error
 
     def open_source(self, loop: CompiledLoop, discards: Discards | None = None) -> Any:
         """Open the iterator; one that fails does so after the elements that stages emit first."""
@@ -457,7 +474,9 @@ class Chain:
             source = source.flattening
         try:
             return source.open() if discards is None else _opened(source, discards.of_source)
-        except Exception as error:
+        except (GeneratorExit, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
             if not loop.emits_first:
                 raise
             return _NotOpened(error)

@@ -18,15 +18,20 @@ class EndHooks:
     """The hooks that have not run yet, by position; position 0 is the source.
 
     *report* receives what a hook raises during a cancellation, when no subscriber is left.
+    ``failure_of(error)`` is what the subscriber receives for an error, and so do the hooks.
     """
 
-    __slots__ = ("_report", "_waiting")
+    __slots__ = ("_failure_of", "_report", "_waiting")
 
     def __init__(
-        self, hooks: Iterable[tuple[int, Hook]], report: Callable[[str, BaseException], None]
+        self,
+        hooks: Iterable[tuple[int, Hook]],
+        report: Callable[[str, BaseException], None],
+        failure_of: Callable[[BaseException], BaseException],
     ) -> None:
         self._waiting = dict(hooks)  # first stage first
         self._report = report
+        self._failure_of = failure_of
 
     def complete_at(self, position: int) -> None:
         """The elements have ended at *position*. What the hook raises fails the flow there."""
@@ -56,7 +61,7 @@ class EndHooks:
         if isinstance(error, StopIteration | StopAsyncIteration):
             # Inside a generator it would look like the end of the elements.
             error = _stray(error)
-        return self.pass_error(error, position)
+        return self.pass_error(self._failure_of(error), position)
 
     def pass_error(self, error: BaseException, position: int = 0) -> BaseException:
         """*error* came from upstream to *position*; like `fail_at`, but any exception is legal."""
@@ -69,7 +74,7 @@ class EndHooks:
             except BaseException as raised:
                 if raised is not error and raised.__context__ is None:
                     raised.__context__ = error
-                error = raised
+                error = self._failure_of(raised)
         return error
 
     def cancel_rest(self) -> None:

@@ -723,10 +723,10 @@ class _Writer:
         return [*out, f"    return [{pairs}]", ""]
 
     def _guarded(self, args: str) -> list[str]:
-        opening = f"H = EndHooks(hooks({args}), report)" if self.iterated else "H = S.end_hooks"
+        opening = "H = S.end_hooks"
+        if self.iterated:
+            opening = f"H = EndHooks(hooks({args}), report, S.failure_of)"
         failure = "H.fail_at(STAGE_OF_LINE[error.__traceback__.tb_lineno], error)"
-        if self.shape.mode == "async_generator":
-            failure = f"S.failure_of({failure})"
         has_task = self.shape.mode in ("task", "async_generator")  # it can be cancelled
         return [
             opening,

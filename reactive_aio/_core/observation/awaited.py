@@ -2,14 +2,13 @@
 
 from pathlib import Path
 from sysconfig import get_path
-from types import AsyncGeneratorType, CoroutineType, FrameType, GeneratorType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-_OF_CLASS: Final[dict[type, tuple[str, str]]] = {
-    CoroutineType: ("cr_frame", "cr_await"),
-    GeneratorType: ("gi_frame", "gi_yieldfrom"),
-    AsyncGeneratorType: ("ag_frame", "ag_await"),
-}
+from ..unwinding import suspended_frames
+
+if TYPE_CHECKING:
+    from types import FrameType
+
 _PACKAGE: Final = str(Path(__file__).parents[2])
 _STANDARD: Final = get_path("stdlib")
 
@@ -17,13 +16,9 @@ _STANDARD: Final = get_path("stdlib")
 def innermost_line(awaited: Any) -> str | None:
     """The innermost function of the user that *awaited* is suspended in, and the line; or None."""
     innermost: FrameType | None = None
-    while awaited is not None and (names := _OF_CLASS.get(awaited.__class__)) is not None:
-        frame, inside = (getattr(awaited, name) for name in names)
-        if frame is None:
-            break
+    for frame in suspended_frames(awaited):
         if is_of_user(frame.f_code.co_filename):
             innermost = frame
-        awaited = inside
     if innermost is None:
         return None
     code = innermost.f_code

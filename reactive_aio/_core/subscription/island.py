@@ -104,7 +104,7 @@ class Island(TimeSlice, FlowSubscription):
             self.record.begin(self, self.loop_handle.time())
             self.loop_handle.context.run(current_flow.set, self.record)
         if (hooks := self.compiled_loop.end_hooks) is not None:
-            self.end_hooks = EndHooks(hooks(*self.chain.arguments), report)
+            self.end_hooks = EndHooks(hooks(*self.chain.arguments), report, as_failure)
 
     def __repr__(self) -> str:
         return f"<subscription {self.phase.name.lower()} {self.chain.trail()}>"
@@ -345,7 +345,10 @@ class Island(TimeSlice, FlowSubscription):
 
     def _opening_raised(self, error: BaseException) -> None:
         """Fail: the source could not be opened."""
-        self.error = self._opening_error(error)
+        try:
+            self.error = self._opening_error(error)
+        except STOPS_PROGRAM as raised:  # by a callback that observes the failure
+            error, self.error = raised, as_failure(raised)
         self._enter(_FINISHED)
         if isinstance(error, STOPS_PROGRAM):
             raise error

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-from ..loop import CancelledError, LoopHandle, Task, cancel_task
+from ..loop import Cancellation, CancelledError, Task
 from ..run_control import RunControl
 
 
@@ -11,35 +11,28 @@ class StoppableIterator:
     """Iterates *elements* until the run is drained; without any, it ends at once.
 
     A drain cancels what the source awaits, as leaving the flow would, and the task that it runs in
-    goes on: its stages, and the subscriber, are never interrupted.
+    goes on: its stages, and the subscriber, are never interrupted. Nor is a source that is cleaning
+    up, since it has ended or was cancelled.
     """
 
-    __slots__ = ("_control", "_elements", "_is_interrupted", "_is_waiting", "_loop_handle",
-                 "_task")  # fmt: skip
+    __slots__ = ("_control", "_elements", "_interruption", "_is_waiting", "_task")
 
     def __init__(
         self,
         elements: AsyncIterator[Any] | None,
         control: RunControl,
-        loop_handle: LoopHandle,
         task: "Task[Any]",
     ) -> None:
         self._elements = elements
         self._control = control
-        self._loop_handle = loop_handle
         self._task = task
         self._is_waiting = False
-        self._is_interrupted = False
+        self._interruption: Cancellation | None = None
         control.add(self)
 
     def stop_source(self) -> None:
-        if not self._is_waiting or self._is_interrupted:
-            return
-        if self._loop_handle.is_current_task(self._task):
-            self._loop_handle.call_soon(self.stop_source)  # a task that runs cannot be interrupted
-        else:
-            self._is_interrupted = True
-            cancel_task(self._task)
+        if self._is_waiting and self._interruption is None:
+            self._interruption = Cancellation(self._task)
 
     def __aiter__(self) -> "StoppableIterator":
         return self
@@ -52,13 +45,17 @@ class StoppableIterator:
             return await self._elements.__anext__()
         except CancelledError:
             # One more cancellation than that of the drain ends the subscription.
-            if self._is_interrupted and self._task.cancelling() == 1:
+            if self._withdraw() and not self._task.cancelling():
                 raise StopAsyncIteration from None
             raise
         finally:
             self._is_waiting = False
-            if self._is_interrupted:
-                self._task.uncancel()
+            self._withdraw()
+
+    def _withdraw(self) -> bool:
+        """The source does not wait any more; return whether the drain has interrupted it."""
+        interruption, self._interruption = self._interruption, None
+        return interruption is not None and interruption.withdraw()
 
     async def aclose(self) -> None:
         self._control.remove(self)

@@ -31,10 +31,19 @@ if TYPE_CHECKING:
     from .input_queue import InputQueue
 
 
+def _cancelled_by_source(name: str) -> Interrupted:
+    """What a time limit around a ``yield`` has cancelled is whoever reads the generator then."""
+    return Interrupted(
+        f"the generator of {name} has a time limit or a task group around a `yield`, "
+        "and that has cancelled the task that runs the flow; let it end before the `yield`, or use "
+        "timeout() of the flow"
+    )
+
+
 class TaskIsland(Island):
     """A subscription that awaits something: one task for all of it, started by demand."""
 
-    __slots__ = ("is_cleaning_up", "is_signalling", "running_loop", "waiter")
+    __slots__ = ("is_signalling", "running_loop", "waiter")
     mode = "task"
 
     def __post_init__(self, delivery: str) -> None:
@@ -42,7 +51,6 @@ class TaskIsland(Island):
         self.waiter: Future[Any] | None = None
         self.running_loop: Any = None  # the coroutine
         self.is_signalling = False
-        self.is_cleaning_up = False  # the source's cleanup has begun, and runs to its end
 
     @property
     def flushes_each_element(self) -> bool:
@@ -105,7 +113,11 @@ class TaskIsland(Island):
             self.running_loop = self.compiled_loop.run(self, src, on_next, self.chain.arguments)
             await self.running_loop
         except BaseException as error:
+            task = cast("Task[Any]", self.task)
+            cancellations = task.cancelling()
             await self._clean_up(src, error)
+            if isinstance(error, CancelledError) and task.cancelling() < cancellations:
+                raise _cancelled_by_source(self.chain.name) from error
             raise
         await self._clean_up(src)
 
@@ -115,7 +127,7 @@ class TaskIsland(Island):
             return self.chain.open_source(self.compiled_loop, self.discards)
         is_over = control.is_stopped
         opened = None if is_over else self.chain.open_source(self.compiled_loop, self.discards)
-        return StoppableIterator(opened, control, self.loop_handle, cast("Task[Any]", self.task))
+        return StoppableIterator(opened, control, cast("Task[Any]", self.task))
 
     async def _clean_up(self, source: Any, failed: BaseException | None = None) -> None:
         """Run an asynchronous source's cleanup; its errors do not replace that of the flow."""
@@ -123,7 +135,6 @@ class TaskIsland(Island):
             return
         if isinstance(failed, GeneratorExit):
             return  # the loop is closed, so that nothing can be awaited
-        self.is_cleaning_up = True
         if (failure := await run_cleanup(source)) is None:
             return
         # A cancellation may be that of a task group in the source, which raises the cause only now.
@@ -191,7 +202,7 @@ class TaskIsland(Island):
         """Cancel what a stage or the source awaits; but a signal runs to its end (1.3)."""
         if self.task is None or self.loop_handle.is_current_task(self.task):
             return
-        if self.loop_handle.is_closed or not (self.is_signalling or self.is_cleaning_up):
+        if self.loop_handle.is_closed or not self.is_signalling:
             cancel_task(self.task)
         self._close_source()
 

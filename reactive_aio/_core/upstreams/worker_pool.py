@@ -12,16 +12,23 @@ from ..compiler.chain import Downstream
 from ..compiler.error_notes import note_element
 from ..compiler.inline import describe
 from ..compiler.loop_runtime import no_element
-from ..failures import STOPS_PROGRAM, as_failure, is_cancelled
+from ..failures import PLAIN_READER, STOPS_PROGRAM, as_failure, is_cancelled
 from ..flow_subscription import FlowSubscription
-from ..loop import CancelledError, Future, Task, cancel_task, report, wait_settled
+from ..loop import (
+    CancelledError,
+    Future,
+    Task,
+    cancel_task,
+    is_being_cancelled,
+    report,
+    wait_settled,
+)
 from ..observation.awaited import innermost_line
 from ..queues.reorder_buffer import ReorderBuffer
 from ..run_control import discard_interrupted
 from ..time_slice import TimeSlice
 from .coordinator import Coordinator
 from .inner_subscriber import InnerSubscriber
-from .merging import combine_errors
 
 if TYPE_CHECKING:
     from ...stage import Fluent
@@ -87,9 +94,10 @@ class WorkerPool(Coordinator[Any]):
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
-        if self._source.chain.is_pullable:
+        chain = self._source.chain
+        if chain.is_pullable:
             try:
-                self._elements = self._source.chain.iterate(report, self.on_discard)
+                self._elements = chain.iterate(PLAIN_READER, report, self.on_discard)
             except STOPS_PROGRAM:
                 raise
             except BaseException as error:
@@ -129,6 +137,10 @@ class WorkerPool(Coordinator[Any]):
         if isinstance(elements, GeneratorType) and not elements.gi_running:
             elements.close()
         self._discard_results()
+
+    def is_being_cancelled(self) -> bool:
+        """Whether the work that runs now is being cancelled."""
+        return is_being_cancelled()
 
     def discard_element(self, element: Any) -> None:
         """The work on *element* has failed or was cancelled."""
@@ -254,9 +266,19 @@ class WorkerPool(Coordinator[Any]):
         if self.is_closed or not self._is_over or self._workers or self._buffer.ready:
             return
         if self._errors:
-            self.fail(combine_errors([self._errors[ticket] for ticket in sorted(self._errors)]))
+            self._fail_with_first()
         else:
             self.end(self._source_error)
+
+    def _fail_with_first(self) -> None:
+        """Fail as the first call did: of the first element, or else at first; report the others."""
+        errors = self._errors
+        first = min(errors) if self._buffer.is_ordered else next(iter(errors))
+        error = errors.pop(first)
+        for another in errors.values():
+            if another is not error:
+                self.report_cleanup("another call failed as well", another)
+        self.fail(error)
 
     # -- a worker ---------------------------------------------------------------------------------
     async def _work(self, worker: _Worker) -> None:
@@ -314,7 +336,8 @@ class WorkerPool(Coordinator[Any]):
             self._fail_ticket(ticket, Interrupted("a worker was cancelled from outside"))
         else:
             is_cancellation = False
-            self._fail_ticket(ticket, self._explained(as_failure(error), x))
+            failure = self._explained(as_failure(error), x)
+            self._fail_ticket(ticket, failure, is_late=worker.is_cancelled)
             if isinstance(error, STOPS_PROGRAM):
                 return True
         self._discard_failed(x)
@@ -401,12 +424,15 @@ class WorkerPool(Coordinator[Any]):
             self._schedule()
         self._give_back(ticket)
 
-    def _fail_ticket(self, ticket: int, error: BaseException) -> None:
-        """The function failed: cancel all work, except on earlier elements if order matters."""
-        if self.is_closed:
-            self.report_cleanup("a call of map_async raised after the end of its flow", error)
-            return
+    def _fail_ticket(self, ticket: int, error: BaseException, *, is_late: bool = False) -> None:
+        """A call has failed: cancel all others, except on earlier elements if order matters.
+
+        One that was cancelled before *is late*: its error does not replace that of the flow.
+        """
         self._abandon(ticket)
+        if is_late or self.is_closed:
+            self.report_cleanup("a call raised while it was being cancelled", error)
+            return
         self._errors[ticket] = error
         self._start_no_more()
         if self._inner is not None:
