@@ -88,8 +88,8 @@ class LatestProcessor(ReplayProcessor[T]):
             finally:  # it may be cancelled, and no change may follow
                 self._waiters.pop(waiter, None)
 
-    def _record(self, elements: list[T]) -> None:
-        super()._record(elements)
+    def _retain(self, elements: list[T]) -> None:
+        super()._retain(elements)
         self._value = elements[-1]
         self._changes += len(elements)
         self._wake_all()

@@ -1,8 +1,9 @@
 """MulticastProcessor: a hot flow for any number of subscribers."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
+from .._core.losses import DISCARDED
 from .._core.queues.bounded_queue import Emission
 from ..errors import Interrupted
 from ..stage import (
@@ -69,6 +70,8 @@ class MulticastProcessor(HotProcessor[T]):
     Rules: 1.1, 1.11, 2.5, 3.14, 4.1, 4.2
     """
 
+    _retains: ClassVar[bool] = False
+    """Whether it keeps elements for later subscribers."""
     __slots__ = ("_auto_cancel", "_delivery", "_shared_room")
 
     def __init__(
@@ -121,14 +124,17 @@ class MulticastProcessor(HotProcessor[T]):
     def _deliver(self, element: T) -> Emission:
         if self._delivery is not None:
             self._complete_delivery()
-        outputs = self._outputs
-        if self._overflow == "wait" and self._shared_room.is_any_full(outputs):
+            if self._is_done:
+                return Emission.ENDED
+        if self._overflow == "wait" and self._shared_room.is_any_full(self._outputs):
             return Emission.REFUSED
+        outputs = self._outputs
+        if self._retains:
+            self._retain([element])
         if len(outputs) == 1:
             outcome = outputs[0].offer(element).outcome
         elif not outputs:
-            self._drops.add(NO_SUBSCRIBER)
-            return Emission.DROPPED
+            return self._without_subscriber(1)
         elif self._deliver_to_each([element]):
             outcome = _ACCEPTED
         else:
@@ -139,10 +145,25 @@ class MulticastProcessor(HotProcessor[T]):
 
     def _deliver_all(self, elements: list[T]) -> None:
         self._complete_delivery()
+        if self._is_done:
+            self._drops.add(DISCARDED, len(elements))
+            self._discard(elements)
+            return
+        if self._retains:
+            self._retain(elements)
         if self._outputs:
             self._accepted += self._deliver_to_each(elements)
         else:
-            self._drops.add(NO_SUBSCRIBER, len(elements))
+            self._without_subscriber(len(elements))
+
+    # Only when every subscriber has the elements before, and immediately before the first one
+    # receives these: who subscribes inside a signal finds each element either here or in its queue.
+    def _retain(self, elements: list[T]) -> None:
+        """Keep *elements* for later subscribers, if `_retains`."""
+
+    def _without_subscriber(self, count: int) -> Emission:
+        self._drops.add(NO_SUBSCRIBER, count)
+        return Emission.DROPPED
 
     def _deliver_to_each(self, elements: list[T]) -> int:
         """Return how many elements a subscriber has accepted: the one that accepted the most."""

@@ -42,6 +42,7 @@ class ReplayProcessor(MulticastProcessor[T]):
     Rules: 1.1, 1.11, 2.5, 3.14, 4.1, 4.2
     """
 
+    _retains = True
     __slots__ = ("_history", "_n")
 
     def __init__(
@@ -72,26 +73,13 @@ class ReplayProcessor(MulticastProcessor[T]):
         elements = self._history.held()
         return elements[-1:] if self._overflow == "latest" else elements
 
-    def _record(self, elements: list[T]) -> None:
+    def _retain(self, elements: list[T]) -> None:
         self._history.add(elements)
+
+    def _without_subscriber(self, count: int) -> Emission:
+        self._accepted += count
+        return Emission.ACCEPTED
 
     def _find_sole(self) -> None:
         """None, so that every element passes through `_deliver`."""
         self._sole = None
-
-    # An element is recorded before it is delivered: who subscribes meanwhile receives it once.
-    def _deliver(self, element: T) -> Emission:
-        if self._overflow == "wait" and self._is_full():
-            return Emission.REFUSED
-        self._record([element])
-        if self._outputs:
-            return super()._deliver(element)
-        self._accepted += 1
-        return Emission.ACCEPTED
-
-    def _deliver_all(self, elements: list[T]) -> None:
-        self._record(elements)
-        if self._outputs:
-            super()._deliver_all(elements)
-        else:
-            self._accepted += len(elements)
