@@ -7,6 +7,7 @@ that loop's thread, unless its name ends in ``_threadsafe`` or its docstring say
 import asyncio
 import signal
 import threading
+import time
 from asyncio import (
     AbstractEventLoop,
     BaseTransport,
@@ -39,7 +40,7 @@ from threading import get_ident
 from time import monotonic
 from types import FrameType, TracebackType, coroutine
 from typing import Any, Final, TypeVar, cast
-from weakref import ReferenceType, ref
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from ..errors import NoRunningLoop, WrongLoop
 from .losses import count_dropped_error
@@ -128,6 +129,9 @@ NOT_ENTERED: Final = NotEntered.NOT_ENTERED
 _DEEPEST: Final = 24  # a hundred boundaries in a row must not exhaust the stack
 _thread = _Thread()
 
+_wall_times: Final[WeakKeyDictionary[AbstractEventLoop, float]] = WeakKeyDictionary()
+"""For each event loop, the seconds since 1970 when its clock showed 0."""
+
 
 class LoopHandle:
     """The event loop on which a subscription was created, and the context it was created in."""
@@ -213,6 +217,18 @@ class LoopHandle:
 
     def time(self) -> float:
         return self.event_loop.time()
+
+    def wall_time(self) -> float:
+        """The time of the event loop, in seconds since 1970.
+
+        The clock of the machine is read once for each event loop. After that only the loop's time
+        counts: it does not jump when the clock is set, and virtual time applies.
+        """
+        loop = self.event_loop
+        began = _wall_times.get(loop)
+        if began is None:
+            began = _wall_times[loop] = time.time() - loop.time()
+        return began + loop.time()
 
     @property
     def clock(self) -> Callable[[], float]:

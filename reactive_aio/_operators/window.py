@@ -1,8 +1,8 @@
 """Operators that split a flow into windows: flows of consecutive elements, one after another."""
 
-import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..coerce import WINDOW
 from ..stage import (
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ("window", "window_timeout")
 
 T = TypeVar("T")
+
+_REACHED: Final = 1e-5
+"""A boundary that is this near has been reached: loops fire timers a little early."""
 
 
 def window(source: "Flow[T]", size: int) -> "Flow[Flow[T]]":
@@ -48,17 +51,22 @@ def window(source: "Flow[T]", size: int) -> "Flow[Flow[T]]":
     Rules: 1.1, 1.11
     """
     size = require_int("window", "size", size, least=1)
-    return _windows(source, f"window({size})", size, 0.0, align=False)
+    return _windows(source, f"window({size})", size, 0.0, None)
 
 
 def window_timeout(
-    source: "Flow[T]", size: int, duration: Duration, *, align: bool = False
+    source: "Flow[T]", size: int, duration: Duration, *, align: bool | tzinfo = False
 ) -> "Flow[Flow[T]]":
     """Split the flow into windows of up to *size* elements, each open for up to *duration*.
 
-    A window begins with its first element, so none is empty. With *align*, windows end at multiples
-    of *duration* by the wall clock: a minute is one from :00 to :00. Windows are read as those of
+    A window begins with its first element, so none is empty. Windows are read as those of
     ``window``.
+
+    With ``align=True``, windows end at multiples of *duration* by the wall clock: a minute is one
+    from :00 to :00, an hour a full one, a day one of UTC. For hours and days elsewhere, give a time
+    zone: ``align=ZoneInfo("Europe/Berlin")``. A day ends at midnight there, also a day of 23 or 25
+    hours; the hour that comes twice makes two windows of an hour. The clock of the machine is read
+    once for each event loop; after that only the loop's time counts, so that virtual time applies.
 
     ::
 
@@ -76,14 +84,55 @@ def window_timeout(
     """
     size = require_int("window_timeout", "size", size, least=1)
     seconds = to_seconds(duration, "window_timeout: duration")
-    return _windows(source, f"window_timeout({size}, {seconds:g})", size, seconds, align=align)
+    zone = _zone_of(align)
+    return _windows(source, f"window_timeout({size}, {seconds:g})", size, seconds, zone)
+
+
+def _zone_of(align: object) -> tzinfo | None:
+    """The time zone of *align*; None if windows are not aligned."""
+    if isinstance(align, tzinfo):
+        return align
+    if not isinstance(align, bool):
+        raise TypeError(
+            "window_timeout: align must be True, False or a tzinfo such as "
+            f"zoneinfo.ZoneInfo('Europe/Berlin'), not {align!r}"
+        )
+    return UTC if align else None
+
+
+def next_boundary(now: float, seconds: float, zone: tzinfo) -> float:
+    """When the clocks of *zone* next show a multiple of *seconds*; *now* is in seconds since 1970.
+
+    Where the clocks are set forward, past such a time, it is the moment at which they would have
+    shown it.
+    """
+    before = _offset(now, zone)
+    expected = _next_multiple(now, seconds, before)
+    after = _offset(expected, zone)
+    if after == before:
+        return expected
+    # The clocks are set meanwhile: look for the first one that they show after that.
+    shown = _next_multiple(now, seconds, after)
+    while _offset(shown, zone) != after:
+        shown += seconds
+    return shown if after < before else min(shown, expected)
+
+
+def _next_multiple(now: float, seconds: float, offset: float) -> float:
+    return ((now + offset) // seconds + 1) * seconds - offset
+
+
+def _offset(at: float, zone: tzinfo) -> float:
+    """By how many seconds the clocks of *zone* are ahead of UTC."""
+    offset = datetime.fromtimestamp(at, zone).utcoffset()
+    return 0.0 if offset is None else offset.total_seconds()
 
 
 def _windows(
-    source: "Flow[T]", name: str, size: int, seconds: float, *, align: bool
+    source: "Flow[T]", name: str, size: int, seconds: float, zone: tzinfo | None
 ) -> "Flow[Flow[T]]":
     return from_push(
-        lambda downstream: _Windows(downstream, source, name, size, seconds, align),
+        lambda downstream: _Windows(downstream, source, name, size, seconds, zone),
         name=name,
         holds=2 * size if seconds else size,
         checked=True,
@@ -100,7 +149,8 @@ class _Windows(SplittingCoordinator[Any]):
     _size: int
     _seconds: float
     """How long a window is open; 0 if it ends only by its size."""
-    _is_aligned: bool
+    _zone: tzinfo | None
+    """Whose clocks its windows are aligned to; None if they are not."""
     _window: Branch[Any] | None = field(default=None, init=False)
     """The open window. It is None as well when its subscriber has cancelled."""
     _left_window: Branch[Any] | None = field(default=None, init=False)
@@ -114,6 +164,8 @@ class _Windows(SplittingCoordinator[Any]):
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
+        if self._zone is not None:
+            self.loop_handle.wall_time()  # the clock is read before virtual time passes
         self._inner: InnerSubscriber[Any] = self.subscribe_to(self._source)
 
     def on_demand(self) -> None:
@@ -166,7 +218,10 @@ class _Windows(SplittingCoordinator[Any]):
         return True
 
     def _time_left(self) -> float:
-        return self._seconds - time.time() % self._seconds if self._is_aligned else self._seconds
+        if self._zone is None:
+            return self._seconds
+        now = self.loop_handle.wall_time()
+        return next_boundary(now + _REACHED, self._seconds, self._zone) - now
 
     def _close(self) -> None:
         """The window that has begun last is complete."""

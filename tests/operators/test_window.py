@@ -4,12 +4,16 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, cast
+from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given, strategies as st
 
 import reactive_aio as r
 from reactive_aio import Flow, Publisher
+from reactive_aio._operators.window import next_boundary
 from reactive_aio.errors import AlreadySubscribed
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.cases import Identities, Needs
@@ -188,6 +192,68 @@ class TestWindowTimeout:
         flow = slow("abcd", every=2).window_timeout(9, 10, align=True)
         # 17 + 2, 4, 6, 8: the first boundary, 20, comes after the first element.
         assert await lists(flow) == [["a"], ["b", "c", "d"]]
+        monkeypatch.setattr(time, "time", lambda: 0.0)  # it is set, which the loop does not notice
+        # 17 + 8 + 2, 4, 6, 8
+        assert await lists(flow) == [["a", "b"], ["c", "d"]]
+
+    async def test_aligned_windows_follow_virtual_time(self) -> None:
+        days = r.interval(3600).take(240).window_timeout(1000, 86_400, align=True)
+        sizes = await days.map_async(Flow.count).to_list()
+        assert sizes[1:-1] == [24] * 9
+        assert sum(sizes) == 240
+
+    @pytest.mark.parametrize(
+        ("zone", "at", "hours", "sizes"),
+        [
+            ("Europe/Berlin", "2026-03-28T00:00", 24, [24, 23, 24]),
+            ("Europe/Berlin", "2026-10-24T00:00", 24, [24, 25, 24]),
+            ("Europe/Berlin", "2026-03-29T00:00", 6, [5, 6, 6, 6]),
+            ("Europe/Berlin", "2026-10-25T00:00", 6, [7, 6, 6, 6]),
+            ("Europe/Berlin", "2026-10-25T00:00", 1, [1] * 25),
+            ("Asia/Kolkata", "2026-10-25T00:00", 24, [24, 24]),
+            ("America/Sao_Paulo", "2018-11-03T00:00", 24, [24, 23, 24]),
+            ("Australia/Lord_Howe", "2026-04-05T00:00", 24, [24.5, 24]),
+            ("Australia/Lord_Howe", "2026-10-04T00:00", 0.5, [0.5] * 47),
+        ],
+    )
+    def test_aligned_windows_follow_the_clocks_of_a_zone(
+        self, zone: str, at: str, hours: float, sizes: list[float]
+    ) -> None:
+        now = datetime.fromisoformat(at).replace(tzinfo=ZoneInfo(zone)).timestamp()
+        found: list[float] = []
+        for _ in sizes:
+            boundary = next_boundary(now, hours * 3600, ZoneInfo(zone))
+            found.append((boundary - now) / 3600)
+            now = boundary
+        assert found == sizes
+
+    @given(
+        at=st.integers(0, 2_000_000_000),
+        seconds=st.sampled_from([1, 60, 900, 1800, 3600, 7200, 43_200, 86_400]),
+        zone=st.sampled_from(["Europe/Berlin", "Australia/Lord_Howe", "America/Sao_Paulo"]),
+    )
+    def test_a_boundary_is_shown_by_the_clocks_of_the_zone(
+        self, at: int, seconds: int, zone: str
+    ) -> None:
+        clocks = ZoneInfo(zone)
+        boundary = next_boundary(at, seconds, clocks)
+        shown = datetime.fromtimestamp(boundary, clocks).replace(tzinfo=None)
+        before = datetime.fromtimestamp(boundary - 1, clocks).replace(tzinfo=None)
+        was_set = shown - before != timedelta(seconds=1)
+        assert was_set or (shown - datetime(1970, 1, 1)) % timedelta(seconds=seconds) == timedelta()
+        assert at < boundary <= at + seconds + 3600
+
+    async def test_windows_of_a_day_in_a_zone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        zone = ZoneInfo("Europe/Berlin")
+        began = datetime(2026, 3, 28, 23, 30, tzinfo=zone).timestamp()
+        monkeypatch.setattr(time, "time", lambda: began)
+        days = r.interval(3600).take(60).window_timeout(1000, 86_400, align=zone)
+        # From 23:30 on: 23 hours, since 2:30 is left out, then a whole day.
+        assert await days.map_async(Flow.count).to_list() == [23, 24, 13]
+
+    def test_a_name_is_no_zone(self) -> None:
+        with pytest.raises(TypeError, match=r"align must be True, False or a tzinfo such as zonei"):
+            r.just(1).window_timeout(1, 1, align=cast("Any", "Europe/Berlin"))
 
     async def test_without_demand_no_more_than_one_window_waits(self) -> None:
         source = PublisherProbe[int]()
