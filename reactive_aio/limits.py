@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from math import inf
 from typing import Any, ClassVar, Final
 
 from ._core.arguments import (
@@ -102,6 +103,8 @@ class _Admission(AbstractAsyncContextManager[None]):
         """Nothing is counted at the end."""
 
 
+_MADE_UP: Final = 0.05
+"""The part of a period by which smooth work may be late and still begin earlier after that."""
 _TINY: Final = 1e-9
 """The cost of an element that is not known yet."""
 
@@ -111,10 +114,21 @@ class RateLimit(_LoopBound):
 
     An element is one unit, or ``cost(element)`` of them: the tokens of a prompt, the bytes of a
     file. An element that costs more than *n* waits for a whole period of its own.
+
+    The first *n* units begin at once, and the next *n* when *per* has passed. A server that counts
+    what it received in the last second may see more than *n*, since some calls are longer on their
+    way than others. With *smooth*, the units are spread over the period: ``RateLimit(50,
+    smooth=True)`` begins one each 20 ms. A unit that began late is made up for, by a twentieth of
+    the period at most.
     """
 
     def __init__(
-        self, n: float, *, per: Duration = 1.0, cost: Callable[[Any], float] | None = None
+        self,
+        n: float,
+        *,
+        per: Duration = 1.0,
+        cost: Callable[[Any], float] | None = None,
+        smooth: bool = False,
     ) -> None:
         if not require_number("RateLimit: n", n) > 0:
             raise ValueError(f"RateLimit: n must be more than 0, not {n!r}")
@@ -123,14 +137,18 @@ class RateLimit(_LoopBound):
         self._n = n
         self._per = to_seconds(per, "RateLimit: per")
         self._cost = cost
+        self._is_smooth = smooth
         self._begin()
 
     def __repr__(self) -> str:
-        return f"RateLimit({self._n:g}, per={self._per:g})"
+        smooth = ", smooth=True" if self._is_smooth else ""
+        return f"RateLimit({self._n:g}, per={self._per:g}{smooth})"
 
     def _begin(self) -> None:
         self._turn = Lock()
         self._begun = RecentCosts(self._per)
+        self._next = -inf
+        """When the next unit may begin, if they are spread."""
 
     def admit(self, element: Any, /) -> AbstractAsyncContextManager[object]:
         return _Admission(self, element)
@@ -138,9 +156,14 @@ class RateLimit(_LoopBound):
     async def pass_on(self, element: Any, /) -> None:
         loop_handle = self._loop()
         cost = self._cost_of(element)
+        arrived = loop_handle.time()
         async with self._turn:
             await self._wait_for(cost, loop_handle)
-            self._begun.add(loop_handle.time(), cost)
+            now = loop_handle.time()
+            self._begun.add(now, cost)
+            if self._is_smooth:
+                due = max(self._next, arrived, now - _MADE_UP * self._per)
+                self._next = due + cost * self._per / self._n
 
     async def wait(self) -> None:
         loop_handle = self._loop()
@@ -148,9 +171,15 @@ class RateLimit(_LoopBound):
             await self._wait_for(1.0 if self._cost is None else _TINY, loop_handle)
 
     async def _wait_for(self, cost: float, loop_handle: LoopHandle) -> None:
-        begun = self._begun
-        while (used := begun.total_at(loop_handle.time())) and used + cost > self._n:
-            await sleep(begun.time_left(loop_handle.time()))
+        while (left := self._time_left(cost, loop_handle.time())) is not None:
+            await sleep(left)
+
+    def _time_left(self, cost: float, now: float) -> float | None:
+        """For how long to wait before looking again; None if work may begin."""
+        used = self._begun.total_at(now)
+        if used and used + cost > self._n:
+            return self._begun.time_left(now)
+        return self._next - now if self._next > now else None
 
     def _cost_of(self, element: Any) -> float:
         if self._cost is None:

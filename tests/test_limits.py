@@ -48,6 +48,35 @@ class TestRateLimit:
         assert await flow.to_list() == [*range(6)]
         assert log == [0, 0, 10, 10, 20, 20]
 
+    async def test_smooth_work_is_spread(self) -> None:
+        log: list[float] = []
+        limit = RateLimit(4, per=2, smooth=True)
+        assert repr(limit) == "RateLimit(4, per=2, smooth=True)"
+        await r.range(6).for_each(timed(log), concurrency=6, limiter=limit)
+        assert log == [0, 0.5, 1, 1.5, 2, 2.5]
+        await asyncio.sleep(100)  # which allows no more at once
+        await r.range(2).rate_limit(limiter=limit).for_each(timed(log), concurrency=6)
+        assert log[6:] == [0, 0.5]
+
+    async def test_smooth_work_costs_time(self) -> None:
+        log: list[float] = []
+        limit = RateLimit(10, per=1, cost=float, smooth=True)
+        await r.just(1, 5, 2, 20, 1).for_each(timed(log), concurrency=6, limiter=limit)
+        assert log == [0, 0.1, 0.6, 1.6, 2.6]
+
+    async def test_smooth_work_that_comes_late_moves_what_follows(self) -> None:
+        log: list[float] = []
+        limit = RateLimit(10, per=10, smooth=True)
+
+        async def busy(element: int) -> None:
+            log.append(now() - began)
+            if element == 1:
+                await asyncio.sleep(1.3)  # the only worker begins the next one late
+
+        began = now()
+        await r.range(5).for_each(busy, key=lambda _: 0, limiter=limit)
+        assert log == pytest.approx([0, 1, 2.3, 3.3, 4.3])
+
     async def test_two_flows_share_it(self) -> None:
         limit = RateLimit(1, per=1)
         began = now()

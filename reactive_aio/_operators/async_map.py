@@ -78,6 +78,11 @@ def map_async(
         .map_async(upper)
         A--B--C--|
 
+    To keep the order, a call that takes long holds back the results after it, and when
+    *concurrency* elements are running or wait for it, no further call begins. An element that waits
+    for another attempt counts as running. Let ``concurrency`` be how far the calls may run ahead,
+    and limit how many run at a time: ``concurrency=64, limiter=ConcurrencyLimit(4)``.
+
     With *key*, the elements for which ``key(element)`` is equal are worked on one after another, in
     their order; one that waits for its turn counts as a running call. With *retry*, a call that
     fails is made again, as the policy allows; *timeout* is the limit for each attempt. With a

@@ -203,7 +203,8 @@ def rate_limit(
     requested when the limit allows one, and counts when it passes; so a source that is silent takes
     nothing away from other flows. When another flow was faster, the element waits. While a
     `CircuitBreaker` is open, nothing is requested, until its *reset* has passed. A limit on what
-    runs at the same time is refused: here, no work ends.
+    runs at the same time is refused: here, no work ends. ``limiter=RateLimit(n, smooth=True)``
+    spreads the elements over the time.
 
     Demand: passed through, at most *n* within *per*; with *limiter*, one at a time.
     Completes: when the source completes.
