@@ -329,18 +329,6 @@ class TestReport:
         assert observe.report() == 'no flow has a name; give it one with flow.name("...")'
 
 
-def test_the_loop_of_a_bare_named_flow_runs_the_lines_of_any_other() -> None:
-    """All that differs is that its count is kept at the end."""
-
-    def lines(flow: Flow[int]) -> list[str]:
-        assert flow.chain.is_bare
-        text = flow.chain.compiled_loop("sync", "extend").text
-        found = [each.strip() for each in text.partition("batch = 8")[2].splitlines()]
-        return [line for line in found if line not in ("try:", "finally:", "S.emitted = emitted")]
-
-    assert lines(r.range(9).name("numbers")) == lines(r.range(9)) != []
-
-
 class TestCountsInTheMiddleOfABatch:
     """Where a source or a stage ends a batch early, what was delivered is counted."""
 
