@@ -152,6 +152,10 @@ METRICS: Final = (
         _of_flows(lambda flow: flow.retries), "{attempt}",
     ),
     Metric(
+        "flow.turns", "counter", "Time slices of 2 ms that its loops have used up.", _FLOW,
+        _of_flows(lambda flow: flow.turns), "{slice}",
+    ),
+    Metric(
         "flow.held", "gauge", "Elements that all parts hold.", _FLOW,
         _of_flows(lambda flow: sum(each.held for each in flow.subscriptions)), _ELEMENTS,
     ),

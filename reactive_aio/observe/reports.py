@@ -43,6 +43,7 @@ def _flow(flow: FlowStats) -> Iterator[str]:
     ]
     running = f"{len(flow.subscriptions)} running"
     ended += [f"{flow.retries} retries"] * bool(flow.retries)
+    ended += [f"{flow.turns} times busy for 2 ms"] * bool(flow.turns)
     ended += [f"{flow.delivered} delivered in all"] * (flow.started > len(flow.subscriptions))
     yield f"{flow.name}: {', '.join([running, *ended])}"
     for subscription in flow.subscriptions:

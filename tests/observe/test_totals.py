@@ -4,14 +4,16 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
 import reactive_aio as r
-from reactive_aio import Flow, RetryPolicy
+from reactive_aio import Flow, RetryPolicy, observe
 from reactive_aio._core.observation import registry
+from reactive_aio._core.time_slice import set_clock
 from reactive_aio.delivery import deliveries
 from reactive_aio.testing import SubscriberProbe
 
@@ -31,6 +33,10 @@ def fails_at(n: int) -> Callable[[int], int]:
         return x
 
     return function
+
+
+async def itself(x: int) -> int:
+    return x
 
 
 async def asynchronous(n: int) -> AsyncIterator[int]:
@@ -267,6 +273,39 @@ class TestDrops:
         probe.request(1)
         probe.cancel()
         assert flow.stats().dropped == {"interval": 3}
+
+
+class TestTurns:
+    @pytest.fixture
+    def slow_clock(self) -> Iterator[None]:
+        """Each look at the clock of time slices finds it a millisecond later."""
+        now = count(0, 0.001)
+        before = set_clock(lambda: next(now))
+        yield
+        set_clock(before)
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: r.range(2000),
+            lambda: r.range(2000).map_async(itself),
+            lambda: r.range(2000).map(abs).boundary(500),
+        ],
+        ids=["pulled", "in a task", "upstream of a boundary"],
+    )
+    @pytest.mark.usefixtures("slow_clock")
+    async def test_time_slices_that_are_used_up_are_counted(
+        self, make: Callable[[], Flow[int]]
+    ) -> None:
+        flow = make().name("busy")
+        await SubscriberProbe[int](1 << 62).subscribed_to(flow).end()
+        assert flow.stats().turns >= 3
+        assert f"{flow.stats().turns} times busy for 2 ms" in observe.report()
+
+    async def test_a_short_flow_uses_up_none(self) -> None:
+        flow = r.range(9).name("short")
+        await SubscriberProbe[int](1 << 62).subscribed_to(flow).end()
+        assert flow.stats().turns == 0
 
 
 class TestRetries:

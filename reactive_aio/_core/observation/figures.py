@@ -95,6 +95,9 @@ class FlowStats:
     """Elements that have passed the name, those of subscriptions that have ended included."""
     retries: int = 0
     """How often a subscription, or the work on an element, was tried again after an error."""
+    turns: int = 0
+    """How often its loops, and those upstream, have worked for 2 ms without a pause, and then let
+    the event loop run other work. Many of them in a second mean that it keeps a core busy."""
     dropped: Mapping[str, int] = field(default_factory=dict[str, int])
     """Elements that were dropped, by what dropped them and why, as in `losses`."""
     last_error: str = ""
@@ -122,6 +125,7 @@ def stats_of(flow: NamedFlow, *, is_look: bool = True) -> FlowStats:
         cancelled=flow.cancelled,
         delivered=flow.delivered + sum(each.delivered for each in running),
         retries=flow.retries,
+        turns=flow.turns,
         dropped=dropped_by(flow),
         last_error=flow.last_error,
     )

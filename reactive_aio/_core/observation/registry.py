@@ -34,6 +34,7 @@ class NamedFlow:
     delivered: int = 0
     """Elements that were delivered by those that have ended."""
     retries: int = 0
+    turns: int = 0
     last_error: str = ""
     drops: Counter[str] = field(default_factory=Counter[str])
     """Elements that were dropped, by operator and reason, as far as their counters were freed."""
@@ -115,6 +116,13 @@ def note_retry(error: BaseException) -> None:
         flow.retried(error)
         if (tracer := current_tracer()) is not None:
             tracer.retried(error)
+
+
+def note_turn() -> None:
+    """What runs here has used its time slice: count that for the flow, if it has a name."""
+    flow = current_flow.get()
+    if flow is not None:
+        flow.turns += 1
 
 
 _names: dict[str, NamedFlow] = {}

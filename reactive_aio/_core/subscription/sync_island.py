@@ -16,6 +16,7 @@ from ..compiler.loop_runtime import (
 from ..demand import UNBOUNDED
 from ..failures import STOPS_PROGRAM, as_failure
 from ..loop import NOT_ENTERED, NotEntered
+from ..observation.registry import note_turn
 from .input_queue import InputQueue
 from .island import Island
 from .lifecycle import TABLE, Action, Input, Phase
@@ -209,6 +210,7 @@ class SyncIsland(Island):
     def _suspend(self, pause: Pause) -> None:
         self.is_suspended = True
         if pause is SLICE_OVER:
+            note_turn()
             self.loop_handle.call_soon(self._resume)
         else:
             self._await_in_task("on_next", self._resume)

@@ -23,6 +23,7 @@ from ..loop import (
     yield_to_loop,
 )
 from ..observation.awaited import innermost_line
+from ..observation.registry import note_turn
 from .island import Island
 from .lifecycle import Action, Input, Phase
 from .stoppable_iterator import StoppableIterator
@@ -182,6 +183,7 @@ class TaskIsland(Island):
 
     async def yield_slice(self) -> None:
         """Yield to the event loop, and start a new slice."""
+        note_turn()
         await yield_to_loop()
         self.start_slice()
 
