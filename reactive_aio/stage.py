@@ -80,6 +80,7 @@ from ._core.run_control import (
 )
 from ._core.subscription.subscribing import subscribe
 from ._core.time_slice import TimeSlice
+from ._core.upstreams.after_cleanup import SourceBefore
 from ._core.upstreams.await_pool import AwaitPool
 from ._core.upstreams.coordinator import Coordinator
 from ._core.upstreams.decisions import run_now
@@ -125,6 +126,7 @@ __all__ = (
     "SequentialCoordinator",
     "SharedRoom",
     "SingleOutputBuffer",
+    "SourceBefore",
     "SplittingCoordinator",
     "TimeSlice",
     "Timer",

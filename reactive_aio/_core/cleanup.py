@@ -7,9 +7,18 @@ cleanup of a source may run after every reference to the consumer is gone (3.13)
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 Report = Callable[[], object]
 """Reports an error to the loop's exception handler."""
+
+
+class Closable(Protocol):
+    """A subscription that a consumer closes."""
+
+    def aclose(self) -> Awaitable[object]:
+        """Cancel, and wait for the cleanup."""
+        ...
 
 
 @dataclass(slots=True, eq=False)
@@ -29,11 +38,21 @@ class CleanupErrors:
         else:
             report()
 
-    async def wait(self, cleanup: Awaitable[object]) -> None:
-        """Wait for *cleanup*, and keep its errors; if the wait is cancelled, report them."""
+    async def wait(self, subscription: Closable) -> None:
+        """Close *subscription*, and keep the errors of the cleanup.
+
+        A consumer that is cancelled meanwhile waits on, and a second cancellation ends the wait:
+        then the errors are reported, as they are if closing raises.
+        """
         self.is_awaited = True
         try:
-            await cleanup
+            try:
+                await subscription.aclose()
+            except (Exception, GeneratorExit):
+                raise
+            except BaseException:  # the consumer is cancelled
+                await subscription.aclose()
+                raise
         except BaseException:
             self.report()
             raise

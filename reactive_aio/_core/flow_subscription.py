@@ -79,6 +79,11 @@ class FlowSubscription:
         return 0
 
     @property
+    def leaving(self) -> str:
+        """The source whose cleanup it waits for, before another one follows; "" without one."""
+        return ""
+
+    @property
     def upstreams(self) -> "Sequence[FlowSubscription]":
         """The subscriptions of its upstreams."""
         return ()
@@ -94,26 +99,59 @@ class FlowSubscription:
         """Whether a consumer must not read ahead; an operator may know it only at subscription."""
         return False
 
+    # -- its cleanup, after its end or a cancellation ----------------------------------------------
+    @property
+    def is_settled(self) -> bool:
+        """Whether its own cleanup is over, whatever those above it do."""
+        return True
+
+    async def settle(self) -> None:
+        """Wait until it is settled; not for a task in which this is called."""
+
+    @property
+    def closing(self) -> "Sequence[FlowSubscription]":
+        """The subscriptions above it that have ended or were cancelled, and may still clean up."""
+        return ()
+
+    def on_clean(self) -> None:
+        """What `closing` has returned has cleaned up, and need not be returned again."""
+
     @property
     def is_clean(self) -> bool:
-        """Whether `aclose` would return at once."""
-        kind = type(self)
-        return kind.aclose is FlowSubscription.aclose and kind.settle is FlowSubscription.settle
+        """Whether `aclose` would return at once. A class with an `aclose` of its own says it."""
+        above: list[FlowSubscription] = [self]
+        while above:  # no recursion, for flows of any depth
+            each = above.pop()
+            if type(each).aclose is not FlowSubscription.aclose:
+                if each is self or not each.is_clean:
+                    return False
+            elif not each.is_settled:
+                return False
+            else:
+                above += each.closing
+        return True
 
     async def aclose(self) -> None:
-        """Cancel, and wait until the source and everything above it have cleaned up."""
-        closing = [*await self.settle()]
-        while closing:  # no recursion, for flows of any depth
-            each = closing.pop()
-            if type(each).aclose is FlowSubscription.aclose:
-                closing += await each.settle()
-            else:
-                await each.aclose()
+        """Cancel, and wait until the source and everything above it have cleaned up.
 
-    async def settle(self) -> "Sequence[FlowSubscription]":
-        """Cancel, and wait until this subscription itself has cleaned up.
-
-        Return the subscriptions above it, whose cleanup is still to be waited for.
+        What an `aclose` above raises is raised when all others have been waited for.
         """
         self.cancel()
-        return ()
+        above: list[FlowSubscription] = [self]
+        visited: list[FlowSubscription] = []
+        errors: list[Exception] = []
+        while above:
+            each = above.pop()
+            if each is not self and type(each).aclose is not FlowSubscription.aclose:
+                try:
+                    await each.aclose()
+                except Exception as error:
+                    errors.append(error)
+                continue
+            await each.settle()
+            above += each.closing
+            visited.append(each)
+        for each in visited:
+            each.on_clean()
+        if errors:
+            raise errors[0] if len(errors) == 1 else ExceptionGroup("cleanups failed", errors)

@@ -28,7 +28,7 @@ from asyncio import (
     timeout,
 )
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import Context, copy_context
@@ -78,6 +78,7 @@ __all__ = (
     "sleep",
     "timeout",
     "wait_first",
+    "wait_for_others",
     "wait_settled",
     "yield_to_loop",
 )
@@ -546,6 +547,15 @@ def is_being_cancelled() -> bool:
 async def wait_first(*work: Future[Any]) -> None:
     """Wait until one of *work* is done; a cancellation does not reach it."""
     await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def wait_for_others(tasks: Iterable[Future[Any]]) -> bool:
+    """Wait until those of *tasks* have ended that do not run now; return whether there were any."""
+    running = asyncio.current_task()
+    if others := [task for task in tasks if not task.done() and task is not running]:
+        await asyncio.wait(others)
+        return True
+    return False
 
 
 async def wait_settled(*work: Awaitable[Any]) -> None:

@@ -591,8 +591,7 @@ class _Then(ForwardingCoordinator[U]):
         if inner is self.upstream:
             super().on_inner_complete(inner)
         else:
-            self.release(inner)
-            self.attach(self._following)
+            self.release(inner, partial(self.attach, self._following))
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         if inner is self.upstream:

@@ -1,7 +1,6 @@
 """Operators that pass elements on later: by a time, after a moment, or at a rate."""
 
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -12,7 +11,6 @@ from ..stage import (
     AwaitPool,
     Coordinator,
     Duration,
-    FlowSubscription,
     ForwardingCoordinator,
     InnerSubscriber,
     RecentCosts,
@@ -23,6 +21,9 @@ from ..stage import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .._core.loop import Future
     from ..flow import Flow
 
 __all__ = ("delay", "delay_subscription", "rate_limit")
@@ -306,10 +307,9 @@ class _Limited(Coordinator[Any]):
     def on_stop(self) -> None:
         self._waits.cancel()
 
-    async def settle(self) -> Sequence[FlowSubscription]:
-        above = await super().settle()
-        await self._waits.aclose()
-        return above
+    @property
+    def tasks(self) -> "Sequence[Future[Any]]":
+        return [*super().tasks, *self._waits.tasks]
 
 
 @dataclass(eq=False, repr=False)

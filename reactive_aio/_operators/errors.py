@@ -242,10 +242,13 @@ class _Resume(SequentialCoordinator[Any]):
         fallback, self._fallback = self._fallback, None
         if error is not None and fallback is not None and isinstance(error, self._only):
             self._first = error
-            made = fallback(error) if _is_function(fallback) else cast("Flow[Any]", fallback)
-            self.switch(to_flow(made, name="on_error_resume"))
+            self.after_cleanup(partial(self._begin_fallback, fallback, error), kind="source")
         else:
             self.end(error)
+
+    def _begin_fallback(self, fallback: Any, error: BaseException) -> None:
+        made = fallback(error) if _is_function(fallback) else fallback
+        self.follow(to_flow(made, name="on_error_resume"))
 
     def fail(self, error: BaseException) -> None:
         if self._first is not None:

@@ -3,7 +3,7 @@
 import pickle
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..errors import NotAnElement
 from ..stage import (
-    FlowSubscription,
     InlineStage,
     OnDiscard,
     ReorderBuffer,
@@ -276,10 +275,9 @@ class _ExecutorWorkers(WorkerPool):
             self._threads.submit(self._processes.end)
         self._threads.shutdown(wait=False)
 
-    async def settle(self) -> Sequence[FlowSubscription]:
-        above = await super().settle()
+    async def aclose(self) -> None:
+        await super().aclose()
         await self.loop_handle.run_in_executor(None, self._threads.shutdown)
-        return above
 
 
 class _Processes:

@@ -13,7 +13,6 @@ from ..stage import (
     UNBOUNDED,
     AwaitPool,
     Flattening,
-    FlowSubscription,
     InnerSubscriber,
     MergingCoordinator,
     OnDiscard,
@@ -30,6 +29,7 @@ from ..stage import (
 )
 
 if TYPE_CHECKING:
+    from .._core.loop import Future
     from ..flow import Flow
 
 __all__ = ("concat_map", "flat_map")
@@ -275,10 +275,9 @@ class _FlatMap(MergingCoordinator[Any]):
     def awaited_lines(self) -> Iterator[str]:
         return self._pool.awaited_lines()
 
-    async def settle(self) -> Sequence[FlowSubscription]:
-        above = await super().settle()
-        await self._pool.aclose()
-        return above
+    @property
+    def tasks(self) -> "Sequence[Future[Any]]":
+        return [*super().tasks, *self._pool.tasks]
 
     # -- acts -------------------------------------------------------------------------------------
     def _schedule_emit(self) -> None:
@@ -437,7 +436,8 @@ class _FlatMap(MergingCoordinator[Any]):
         limit, awaited, running = self._concurrency, self._awaited, self._pool.running
         new: int = len(awaited.elements) - awaited.tag
         room = 2 * limit - running - self.accounting.held_by(awaited) - new
-        free = limit - running - len(self.inners) + (self._outer in self.inners)
+        active = len(self.inners) - (self._outer in self.inners) + len(self.cleanups)
+        free = limit - running - active
         return free if free < room else room
 
     def _spare(self) -> int:
@@ -462,6 +462,13 @@ class _FlatMap(MergingCoordinator[Any]):
         """Whether there is a source to pull from; opens the next one."""
         self._open_next()
         return self._pulled is not None
+
+    def release_if_empty(self, inner: InnerSubscriber[Any]) -> None:
+        """Its place is free when it has cleaned up."""
+        if not inner.elements and not self.accounting.held_by(inner):
+            self.accounting.forget(inner)
+            self.release(inner, None if inner.is_clean else self.emit_waiting)
+            inner.finish()
 
     def _check_slice(self) -> bool:
         """Whether the time slice is over; `_pull` cannot check it for sources without elements."""

@@ -1,6 +1,6 @@
 """Operators that make a flow hot: its subscribers share one subscription to the source."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -21,6 +21,7 @@ from ..stage import (
     RunControl,
     RunDiscards,
     SharedRoom,
+    SourceBefore,
     discard_interrupted,
     from_push,
     require_int,
@@ -213,8 +214,8 @@ class _Hot(Generic[T]):
         self.loop_handle: Any = None
         self._inner: InnerSubscriber[T] | None = None
         self._life = _Life(keeps, 0)
-        self._closing: Sequence[FlowSubscription] = ()
-        """The source that was cancelled; its cleanup may still be running."""
+        self.before: SourceBefore = SourceBefore(self._go_on)
+        """The source that has ended or was cancelled, until it has cleaned up."""
 
     @property
     def on_discard(self) -> OnDiscard:
@@ -233,13 +234,13 @@ class _Hot(Generic[T]):
             self._life.control.stop()
         return self._inner is not None
 
-    def _cancel_source(self, inner: InnerSubscriber[T]) -> None:
-        self._closing = inner.close()
-        inner.finish()
+    def _leave(self, inner: InnerSubscriber[T]) -> None:
+        """The source has ended, or is cancelled; another one begins when it has cleaned up."""
+        self.before.leave(self.loop_handle, inner)
 
-    def closing(self) -> Sequence[FlowSubscription]:
-        """The source whose cleanup is to be waited for by the subscriber that has left last."""
-        return self._closing
+    def _go_on(self, interrupted: Interrupted | None) -> None:
+        """The source before has cleaned up: start it afresh, if there are subscribers by now."""
+        raise NotImplementedError
 
 
 class _Shared(_Hot[T]):
@@ -287,6 +288,7 @@ class _Shared(_Hot[T]):
         )
         if handle is not self.loop_handle:
             self.loop_handle = handle
+            self.before.forget()
             self._reset()
         if self._timer is not None:
             self._timer.cancel()
@@ -338,7 +340,13 @@ class _Shared(_Hot[T]):
         inner = self._inner
         if not self._outputs and inner is not None:
             self._reset()
-            self._cancel_source(inner)
+            self._leave(inner)
+
+    def _go_on(self, interrupted: Interrupted | None) -> None:
+        if interrupted is None:
+            self._on_room(None)
+        else:
+            self._end(interrupted)
 
     def drain(self, output: OutputBuffer[T]) -> bool:
         """Complete the source, if *output* is that of the only subscriber; return whether it is."""
@@ -355,7 +363,7 @@ class _Shared(_Hot[T]):
                 self._pass_on(inner)
             else:
                 self._refill(inner, output)
-        elif any(output.requested for output in self._outputs):
+        elif self.before.is_settled and any(output.requested for output in self._outputs):
             self._inner = InnerSubscriber(self, self._name)
             self._refill(self._inner)
             self._inner.subscribe(self._source)
@@ -393,8 +401,8 @@ class _Shared(_Hot[T]):
         if not inner.is_done:
             self._refill(inner)
         elif not inner.elements:
+            self._leave(inner)
             self._end(inner.error)
-            inner.finish()
 
     def _end(self, error: BaseException | None) -> None:
         outputs, history = self._outputs, self._history
@@ -430,12 +438,11 @@ class _SharedOutput(OutputBuffer[T]):
         return self.shared.drain(self) or OutputBuffer.stop_source(self)
 
     @property
-    def is_clean(self) -> bool:
-        return all(each.is_clean for each in self.shared.closing())
+    def is_settled(self) -> bool:
+        return self.shared.before.is_settled
 
-    async def settle(self) -> Sequence[FlowSubscription]:
-        self.cancel()
-        return self.shared.closing()
+    async def settle(self) -> None:
+        await self.shared.before.settle()
 
 
 def cache(source: "Flow[T]", *, limit: int = 10_000) -> "Flow[T]":
@@ -493,6 +500,7 @@ class _Cached(_Hot[T]):
         handle = running_handle(self.loop_handle, "cache: subscribe()", remedy)
         if handle is not self.loop_handle:
             self.loop_handle = handle
+            self.before.forget()
             if not self.is_completed:
                 self._reset()  # the source has ended with its loop
         if self._inner is None and not self._readers:
@@ -513,7 +521,7 @@ class _Cached(_Hot[T]):
         self._life.heir = reader.on_discard
         if self._life.control.is_stopped:  # nothing is kept for another subscriber
             self._reset()
-            self._cancel_source(inner)
+            self._leave(inner)
             self.discard(unread)
 
     def drain(self, reader: "_Reader[T]") -> bool:
@@ -525,6 +533,8 @@ class _Cached(_Hot[T]):
         if self.is_completed:
             return
         inner = self._inner
+        if inner is None and not self.before.is_settled:
+            return  # `_go_on` follows
         if inner is None:
             inner = self._inner = InnerSubscriber(self, "cache")
             inner.request(missing)
@@ -545,8 +555,6 @@ class _Cached(_Hot[T]):
         for reader in list(self._readers):
             reader.deliver()
         if is_too_many and inner is self._inner:
-            inner.cancel()
-            inner.finish()
             remedy = "allow more with limit=..., or use replay(n)."
             self._fail(Overflow("cache", self._limit, remedy))
 
@@ -558,18 +566,26 @@ class _Cached(_Hot[T]):
                 self._reset()
             else:
                 self.is_completed, self._inner = True, None
+            self._leave(inner)
             for reader in list(readers):
                 reader.end(None)
-            inner.finish()
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self._read(inner)
         if inner is self._inner:
             self._fail(error)
 
+    def _go_on(self, interrupted: Interrupted | None) -> None:
+        if interrupted is not None:
+            self._fail(interrupted)
+        elif (missing := max((reader.missing for reader in self._readers), default=0)) > 0:
+            self.ask(missing)
+
     def _fail(self, error: BaseException) -> None:
-        readers = self._readers
+        readers, inner = self._readers, self._inner
         self._reset()
+        if inner is not None:
+            self._leave(inner)
         for reader in readers:
             reader.end(error)
         if not readers:
@@ -600,9 +616,13 @@ class _Reader(FlowSubscription, Generic[T]):
     def request(self, n: int, /) -> None:
         self._demand.add(n)
         self.deliver()
-        missing = self._demand.outstanding - (len(self._elements) - self._read)
-        if missing > 0 and not self._is_over and not self._is_ended:
+        if (missing := self.missing) > 0 and not self._is_over and not self._is_ended:
             self._cached.ask(missing)
+
+    @property
+    def missing(self) -> int:
+        """How many elements it has requested that the source has not emitted."""
+        return self._demand.outstanding - (len(self._elements) - self._read)
 
     def deliver(self) -> None:
         """Deliver the elements that are requested; then the end, if there are no more."""
@@ -641,9 +661,8 @@ class _Reader(FlowSubscription, Generic[T]):
             self._cached.leave(self, self._elements[self._read :])
 
     @property
-    def is_clean(self) -> bool:
-        return all(each.is_clean for each in self._cached.closing())
+    def is_settled(self) -> bool:
+        return self._cached.before.is_settled
 
-    async def settle(self) -> Sequence[FlowSubscription]:
-        self.cancel()
-        return self._cached.closing()
+    async def settle(self) -> None:
+        await self._cached.before.settle()

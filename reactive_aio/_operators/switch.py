@@ -86,16 +86,24 @@ class _SwitchMap(SequentialCoordinator[Any]):
     def _switch_to_latest(self, outer: InnerSubscriber[Any]) -> None:
         """Switch to a source of each element that has arrived, until the time slice is over."""
         while outer.elements and not self.is_closed:
-            element = outer.take_one()
-            made = self.apply(self._source_of, element)
-            self.switch(made, kind="work", work=self.work_on(element))
+            if self.is_waiting:
+                self.discard(outer.take(len(outer.elements) - 1))
+            self.after_cleanup(self._begin_latest, kind="work")
             missing = WINDOW - outer.outstanding
             if missing * 4 >= WINDOW:
                 outer.request(missing)
+            if self.is_waiting and len(outer.elements) < 2:
+                return
             if outer.elements and self._time_slice.check_slice():
                 self._is_suspended = True
                 self.loop_handle.call_soon(self.submit, self._resume)
                 return
+
+    def _begin_latest(self) -> None:
+        assert self._outer is not None
+        element = self._outer.take_one()
+        made = self.apply(self._source_of, element)
+        self.follow(made, kind="work", work=self.work_on(element))
 
     def _source_of(self, element: Any) -> "Flow[Any]":
         return to_flow(self._mapper(element), name="switch_map")
@@ -123,9 +131,8 @@ class _SwitchMap(SequentialCoordinator[Any]):
         outer = self._outer
         if error is not None or outer is None or (outer.is_done and not outer.elements):
             self.end(error)
-        elif self.active is not None:
-            self.release(self.active)
-            self.active = None
+        else:
+            self.leave()
 
 
 def expand(
@@ -183,8 +190,11 @@ class _Expand(SequentialCoordinator[Any]):
         if error is not None or not self._waiting:
             self.end(error)
         else:
-            made = self._mapper(self._waiting.popleft())
-            self.switch(to_flow(made, name="expand"), kind="work")
+            self.after_cleanup(self._expand_next, kind="work")
+
+    def _expand_next(self) -> None:
+        made = self._mapper(self._waiting.popleft())
+        self.follow(to_flow(made, name="expand"), kind="work")
 
     def on_stop(self) -> None:
         self._waiting.clear()

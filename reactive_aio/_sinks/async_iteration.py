@@ -395,7 +395,7 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
         subscription, self._subscription = self._subscription, None
         if isinstance(subscription, FlowSubscription):
             subscription.finished()
-            await self.cleanup.wait(subscription.aclose())
+            await self.cleanup.wait(subscription)
         error, self._error = self._error, None
         if error is None:
             return self.cleanup.take()
@@ -412,7 +412,7 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
         self.cleanup.is_awaited = True
         self.cancel()
         if isinstance(subscription, FlowSubscription):
-            await self.cleanup.wait(subscription.aclose())
+            await self.cleanup.wait(subscription)
 
     def abandon(self) -> None:
         """Cancel; after the element that an ``anext`` waits for, as in ``anext(aiter(flow))``."""

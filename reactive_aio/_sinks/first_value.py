@@ -103,7 +103,7 @@ class _FirstValueSubscriber(BulkSubscriber):
     async def aclose(self) -> None:
         subscription, self._subscription = self._subscription, None
         if isinstance(subscription, FlowSubscription):
-            await self.cleanup.wait(subscription.aclose())
+            await self.cleanup.wait(subscription)
         elif subscription is not None:
             subscription.cancel()
 

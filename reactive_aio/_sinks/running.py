@@ -340,7 +340,7 @@ class _RunSubscriber(BulkSubscriber):
         """Cancel the flow unless it has ended, and wait for its cleanup."""
         subscription, self._subscription = self._subscription, None
         if isinstance(subscription, FlowSubscription):
-            await self.cleanup.wait(subscription.aclose())
+            await self.cleanup.wait(subscription)
         self._set_ended()
 
     def _set_ended(self) -> None:

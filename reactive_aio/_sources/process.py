@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .._core.child_process import ChildProcess, Command
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
-from .._core.loop import wait_settled
 from ..coerce import Source, to_flow
 from ..errors import Interrupted, ProcessFailed
 from ..stage import (
     Coordinator,
     Duration,
-    FlowSubscription,
     InnerSubscriber,
     describe,
     from_push,
@@ -22,7 +20,7 @@ from ..stage import (
 )
 
 if TYPE_CHECKING:
-    from .._core.loop import Task
+    from .._core.loop import Future, Task
     from ..flow import Flow
 
 __all__ = ("from_process",)
@@ -152,6 +150,7 @@ class _Running(Coordinator[bytes]):
             if was_cancelled or isinstance(error, STOPS_PROGRAM):
                 raise
         else:
+            self._task = None  # it ends with the following
             self.submit(self._exited, returncode)
 
     def _failed(self, error: BaseException) -> None:
@@ -178,11 +177,9 @@ class _Running(Coordinator[bytes]):
         """A program that reads a flow ends by itself when that has ended; any other is stopped."""
         return self._input is not None
 
-    async def settle(self) -> Sequence[FlowSubscription]:
-        above = await super().settle()
-        if self._task is not None and not self.loop_handle.is_current_task(self._task):
-            await wait_settled(self._task)
-        return above
+    @property
+    def tasks(self) -> "Sequence[Future[Any]]":
+        return [*super().tasks, *(() if self._task is None else (self._task,))]
 
     # -- output -----------------------------------------------------------------------------------
     def on_demand(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from .._core.cleanup import add_cleanup_error
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
-from .._core.loop import Task, cancel_task, wait_settled
+from .._core.loop import Task, cancel_task, wait_for_others
 from .._core.queues.bounded_queue import Emission
 from .._core.queues.hot_emitter import HotEmitter
 from ..errors import Interrupted, NotAnElement
@@ -194,10 +194,13 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
     def oldest(self, now: float, waiting: int) -> float | None:
         return self.output.oldest(now, waiting)
 
-    async def aclose(self) -> None:
-        self.cancel()
-        if self._task is not None and not self.loop_handle.is_current_task(self._task):
-            await wait_settled(self._task)
+    @property
+    def is_settled(self) -> bool:
+        return self._task is None or self._task.done()
+
+    async def settle(self) -> None:
+        if self._task is not None:
+            await wait_for_others((self._task,))
 
     # -- the user's function ----------------------------------------------------------------------
     def _start(self, emitter: Callable[[Emitter[T]], object]) -> None:
@@ -226,10 +229,13 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
                 raise
             if self._is_cancelled and isinstance(error, GeneratorExit):
                 raise  # its event loop is closed, so that it can never continue
-            self._failed(as_failure(error))
             if isinstance(error, STOPS_PROGRAM):
+                self._failed(as_failure(error))
                 raise
+            self._task = None  # it ends with the following
+            self._failed(as_failure(error))
         else:
+            self._task = None
             self.producer.end()
 
     def _failed(self, error: BaseException) -> None:

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
-from .._core.loop import Future, cancel_task, wait_settled
+from .._core.loop import Future, cancel_task
 from ..coerce import WINDOW, Source, to_flow
 from ..errors import Interrupted
 from ..stage import (
-    FlowSubscription,
     ForwardingCoordinator,
     describe,
     from_push,
@@ -78,7 +77,6 @@ class _Using(ForwardingCoordinator[T]):
     _manager: AbstractContextManager[Any, Any] | None = None
     _task: "Task[None] | None" = None
     _release: Future[BaseException | None] | None = None
-    _is_sync: bool = False  # the source has no cleanup to wait for
 
     # -- entering ---------------------------------------------------------------------------------
     def on_start(self) -> None:
@@ -99,7 +97,6 @@ class _Using(ForwardingCoordinator[T]):
         try:
             made = self._flow(value)
             source = to_flow(made, name="using")
-            self._is_sync = source.chain.is_pullable
             self.attach(source)
         except BaseException as error:
             self._exit_resource(as_failure(error))
@@ -114,10 +111,10 @@ class _Using(ForwardingCoordinator[T]):
                     self._release = self.loop_handle.create_future()
                     self.submit(self._open, value)
                     error = await self._release
+                    if self.upstream is not None:
+                        await self.upstream.aclose()
                     if error is not None:
                         raise error
-                if self.upstream is not None:
-                    await self.upstream.aclose()
         except BaseException as error:
             if is_cancelled(self._task, error):
                 if not self.is_closed:
@@ -125,10 +122,13 @@ class _Using(ForwardingCoordinator[T]):
                     cancelled.__cause__ = error
                     self.submit(self.fail, cancelled)
                 raise
-            self.submit(self._released, as_failure(error))
             if isinstance(error, STOPS_PROGRAM):
+                self.submit(self._released, as_failure(error))
                 raise
+            self._task = None  # it ends with the following
+            self.submit(self._released, as_failure(error))
         else:
+            self._task = None
             self.submit(self._released, None)
 
     # -- exiting ----------------------------------------------------------------------------------
@@ -138,13 +138,18 @@ class _Using(ForwardingCoordinator[T]):
             self._exit_resource(inner.error)
 
     def _exit_resource(self, error: BaseException | None) -> None:
-        """Release the resource, then call `_released`."""
+        """Release the resource when the source has cleaned up, then call `_released`."""
         manager, self._manager = self._manager, None
         if self._release is not None:
             if not self._release.done():
                 self._release.set_result(error)
-        elif manager is not None:
+        elif manager is None:
+            pass
+        elif self.upstream is None or self.upstream.is_clean:
             self._released(_exit(manager, error))
+        else:
+            work = self._wait_and_exit(manager, error)
+            self._task = self.loop_handle.create_task(work, "exiting using()")
 
     def _released(self, error: BaseException | None) -> None:
         if not self.is_closed:
@@ -153,28 +158,24 @@ class _Using(ForwardingCoordinator[T]):
             self.report_cleanup("releasing the resource of using() raised", error)
 
     def on_stop(self) -> None:
-        if self._task is not None and self._release is None:
-            cancel_task(self._task)  # it has not entered yet
-        elif self._manager is not None and not self._is_sync:
-            manager, self._manager = self._manager, None
-            self._task = self.loop_handle.create_task(
-                self._wait_and_exit(manager), "exiting using()"
-            )
-        else:
+        if self._task is None or self._release is not None:
             self._exit_resource(None)
+        elif self.upstream is None:
+            cancel_task(self._task)  # it has not entered yet
 
-    async def _wait_and_exit(self, manager: AbstractContextManager[Any, Any]) -> None:
+    async def _wait_and_exit(
+        self, manager: AbstractContextManager[Any, Any], error: BaseException | None
+    ) -> None:
         try:
             if self.upstream is not None:
                 await self.upstream.aclose()
         finally:
-            self._released(_exit(manager, None))
+            self._task = None  # it ends with the following
+            self.submit(self._released, _exit(manager, error))
 
-    async def settle(self) -> Sequence[FlowSubscription]:
-        above = await super().settle()
-        if self._task is not None and not self.loop_handle.is_current_task(self._task):
-            await wait_settled(self._task)
-        return above
+    @property
+    def tasks(self) -> "Sequence[Future[Any]]":
+        return [*super().tasks, *(() if self._task is None else (self._task,))]
 
 
 def _exit(

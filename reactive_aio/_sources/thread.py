@@ -465,6 +465,11 @@ class _ThreadSubscription(FlowSubscription, Generic[T]):
         if self._is_started and not is_sleeping and not worker.state.is_finished:
             worker.start_interrupting()
 
+    @property
+    def is_clean(self) -> bool:
+        state = self._worker.state
+        return not (self._is_started and not state.is_finished) and not state.is_cancelled
+
     async def aclose(self) -> None:
         """Wait, after a cancellation, until the thread has closed the iterable and ends."""
         if self._is_started and not self._worker.state.is_finished:

@@ -11,7 +11,6 @@ from ..errors import Interrupted, WrongLoop
 from ..retry import Attempts
 from ..stage import (
     Coordinator,
-    FlowSubscription,
     InnerSubscriber,
     add_bounded_note,
     combine_errors,
@@ -25,7 +24,7 @@ from .source_sides import Record, SourceSide
 from .ties import Failure, Root, Tied
 
 if TYPE_CHECKING:
-    from .._core.loop import TimerHandle
+    from .._core.loop import Future, TimerHandle
     from ..flow import Flow
 
 _NOTE: Final = "deliveries: "
@@ -133,10 +132,9 @@ class Head(Coordinator[Tied[Any]]):
             if not isinstance(element, Tied):  # that one is kept
                 self._discarded(element)
 
-    async def settle(self) -> Sequence[FlowSubscription]:
-        above = await super().settle()
-        await self._calls.wait()
-        return above
+    @property
+    def tasks(self) -> "Sequence[Future[Any]]":
+        return [*super().tasks, *self._calls.tasks]
 
     # -- what it does, for reports ----------------------------------------------------------------
     @property

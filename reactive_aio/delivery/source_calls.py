@@ -1,14 +1,14 @@
 """SourceCalls: the functions of a source that acknowledge, called and awaited with a bound."""
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from inspect import isawaitable, iscoroutine
 from typing import Any, Final, cast
 
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
-from .._core.loop import Task, timeout as time_limit, wait_settled
+from .._core.loop import Task, timeout as time_limit
 from ..errors import Interrupted, TimedOut
 from ..stage import LoopHandle, describe
 
@@ -82,12 +82,10 @@ class SourceCalls:
         self._waiting.clear()
         return count
 
-    async def wait(self) -> None:
-        """Wait until every call has ended, without cancelling one."""
-        while tasks := [
-            task for task in self._tasks if not self._loop_handle.is_current_task(task)
-        ]:
-            await wait_settled(*tasks)
+    @property
+    def tasks(self) -> Sequence[Task[Any]]:
+        """Those that await a call; one that ends may be followed by others."""
+        return [*self._tasks]
 
     def _start_task(self, call: SourceCall, awaitable: Awaitable[object]) -> None:
         self._running += 1

@@ -555,9 +555,8 @@ class _MicroBatchRows(SequentialCoordinator[Numbered]):
     def next_after(self, error: BaseException | None) -> None:
         if error is not None:
             self.fail(error)
-        elif self.active is not None:
-            self.release(self.active)
-            self.active = None
+        else:
+            self.leave()
             self._request_micro_batch()
 
 

@@ -186,6 +186,8 @@ def waits_on_what(island: Island) -> tuple[WaitsOn, str]:
     if island.phase is Phase.IDLE or island.is_waiting:
         if island.pause is not NO_ELEMENTS:
             return "demand", "demand of its subscriber"
+        if (leaving := _leaving(island)) is not None:
+            return "elements", f"the cleanup of {leaving}"
         return "elements", f"elements of {island.chain.name}"
     if (line := island.awaited_line()) is not None:
         return "function", line
@@ -193,6 +195,11 @@ def waits_on_what(island: Island) -> tuple[WaitsOn, str]:
         return "elements", f"elements of {island.chain.name}"
     is_running = island.phase is Phase.DRAINING
     return "nothing", "nothing: it runs" if is_running else island.phase.name.lower()
+
+
+def _leaving(island: Island) -> str | None:
+    """The source that an operator upstream waits for, before another one follows."""
+    return next((leaving for *_, each in _queues(island) if (leaving := each.leaving)), None)
 
 
 # -- upstream --------------------------------------------------------------------------------------

@@ -34,7 +34,8 @@ from ..loop import (
     LoopHandle,
     Task,
     report,
-    wait_settled,
+    wait_for_others,
+    yield_to_loop,
 )
 from ..observation.registry import NamedFlow, current_flow, named_flow
 from ..observation.tracing import End, Outcome
@@ -140,16 +141,25 @@ class Island(TimeSlice, FlowSubscription):
         return self.chain.is_one_by_one or (upstream is not None and upstream.is_one_by_one)
 
     @property
-    def is_clean(self) -> bool:
-        upstream = self.closing_upstream
-        return (self.task is None or self.task.done()) and (upstream is None or upstream.is_clean)
+    def is_settled(self) -> bool:
+        # Not closed: its loop runs further up the stack, and will find that it was cancelled.
+        # In its own task, a closed island is about to return: it has cleaned up before its end.
+        task = self.task
+        is_over = task is None or task.done() or self.loop_handle.is_current_task(task)
+        return self.phase is Phase.CLOSED and is_over
 
-    async def settle(self) -> Sequence[FlowSubscription]:
-        self.cancel()
-        if self.task is not None and not self.loop_handle.is_current_task(self.task):
-            await wait_settled(self.task)
-        upstream, self.closing_upstream = self.closing_upstream, None
-        return () if upstream is None else (upstream,)
+    async def settle(self) -> None:
+        if self.task is not None:
+            await wait_for_others((self.task,))
+        if self.phase is not Phase.CLOSED:
+            await yield_to_loop()
+
+    @property
+    def closing(self) -> Sequence[FlowSubscription]:
+        return () if self.closing_upstream is None else (self.closing_upstream,)
+
+    def on_clean(self) -> None:
+        self.closing_upstream = None
 
     def _request_unusual(self, n: object) -> None:
         """Handle rule 3.9, and subclasses of int."""

@@ -136,13 +136,11 @@ class ListDelivery(FlowSubscription, Generic[T]):
         return self.chain.is_one_by_one
 
     @property
-    def is_clean(self) -> bool:
-        return self._closing is None or self._closing.is_clean
+    def closing(self) -> Sequence[FlowSubscription]:
+        return () if self._closing is None else (self._closing,)
 
-    async def settle(self) -> Sequence[FlowSubscription]:
-        self.cancel()
-        closing, self._closing = self._closing, None
-        return () if closing is None else (closing,)
+    def on_clean(self) -> None:
+        self._closing = None
 
     # -- what it does, for reports ----------------------------------------------------------------
     @property

@@ -1,13 +1,13 @@
 """AwaitPool: awaitables that run at the same time, in tasks that are reused."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from ...errors import Interrupted
 from ..compiler.chain import Name
 from ..failures import STOPS_PROGRAM, as_failure, is_cancelled_here
-from ..loop import CancelledError, LoopHandle, Task, cancel_task, wait_settled, yield_to_loop
+from ..loop import CancelledError, LoopHandle, Task, cancel_task, yield_to_loop
 from ..observation.awaited import innermost_line
 from ..time_slice import TimeSlice
 
@@ -87,15 +87,9 @@ class AwaitPool(Generic[K]):
                 yield line
 
     @property
-    def is_clean(self) -> bool:
-        """Whether every task has ended."""
-        return not self._tasks
-
-    async def aclose(self) -> None:
-        """Cancel, and wait until every task has ended."""
-        self.cancel()
-        tasks = [task for task in self._tasks if not self._loop_handle.is_current_task(task)]
-        await wait_settled(*tasks)
+    def tasks(self) -> Sequence[Task[Any]]:
+        """Those that have not ended."""
+        return [*self._tasks]
 
     async def _work(self, jobs: list[Job[K]]) -> None:
         worker, time_slice = object(), TimeSlice()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
+from ...errors import Interrupted
 from ...spec import Publisher
 from ..cleanup import CleanupErrors, add_cleanup_error
 from ..compiler.chain import Downstream
@@ -18,9 +19,10 @@ from ..compiler.discards import OnDiscard, discard
 from ..demand import Demand
 from ..failures import STOPS_PROGRAM, as_failure
 from ..flow_subscription import FlowSubscription
-from ..loop import LoopHandle
+from ..loop import Future, LoopHandle, Task, wait_for_others
 from ..queues.age_marks import AgeMarks
 from ..run_control import UpstreamKind, Work, control_of, work_on
+from .after_cleanup import after_cleanup
 from .decisions import Decisions, run_now
 from .inner_subscriber import InnerSubscriber
 
@@ -35,7 +37,7 @@ class Coordinator(FlowSubscription, Generic[R]):
     # A subclass may have attributes of its own without declaring them. With all of them in one
     # dictionary, they could be more than CPython looks up quickly (30).
     __slots__ = ("__dict__", "__weakref__", "_age_marks", "_closing", "_control", "_started",
-                 "_unfinished", "demand", "downstream", "emitted", "inners", "is_closed",
+                 "_unfinished", "cleanups", "demand", "downstream", "emitted", "inners", "is_closed",
                  "loop_handle", "processed_count", "submit")  # fmt: skip
     is_serialized: ClassVar[bool] = True
     """Whether decisions go through `Decisions`. A subclass may say False if each of its
@@ -66,6 +68,8 @@ class Coordinator(FlowSubscription, Generic[R]):
         self._closing: list[InnerSubscriber[Any]] = []  # their cleanup may still be running
         self._unfinished: list[InnerSubscriber[Any]] = []
         """Those that were released before downstream had processed their elements."""
+        self.cleanups: dict[InnerSubscriber[Any], Task[Any]] = {}
+        """The upstreams that something follows when they have cleaned up; each with its wait."""
 
     @property
     def cleanup(self) -> CleanupErrors | None:
@@ -144,16 +148,49 @@ class Coordinator(FlowSubscription, Generic[R]):
             inner.request(request)
         return inner.subscribe(publisher)
 
-    def release(self, inner: InnerSubscriber[Any]) -> None:
-        """Remove an upstream, and cancel it unless it is done."""
+    def release(
+        self, inner: InnerSubscriber[Any], then: Callable[[], object] | None = None
+    ) -> None:
+        """Remove an upstream, cancel it unless it is done, and call *then* when it has cleaned up.
+
+        Every operator begins what follows an upstream in *then*: a source that holds the only
+        connection of a pool has given it back by then. Where there is nothing to wait for, *then*
+        is called at once; it is not called after the end of the operator. What the cleanup raises
+        is an error of the cleanup, and *then* is called all the same.
+        """
         self.inners.pop(inner, None)
         inner.cancel()
         if inner.is_work or self.processed_count == self.emitted:
             inner.finish()
         else:
             self._unfinished.append(inner)
-        if not inner.is_clean:
-            self._closing = [*(each for each in self._closing if not each.is_clean), inner]
+        if then is None:
+            if not inner.is_clean:
+                self._closing = [*(each for each in self._closing if not each.is_clean), inner]
+            return
+        wait = after_cleanup(self.loop_handle, inner, partial(self._cleaned_up, inner, then))
+        if wait is not None:
+            self.cleanups[inner] = wait
+
+    def _cleaned_up(
+        self,
+        inner: InnerSubscriber[Any],
+        then: Callable[[], object],
+        error: BaseException | None,
+        interrupted: Interrupted | None,
+    ) -> None:
+        if self.cleanups.pop(inner, None) is None:
+            then()  # at once
+            return
+        if error is not None:
+            self.report_cleanup("the cleanup of a source raised", error)
+        if interrupted is not None:
+            then = partial(self.fail, interrupted)
+        self.submit(self._unless_closed, then)
+
+    def _unless_closed(self, then: Callable[[], object]) -> None:
+        if not self.is_closed:
+            then()
 
     def stop_inners(self, errors: list[BaseException]) -> None:
         """Cancel every upstream and keep its elements; add the errors of those that have failed."""
@@ -280,6 +317,10 @@ class Coordinator(FlowSubscription, Generic[R]):
         return departed, departed + waiting + self.held
 
     @property
+    def leaving(self) -> str:
+        return next((inner.source_name for inner in self.cleanups), "")
+
+    @property
     def upstreams(self) -> Sequence[FlowSubscription]:
         return [each for inner in self.inners if (each := inner.upstream) is not None]
 
@@ -287,15 +328,25 @@ class Coordinator(FlowSubscription, Generic[R]):
         """Its upstreams are sources of the run themselves, or have some: they complete it."""
         return bool(self.inners)
 
-    async def settle(self) -> Sequence[FlowSubscription]:
-        """Cancel, and return every upstream whose cleanup is to be waited for."""
-        self.cancel()
-        return self.close_upstreams()
+    @property
+    def tasks(self) -> Sequence[Future[Any]]:
+        """Its own tasks that have not ended; a subclass adds those of its work."""
+        return [*self.cleanups.values()]
 
-    def close_upstreams(self) -> Sequence[FlowSubscription]:
-        """The upstreams that were cancelled, and whose cleanup is to be waited for."""
-        closing, self._closing = self._closing, []
-        return [subscription for inner in closing for subscription in inner.close()]
+    @property
+    def is_settled(self) -> bool:
+        return all(task.done() for task in self.tasks)
+
+    async def settle(self) -> None:
+        while await wait_for_others(self.tasks):
+            pass  # other tasks may have followed
+
+    @property
+    def closing(self) -> Sequence[FlowSubscription]:
+        return [each for inner in self._closing if (each := inner.upstream) is not None]
+
+    def on_clean(self) -> None:
+        self._closing.clear()
 
     def cancel(self) -> None:
         if self.is_closed:

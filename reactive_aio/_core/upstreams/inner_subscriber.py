@@ -18,6 +18,8 @@ from ..flow_subscription import FlowSubscription
 from ..loop import LoopHandle
 from ..run_control import RunControl, UpstreamKind, Work, control_of, for_upstream
 from ..subscription.bulk_subscriber import BulkSubscriber
+from ..subscription.island import Island
+from ..subscription.list_delivery import ListDelivery
 
 T = TypeVar("T")
 
@@ -240,6 +242,14 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         return subscription if isinstance(subscription, FlowSubscription) else None
 
     @property
+    def source_name(self) -> str:
+        """What it is subscribed to, for reports."""
+        subscription = self._subscription
+        if isinstance(subscription, (Island, ListDelivery)):
+            return subscription.chain.trail()
+        return type(subscription).__name__
+
+    @property
     def flushes_each_element(self) -> bool:
         """Whether more elements may follow directly after each `flush`."""
         subscription = self._subscription
@@ -253,24 +263,15 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
 
     @property
     def is_clean(self) -> bool:
-        """Whether `aclose` would return at once."""
+        """Whether `aclose` would return at once, after the end or a cancellation."""
         subscription = self._subscription
-        return (
-            not self.is_cancelled
-            or not isinstance(subscription, FlowSubscription)
-            or subscription.is_clean
-        )
-
-    def close(self) -> Sequence[FlowSubscription]:
-        """Cancel; return the subscription whose cleanup is to be waited for, if there is one."""
-        self.cancel()
-        subscription = self._subscription
-        return (subscription,) if isinstance(subscription, FlowSubscription) else ()
+        return not isinstance(subscription, FlowSubscription) or subscription.is_clean
 
     async def aclose(self) -> None:
         """Cancel, and wait until the upstream has cleaned up."""
-        for subscription in self.close():
-            await subscription.aclose()
+        self.cancel()
+        if isinstance(self._subscription, FlowSubscription):
+            await self._subscription.aclose()
 
     # -- guards against a foreign subscription ----------------------------------------------------
     def _request(self, subscription: Subscription, n: int) -> None:

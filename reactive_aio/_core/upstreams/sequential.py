@@ -1,6 +1,7 @@
 """Coordinators with one upstream at a time: its signals are forwarded, or another one follows."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ...spec import Publisher
@@ -55,6 +56,10 @@ class SequentialCoordinator(Coordinator[T]):
     """
 
     active: InnerSubscriber[T] | None = None
+    is_waiting: bool = False
+    """Whether an upstream was left, and is still cleaning up."""
+    _following: tuple[Callable[[], object], UpstreamKind] | None = None
+    """Begins what follows then."""
 
     @property
     def is_one_by_one(self) -> bool:
@@ -68,24 +73,51 @@ class SequentialCoordinator(Coordinator[T]):
         """The upstream has completed, or failed with *error*: switch, or end."""
         self.end(error)
 
-    def switch(
+    def switch(self, publisher: Publisher[T], *, kind: UpstreamKind = "source") -> None:
+        """Continue with *publisher*, as soon as the upstream before it has cleaned up.
+
+        *kind* is that of `subscribe_to`. When the run is drained, no source follows: complete.
+        """
+        self.after_cleanup(lambda: self.follow(publisher, kind=kind), kind=kind)
+
+    def after_cleanup(self, begin: Callable[[], object], *, kind: UpstreamKind) -> None:
+        """Leave the active upstream, and call *begin* when it has cleaned up: that calls `follow`.
+
+        While an upstream is still waited for, *begin* replaces the one that was given before.
+        """
+        self._following = begin, kind
+        self.leave()
+
+    def follow(
         self, publisher: Publisher[T], *, kind: UpstreamKind = "source", work: Work | None = None
     ) -> None:
-        """Continue with *publisher*; the upstream before it has ended or is cancelled.
-
-        *kind* and *work* are those of `subscribe_to`. When the run is drained, no source follows:
-        complete.
-        """
-        if self.active is not None:
-            self.release(self.active)
-        if kind == "source" and self.is_drained:
-            self.complete()
-            return
+        """Subscribe to *publisher*; *kind* and *work* are those of `subscribe_to`."""
         wanted = self.demand.outstanding
         self.active = self.subscribe_to(publisher, request=wanted, kind=kind, work=work)
 
+    def leave(self) -> None:
+        """Release the active upstream; what follows begins when it has cleaned up."""
+        before, self.active = self.active, None
+        if before is not None:
+            self.is_waiting = True
+            self.release(before, self._begin_following)
+        elif not self.is_waiting:
+            self._begin_following()
+
+    def _begin_following(self) -> None:
+        self.is_waiting = False
+        following, self._following = self._following, None
+        if following is None:
+            return
+        begin, kind = following
+        if kind == "source" and self.is_drained:
+            self.complete()
+        else:
+            begin()
+
     def stop_source(self) -> bool:
-        if self._started and all(inner.is_done for inner in self.inners):
+        is_work = self._following is not None and self._following[1] == "work"
+        if self._started and not is_work and all(inner.is_done for inner in self.inners):
             self.complete()  # it waits to subscribe again
         return True
 

@@ -43,10 +43,6 @@ class BranchOwner(Protocol):
         """*elements* of a branch will not be delivered, and it has no subscriber for them."""
         ...
 
-    def close_upstreams(self) -> Sequence[FlowSubscription]:
-        """The upstreams whose cleanup is to be waited for, if the last branch was cancelled."""
-        ...
-
 
 class Branch(FlowSubscription, Generic[T]):
     """A queue, and its only subscriber, which may come later. Its owner bounds what it holds."""
@@ -176,10 +172,13 @@ class Branch(FlowSubscription, Generic[T]):
             self._owner.submit(self._owner.on_branch_cancel, self)
             self._discard(discarded)
 
-    async def settle(self) -> Sequence[FlowSubscription]:
-        self.cancel()
+    async def settle(self) -> None:
         self.note_finished()
-        return self._owner.close_upstreams()
+
+    @property
+    def closing(self) -> Sequence[FlowSubscription]:
+        owner = self._owner
+        return (owner,) if isinstance(owner, FlowSubscription) else ()
 
 
 class BranchSource(Generic[T]):

@@ -13,7 +13,6 @@ from ..compiler.error_notes import note_element
 from ..compiler.inline import describe
 from ..compiler.loop_runtime import no_element
 from ..failures import PLAIN_READER, STOPS_PROGRAM, as_failure, is_cancelled
-from ..flow_subscription import FlowSubscription
 from ..loop import (
     CancelledError,
     Future,
@@ -21,7 +20,6 @@ from ..loop import (
     cancel_task,
     is_being_cancelled,
     report,
-    wait_settled,
 )
 from ..observation.awaited import innermost_line
 from ..queues.reorder_buffer import ReorderBuffer
@@ -154,11 +152,9 @@ class WorkerPool(Coordinator[Any]):
         if results := self._buffer.clear():
             self.discard_results(results)
 
-    async def settle(self) -> Sequence[FlowSubscription]:
-        tasks = [task for task in self._workers if not self.loop_handle.is_current_task(task)]
-        above = await super().settle()
-        await wait_settled(*tasks)
-        return above
+    @property
+    def tasks(self) -> Sequence[Future[Any]]:
+        return [*super().tasks, *self._workers]
 
     @property
     def held(self) -> int:

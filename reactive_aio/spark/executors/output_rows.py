@@ -65,7 +65,7 @@ class OutputRows(BulkSubscriber):
         """Cancel, and wait for the cleanup; raise its error."""
         subscription, self._subscription = self._subscription, None
         if isinstance(subscription, FlowSubscription):
-            await self._cleanup.wait(subscription.aclose())
+            await self._cleanup.wait(subscription)
         if (error := self._cleanup.take()) is not None:
             raise error
 

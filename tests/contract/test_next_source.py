@@ -1,0 +1,553 @@
+"""The next source begins when the last one has cleaned up: a pool of one connection is enough.
+
+Every operator that replaces a source is tried with every kind of source whose cleanup awaits
+something, and with every kind of consumer.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Flow, RetryPolicy, observe
+from reactive_aio.stage import Downstream, FlowSubscription, from_push
+from reactive_aio.testing import SubscriberProbe
+
+Make = Callable[[], Flow[Any]]
+Consume = Callable[[Flow[Any]], Awaitable[list[Any]]]
+Reports = list[dict[str, Any]]
+
+GOODBYE = 0.5
+"""How long a cleanup takes, in virtual seconds."""
+HOUR = 3600.0
+
+
+class Exhausted(Exception):
+    """The only connection is in use."""
+
+
+class Failed(Exception):
+    """Ends a run, so that the next one begins."""
+
+
+class Pool:
+    """A pool of one connection, which says good-bye before it is free again."""
+
+    def __init__(self, fails: bool = False) -> None:
+        self.opened = 0
+        self.is_used = False
+        self._fails = fails
+
+    def take(self) -> None:
+        if self.is_used:
+            raise Exhausted
+        self.is_used, self.opened = True, self.opened + 1
+
+    def free(self) -> None:
+        self.is_used = False
+
+    async def say_goodbye(self) -> None:
+        await asyncio.sleep(GOODBYE)
+        self.free()
+        if self._fails:
+            raise OSError("the good-bye")
+
+    @contextlib.asynccontextmanager
+    async def connection(self) -> AsyncGenerator[str]:
+        self.take()
+        try:
+            yield "row"
+        finally:
+            await self.say_goodbye()
+
+    @contextlib.contextmanager
+    def reservation(self) -> Iterator[str]:
+        self.take()
+        try:
+            yield "row"
+        finally:
+            self.free()
+
+
+class Cursor:
+    """An asynchronous iterator that is no generator."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._is_open = self._has_sent = False
+
+    def __aiter__(self) -> "Cursor":
+        return self
+
+    async def __anext__(self) -> str:
+        if self._has_sent:
+            await asyncio.sleep(HOUR)
+        self._has_sent = self._is_open = True
+        self._pool.take()
+        return "row"
+
+    async def aclose(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            await self._pool.say_goodbye()
+
+
+class Pushing(FlowSubscription):
+    """A source that pushes, such as a connection, and closes asynchronously."""
+
+    def __init__(self, pool: Pool, downstream: Downstream[str]) -> None:
+        self._pool = pool
+        self._downstream = downstream
+        self._is_open = False
+
+    def request(self, n: int, /) -> None:
+        if not self._is_open:
+            self._pool.take()
+            self._is_open = True
+            self._downstream.push(["row"])
+
+    def cancel(self) -> None:
+        pass
+
+    @property
+    def is_clean(self) -> bool:
+        return not self._is_open
+
+    async def aclose(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            await self._pool.say_goodbye()
+
+
+def rows_of(pool: Pool) -> Callable[[], AsyncIterator[str]]:
+    async def rows() -> AsyncIterator[str]:
+        async with pool.connection() as row:
+            yield row
+            await asyncio.sleep(HOUR)
+
+    return rows
+
+
+def calls_of(pool: Pool) -> Callable[[int], Awaitable[str]]:
+    """The first call returns at once, the second one holds the connection."""
+
+    async def call(number: int) -> str:
+        if not number:
+            return "row"
+        async with pool.connection():
+            await asyncio.sleep(HOUR)
+        return "late"
+
+    return call
+
+
+def emitter_of(pool: Pool) -> Callable[[r.Emitter[str]], Awaitable[None]]:
+    async def emit(to: r.Emitter[str]) -> None:
+        async with pool.connection() as row:
+            await to.emit(row)
+            await asyncio.sleep(HOUR)
+
+    return emit
+
+
+def one_then_silence(row: str) -> Flow[str]:
+    return r.just(row).concat_with(r.never())
+
+
+SOURCES: dict[str, Callable[[Pool], Flow[Any]]] = {
+    "a generator": lambda pool: r.from_aiter(rows_of(pool)),
+    "a generator, boundary": lambda pool: r.from_aiter(rows_of(pool)).boundary(2),
+    "an iterator": lambda pool: r.from_aiter(lambda: Cursor(pool)),
+    "using": lambda pool: r.using(pool.connection, one_then_silence),
+    "using, of a slow source": lambda pool: r.using(
+        pool.reservation, lambda _: r.from_aiter(rows_of(Pool()))
+    ),
+    "map_async": lambda pool: r.range(2).map_async(calls_of(pool)),
+    "map_async, concurrency": lambda pool: r.range(2).map_async(calls_of(pool), concurrency=2),
+    "flat_map of awaitables": lambda pool: r.range(2).flat_map(
+        lambda x: r.from_awaitable(lambda: calls_of(pool)(x))
+    ),
+    "flat_map": lambda pool: r.just(1).flat_map(lambda _: r.from_aiter(rows_of(pool))),
+    "create": lambda pool: r.create(emitter_of(pool)),
+    "from_push": lambda pool: from_push(lambda down: Pushing(pool, down), name="pushing"),
+    "merge": lambda pool: r.from_aiter(rows_of(pool)).merge_with(r.never()),
+    "share": lambda pool: r.from_aiter(rows_of(pool)).share(),
+    "group_by": lambda pool: (
+        r.from_aiter(rows_of(pool)).group_by(len, max_groups=4).flat_map(lambda group: group)
+    ),
+    "window": lambda pool: r.from_aiter(rows_of(pool)).window(2).flat_map(lambda window: window),
+}
+
+
+LATE = ("map_async", "map_async, concurrency", "flat_map of awaitables")
+"""They may be left before their second call has begun, which opens the connection."""
+
+
+def fail(_: object) -> Any:
+    raise Failed
+
+
+async def fail_later(_: object) -> Any:
+    await asyncio.sleep(0)
+    raise Failed
+
+
+def deep(first: Any, times: int) -> Callable[[Any], list[Any] | Flow[Any]]:
+    """Of each element of *first*, *first* again, *times* deep."""
+    left = iter(range(times))
+    return lambda _: first if next(left, None) is not None else []
+
+
+OPERATORS: dict[str, tuple[int, Callable[[Flow[Any]], Flow[Any]]]] = {
+    "take, repeat": (3, lambda rows: rows.take(1).repeat(3)),
+    "take, boundary, repeat": (3, lambda rows: rows.take(1).boundary(2).repeat(3)),
+    "boundary, take, repeat": (3, lambda rows: rows.boundary(2).take(1).repeat(3)),
+    "repeat with delays": (
+        3,
+        lambda rows: rows.take(1).repeat(RetryPolicy(attempts=3, delay=0.1)),
+    ),
+    "map, retry": (3, lambda rows: rows.map(fail).retry(3)),
+    "boundary, map, retry": (3, lambda rows: rows.boundary(2).map(fail).retry(3)),
+    "map_async, retry": (3, lambda rows: rows.map_async(fail_later).retry(3)),
+    "map_async, concurrency, retry": (
+        3,
+        lambda rows: rows.map_async(fail_later, concurrency=2).retry(3),
+    ),
+    "flat_map, retry": (3, lambda rows: rows.flat_map(lambda _: r.error(Failed())).retry(3)),
+    "timeout, retry": (3, lambda rows: rows.timeout(5).retry(3)),
+    "timeout of the first, retry": (3, lambda rows: rows.skip(1).timeout(5).retry(3)),
+    "timeout, retry with delays": (
+        3,
+        lambda rows: rows.timeout(5).retry(RetryPolicy(attempts=3, delay=0.1)),
+    ),
+    "restart": (3, lambda rows: rows.boundary(2).map(fail).restart(3)),
+    "restart of what completes": (3, lambda rows: rows.boundary(2).take(1).restart(3)),
+    "timeout with a fallback": (2, lambda rows: rows.timeout(5, fallback=rows.take(1))),
+    "on_error_resume": (
+        2,
+        lambda rows: rows.boundary(2).map(fail).on_error_resume(rows.take(1)),
+    ),
+    "on_error_resume, a function": (
+        2,
+        lambda rows: rows.timeout(5).on_error_resume(lambda _: rows.take(1)),
+    ),
+    "concat": (2, lambda rows: r.concat(rows.boundary(2).take(1), rows.take(1))),
+    "concat_with": (2, lambda rows: rows.merge_with(r.never()).take(1).concat_with(rows.take(1))),
+    "start_with": (
+        2,
+        lambda rows: rows.take(1).start_with(*["x"]).concat_with(rows.take(1)),
+    ),
+    "then": (2, lambda rows: rows.boundary(2).take(1).then(rows.take(1))),
+    "switch_if_empty": (
+        2,
+        lambda rows: rows.boundary(2).take(1).filter(lambda _: False).switch_if_empty(rows.take(1)),
+    ),
+    "concat_map": (3, lambda rows: r.range(3).concat_map(lambda _: rows.boundary(2).take(1))),
+    "flat_map, one at a time": (
+        3,
+        lambda rows: r.range(3).flat_map(lambda _: rows.boundary(2).take(1), concurrency=1),
+    ),
+    "flat_map of a slow source, one at a time": (
+        3,
+        lambda rows: (
+            r.interval(0.1).take(3).flat_map(lambda _: rows.boundary(2).take(1), concurrency=1)
+        ),
+    ),
+    "switch_map": (
+        3,
+        lambda rows: r.interval(1).take(3).switch_map(lambda _: rows.boundary(2).take(1)),
+    ),
+    "switch_map, while one runs": (
+        3,
+        lambda rows: r.interval(1).take(3).switch_map(lambda _: rows).take(3),
+    ),
+    "expand": (3, lambda rows: rows.take(1).expand(deep(rows.boundary(2).take(1), 2))),
+    "using": (3, lambda rows: r.using(contextlib.nullcontext, lambda _: rows).take(1).repeat(3)),
+    "using that ends": (
+        3,
+        lambda rows: r.using(contextlib.nullcontext, lambda _: rows.boundary(2).map(fail)).retry(3),
+    ),
+    "take_until": (3, lambda rows: rows.take_until(r.timer(1)).repeat(3)),
+    "race": (3, lambda rows: r.race(rows, r.timer(5)).take(1).repeat(3)),
+    "race that is lost": (3, lambda rows: r.race(rows.skip(1), r.timer(5)).repeat(3)),
+    "merge": (3, lambda rows: rows.merge_with(r.never()).take(1).repeat(3)),
+    "zip": (3, lambda rows: rows.zip_with(r.just(1)).repeat(3)),
+    "with_latest_from": (3, lambda rows: r.timer(1).with_latest_from(rows).repeat(3)),
+    "share": (3, lambda rows: rows.share().take(1).repeat(3)),
+    "share that fails": (3, lambda rows: rows.boundary(2).map(fail).share().retry(3)),
+    "replay that fails": (3, lambda rows: rows.boundary(2).map(fail).replay(1).retry(3)),
+    "cache that fails": (3, lambda rows: rows.boundary(2).map(fail).cache().retry(3)),
+    "delay_subscription": (3, lambda rows: rows.delay_subscription(1).take(1).repeat(3)),
+    "sample": (3, lambda rows: rows.sample(1).take(1).repeat(3)),
+    "buffer_timeout": (3, lambda rows: rows.buffer_timeout(2, 1).take(1).repeat(3)),
+    "group_by": (
+        3,
+        lambda rows: (
+            rows.group_by(len, max_groups=4).flat_map(lambda group: group).take(1).repeat(3)
+        ),
+    ),
+}
+
+
+async def to_list(flow: Flow[Any]) -> list[Any]:
+    return await flow.to_list()
+
+
+async def iterated(flow: Flow[Any]) -> list[Any]:
+    return [each async for each in flow]
+
+
+async def streamed(flow: Flow[Any]) -> list[Any]:
+    async with flow.stream(prefetch=2) as elements:
+        return [each async for each in elements]
+
+
+async def for_each(flow: Flow[Any]) -> list[Any]:
+    received: list[Any] = []
+
+    async def receive(element: Any) -> None:
+        await asyncio.sleep(0.01)
+        received.append(element)
+
+    await flow.for_each(receive)
+    return received
+
+
+async def in_workers(flow: Flow[Any]) -> list[Any]:
+    return await flow.map_async(lambda x: asyncio.sleep(0.01, x), concurrency=2).to_list()
+
+
+async def one_by_one(flow: Flow[Any]) -> list[Any]:
+    probe = SubscriberProbe[Any](1, again=1).subscribed_to(flow)
+    *elements, end = await probe.end()
+    await asyncio.sleep(3 * GOODBYE)  # it does not wait for the last cleanup
+    if isinstance(end, BaseException):
+        raise end
+    return elements
+
+
+CONSUMERS: dict[str, Consume] = {
+    "to_list": to_list,
+    "async for": iterated,
+    "stream": streamed,
+    "for_each": for_each,
+    "map_async": in_workers,
+    "request(1)": one_by_one,
+}
+
+
+async def outcome(flow: Flow[Any], consume: Consume) -> list[Any]:
+    """What *consume* returns; nothing if the flow fails as it should."""
+    try:
+        return await asyncio.wait_for(consume(flow), HOUR)
+    except (Failed, r.errors.TimedOut):
+        return []
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("source", SOURCES)
+async def test_a_pool_of_one_connection_is_enough(source: str, operator: str) -> None:
+    pool = Pool()
+    runs, make = OPERATORS[operator]
+    await outcome(make(SOURCES[source](pool)), to_list)
+    assert pool.opened == runs or (source in LATE and pool.opened < runs)
+    assert not pool.is_used
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("consumer", CONSUMERS)
+@pytest.mark.parametrize("operator", OPERATORS)
+async def test_it_is_enough_for_every_consumer(operator: str, consumer: str) -> None:
+    pool = Pool()
+    runs, make = OPERATORS[operator]
+    await outcome(make(r.from_aiter(rows_of(pool))), CONSUMERS[consumer])
+    assert (pool.opened, pool.is_used) == (runs, False)
+
+
+# -- the wait for a cleanup ------------------------------------------------------------------------
+def waiting_flow(pool: Pool) -> Flow[Any]:
+    return r.from_aiter(rows_of(pool)).boundary(2).take(1).repeat(3)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("consumer", ["to_list", "stream", "for_each"])
+@pytest.mark.parametrize("operator", OPERATORS)
+async def test_a_consumer_cancelled_at_any_time_waits_for_the_cleanup(
+    operator: str, consumer: str
+) -> None:
+    _, make = OPERATORS[operator]
+    for tick in range(1, 40):
+        pool = Pool()
+        flow = make(r.from_aiter(rows_of(pool)))
+        task = asyncio.ensure_future(CONSUMERS[consumer](flow))
+        await asyncio.sleep(tick * 0.23)
+        opened, was_cancelled = pool.opened, task.cancel()
+        await asyncio.wait([task])
+        assert not pool.is_used
+        assert pool.opened == opened or not was_cancelled
+        if not was_cancelled:
+            break
+
+
+@pytest.mark.virtual_time
+async def test_a_subscriber_that_cancels_during_the_wait_starts_no_source() -> None:
+    pool = Pool()
+    probe = SubscriberProbe[Any](9).subscribed_to(waiting_flow(pool))
+    await probe.wait_for_signals(1)
+    await asyncio.sleep(GOODBYE / 2)
+    assert pool.is_used
+    probe.cancel()
+    await asyncio.sleep(HOUR)
+    assert (pool.opened, pool.is_used, probe.elements) == (1, False, ["row"])
+
+
+@pytest.mark.virtual_time
+async def test_demand_during_the_wait_is_not_lost() -> None:
+    pool = Pool()
+    probe = SubscriberProbe[Any](1).subscribed_to(waiting_flow(pool))
+    await probe.wait_for_signals(1)
+    await asyncio.sleep(GOODBYE / 2)
+    probe.request(1)
+    probe.request(1)
+    assert await probe.end() == ["row", "row", "row", "|"]
+
+
+@pytest.mark.virtual_time
+async def test_a_drain_during_the_wait_completes() -> None:
+    pool = Pool()
+    async with SOURCES["from_push"](pool).take(1).repeat(3).running() as run:
+        await asyncio.sleep(GOODBYE / 2)
+        report = await run.drain()
+    assert (report.is_complete, report.delivered, pool.opened, pool.is_used) == (True, 1, 1, False)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("operator", OPERATORS)
+async def test_what_a_cleanup_raises_does_not_stop_what_follows(
+    operator: str, expects_loop_errors: Reports
+) -> None:
+    pool = Pool(fails=True)
+    runs, make = OPERATORS[operator]
+    raised: list[BaseException] = []
+    try:
+        await outcome(make(r.from_aiter(rows_of(pool))), to_list)
+    except* OSError as group:
+        raised.extend(group.exceptions)
+    assert (pool.opened, pool.is_used) == (runs, False)
+    assert len(raised) + len(expects_loop_errors) == runs
+
+
+def test_the_next_one_begins_at_once_where_there_is_nothing_to_wait_for() -> None:
+    """Without a turn of the loop."""
+    flows: dict[str, Flow[int]] = {
+        "repeat": r.just(1).repeat(3),
+        "retry": r.just(1).concat_with(r.error(Failed())).retry(3).on_error_complete(),
+        "concat": r.concat(r.just(1), r.never().take(0), r.just(1), r.timer(0).take(0), r.just(1)),
+        "switch_map": r.range(3).switch_map(lambda _: [1] * 3),
+        "expand": r.just(1).expand(deep([1], 2)),
+        "on_error_resume": r.never()
+        .take(0)
+        .concat_with(r.error(Failed()))
+        .on_error_resume([1] * 3),
+        "switch_if_empty": r.never().take(0).switch_if_empty([1] * 3),
+        "then": r.just(1).then([1] * 3),
+    }
+
+    async def subscribe() -> dict[str, list[Any]]:
+        return {
+            name: SubscriberProbe[int](9).subscribed_to(flow).elements
+            for name, flow in flows.items()
+        }
+
+    assert {*map(tuple, asyncio.run(subscribe()).values())} == {(1, 1, 1)}
+
+
+@pytest.mark.virtual_time
+async def test_switch_map_discards_the_elements_that_newer_ones_replace_during_the_wait() -> None:
+    pool, discarded = Pool(), list[int]()
+    made: list[int] = []
+
+    def source_of(number: int) -> Flow[str]:
+        made.append(number)
+        return r.from_aiter(rows_of(pool))
+
+    rows = r.interval(0.2).take(8).switch_map(source_of).do_on_discard(discarded.append)
+    await rows.take_until(r.timer(10)).to_list()
+    assert sorted(made + discarded) == [*range(8)]
+    assert discarded
+    assert made[-1] == 7
+
+
+@pytest.mark.virtual_time
+async def test_a_time_limit_begins_with_the_next_run() -> None:
+    pool = Pool()
+    loop, began = asyncio.get_running_loop(), list[float]()
+    timed = r.from_aiter(rows_of(pool)).skip(1).timeout(GOODBYE / 2)
+    noting = r.defer(lambda: (began.append(loop.time()), timed)[1])
+    with pytest.raises(r.errors.TimedOut):
+        await noting.retry(3).to_list()
+    gaps = [after - before for before, after in pairwise(began)]
+    assert gaps == pytest.approx([1.5 * GOODBYE] * 2)
+
+
+@pytest.mark.virtual_time
+async def test_two_readers_of_a_shared_flow_start_it_afresh_once() -> None:
+    pool = Pool()
+    shared = r.from_aiter(rows_of(pool)).share()
+    before = SubscriberProbe[str](1).subscribed_to(shared)
+    await before.wait_for_signals(1)
+    before.cancel()
+    assert await asyncio.gather(shared.first(), shared.first()) == ["row", "row"]
+    assert (pool.opened, pool.is_used) == (2, False)
+
+
+@pytest.mark.virtual_time
+async def test_a_report_names_the_source_that_is_waited_for() -> None:
+    pool = Pool()
+    task = asyncio.ensure_future(waiting_flow(pool).name("orders").to_list())
+    await asyncio.sleep(GOODBYE / 2)
+    (stats,) = observe.flow_stats("orders").subscriptions
+    assert stats.waits_for.startswith("the cleanup of from_aiter(rows)")
+    assert await task == ["row"] * 3
+
+
+# -- sources that need a real clock ----------------------------------------------------------------
+class Blocking:
+    """An iterable whose cleanup blocks its thread."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def __iter__(self) -> Iterator[str]:
+        self._pool.take()
+        try:
+            while True:
+                yield "row"
+        finally:
+            time.sleep(0.02)
+            self._pool.free()
+
+
+REAL: dict[str, Callable[[Pool], Flow[Any]]] = {
+    "from_thread": lambda pool: r.from_thread(Blocking(pool)),
+    "a generator": lambda pool: r.from_aiter(rows_of(pool)),
+    "map_in_thread": lambda pool: r.from_aiter(rows_of(pool)).map_in_thread(str),
+}
+
+
+@pytest.mark.parametrize("operator", ["boundary, take, repeat", "map, retry", "concat", "merge"])
+@pytest.mark.parametrize("source", REAL)
+async def test_it_is_so_on_every_loop(
+    source: str, operator: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.GOODBYE", 0.0)
+    pool = Pool()
+    runs, make = OPERATORS[operator]
+    await outcome(make(REAL[source](pool)), to_list)
+    assert (pool.opened, pool.is_used) == (runs, False)
