@@ -37,8 +37,8 @@ class Coordinator(FlowSubscription, Generic[R]):
     # A subclass may have attributes of its own without declaring them. With all of them in one
     # dictionary, they could be more than CPython looks up quickly (30).
     __slots__ = ("__dict__", "__weakref__", "_age_marks", "_closing", "_control", "_started",
-                 "_unfinished", "cleanups", "demand", "downstream", "emitted", "inners", "is_closed",
-                 "loop_handle", "processed_count", "submit")  # fmt: skip
+                 "_unfinished", "cleanups", "demand", "downstream", "emitted", "inners",
+                 "is_closed", "loop_handle", "processed_count", "submit")  # fmt: skip
     is_serialized: ClassVar[bool] = True
     """Whether decisions go through `Decisions`. A subclass may say False if each of its
     decisions changes all state first and calls at most one other object, at its end."""
