@@ -418,6 +418,7 @@ async def test_demand_during_the_wait_is_not_lost() -> None:
     probe.request(1)
     probe.request(1)
     assert await probe.end() == ["row", "row", "row", "|"]
+    await asyncio.sleep(GOODBYE)
 
 
 @pytest.mark.virtual_time
