@@ -120,6 +120,18 @@ class TestSwitchMap:
         assert await r.range(1000).switch_map(mapper).to_list() == [999]
         assert made == [*range(1000)]
 
+    @pytest.mark.parametrize("work", [0.0, 0.0005])
+    async def test_of_elements_that_arrive_together_only_the_last_one_counts(
+        self, work: float
+    ) -> None:
+        def mapper(x: int) -> Flow[int]:
+            busy(work)
+            return r.just(x, -x)
+
+        assert await r.range(1000).switch_map(mapper).to_list() == [999, -999]
+        seen = [x async for x in r.range(1000).switch_map(mapper)]
+        assert seen == [999, -999]
+
     async def test_elements_that_wait_for_a_switch_are_discarded_when_it_is_cancelled(self) -> None:
         read, made, discarded = list[int](), list[int](), list[int]()
 
