@@ -245,7 +245,7 @@ WAIT
 left = batch
 async for x in src:
     if not left:
-        CLOCK
+        CLOCK_WITH_ELEMENT
         left = batch
     left -= 1
     ELEMENT
@@ -503,6 +503,8 @@ class _Writer:
                 return [_MEASURE]
             case "CLOCK":
                 return [_MEASURE, *self._lines_of("TURN")] if self.words["TURN"] else []
+            case "CLOCK_WITH_ELEMENT":
+                return self._holding(self._place("CLOCK"))
             case "REFUSE_NONE_IN":
                 return self._refusing_none_in(word.split()[1])
             case "REQUEST_NEEDED":
@@ -524,10 +526,13 @@ class _Writer:
 
     def _call(self) -> list[str]:
         """Call the function of `flat_map`; it is a part of the source, which is at position 0."""
-        call = "inner = function(x)"
+        return self._holding(["inner = function(x)"])
+
+    def _holding(self, lines: list[str]) -> list[str]:
+        """*lines*, with an element in the loop's hands that has not reached the first stage."""
         if not self.shape.discards:
-            return [call]
-        return ["try:", f"    {call}", "except BaseException:", "    D.lost(0, x)", "    raise"]
+            return lines
+        return ["try:", *_indent(1, lines), "except BaseException:", "    D.lost(0, x)", "    raise"]
 
     def _wait(self) -> list[str]:
         """Pause until there is demand, or end if the source is known to be exhausted."""
@@ -586,7 +591,9 @@ class _Writer:
         match found["word"]:
             case "drop":
                 counts = not (self.counts_each or self.iterated)
-                lines = [*["dropped += 1"] * counts, *self._stopped(within, index), "continue"]
+                stopped = self._stopped(within, index)
+                in_hand = ["x = None"] if stopped and self.shape.discards else []
+                lines = [*["dropped += 1"] * counts, *in_hand, *stopped, "continue"]
             case "last":
                 lines = [f"stop = {number}"]
             case "done":
@@ -627,8 +634,8 @@ class _Writer:
             for each in self._let_go_if_stopped(line)
         ]
         stopped = self._stopped(within, len(self.stages))
-        if self.iterated:
-            return deliver + stopped
+        if self.iterated:  # what was delivered is no longer in the loop's hands
+            return self._positioned(deliver, 0) + stopped
         if not self.counts_each:
             return [*deliver, *stopped, "if counted:", *_indent(1, self._counted())]
         if not (self.many or self.emitting):
