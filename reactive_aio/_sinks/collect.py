@@ -43,6 +43,12 @@ _TO_LIST = fold(
     """,
     params=("limit",),
     uses=(too_long,),
+    after="""
+    $found, $value = $value, []
+    emit $found
+    """,
+    held="$value",
+    result=iter,
 )
 
 
@@ -67,13 +73,18 @@ _TO_DICT = fold(
         hash($name)
     except TypeError as error:
         raise unhashable_key($name) from error
-    $found[$name] = x if $value is None else $value(x)
-    if len($found) > $limit:
+    if len($found) >= $limit and $name not in $found:
         raise too_many_keys($limit)
+    $found[$name] = x if $value is None else $value(x)
     """,
     params=("key", "value", "limit"),
     uses=(too_many_keys, unhashable_key),
-    result="emit $found",
+    after="""
+    $all, $found = $found, {}
+    emit $all
+    """,
+    held="$found.values()",
+    result=dict.values,
 )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .._core.arguments import Absent
 from .._core.cleanup import CleanupErrors
 from .._core.compiler.chain import Chain
-from .._core.compiler.discards import OnDiscard, discard
+from .._core.compiler.discards import discard
 from .._core.compiler.error_notes import note_result
 from .._core.loop import Future
 from .._core.subscription.bulk_subscriber import BulkSubscriber
@@ -38,17 +38,16 @@ async def first_value(flow: "Fluent[Any]", request: int = UNBOUNDED, *, leaves: 
     try:
         await subscriber.arrival
         element = subscriber.value()
+        await subscriber.aclose()
+        if (error := subscriber.cleanup.take()) is not None:
+            if element is not NOTHING:
+                note_result(error, element)
+            raise error
     except BaseException:
         await subscriber.aclose()
         subscriber.cleanup.report()
-        subscriber.discard(flow.chain.on_discard_at_end)
+        subscriber.discard(flow.chain)
         raise
-    await subscriber.aclose()
-    if (error := subscriber.cleanup.take()) is not None:
-        if element is not NOTHING:
-            note_result(error, element)
-        subscriber.discard(flow.chain.on_discard_at_end)
-        raise error
     return element
 
 
@@ -64,7 +63,7 @@ async def _first_pulled(chain: Chain) -> Any:
         await elements.aclose()
     except BaseException as error:
         note_result(error, element)
-        discard(chain.on_discard_at_end, (element,))
+        discard(chain.on_discard_at_end, chain.contents_of(element))
         raise
     return element
 
@@ -96,9 +95,10 @@ class _FirstValueSubscriber(BulkSubscriber):
             note_result(self._error, self._elements[0])
         raise self._error
 
-    def discard(self, on_discard: OnDiscard | None) -> None:
+    def discard(self, chain: Chain) -> None:
         """The value will not be returned."""
-        discard(on_discard, self._elements)
+        for element in self._elements:
+            discard(chain.on_discard_at_end, chain.contents_of(element))
 
     async def aclose(self) -> None:
         subscription, self._subscription = self._subscription, None

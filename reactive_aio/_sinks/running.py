@@ -87,7 +87,8 @@ _NO_OPTIONS: Final = (1, False, None, None, None, "fail", None)
 class DrainReport:
     """What a drain has done with the elements of a run.
 
-    - delivered: elements that have passed the whole flow, from the start of the run on.
+    - delivered: elements that have passed the whole flow, from the start of the run on; with a
+      function, those for which it has returned.
     - drained: how many of those were delivered since the drain began.
     - in_flight: elements whose processing had begun, and was cancelled when the time was over.
     - discarded: elements that were held and not processed when the time was over; a list counts
@@ -211,8 +212,8 @@ class Run(Generic[T]):
         await subscriber.aclose()
         control = subscriber.control
         report = DrainReport(
-            delivered=subscriber.delivered,
-            drained=subscriber.delivered - before,
+            delivered=subscriber.delivered + control.finished,
+            drained=subscriber.delivered + control.finished - before,
             in_flight=control.interrupted,
             discarded=control.discarded,
             unacknowledged=control.unacknowledged,

@@ -4,7 +4,7 @@ A terminal operator is an inline stage that emits its result after the last elem
 inside the flow's own loop, and in the consumer's task where that loop is synchronous.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from textwrap import dedent
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, overload
 
@@ -47,8 +47,20 @@ _EMPTY: Final = "the flow is empty"
 
 _IF_FOUND: Final = """
 if $value is not None:
-    emit $value
+    $found, $value = $value, None
+    emit $found
 """
+_FOUND: Final = "() if $value is None else ($value,)"
+
+
+def no_elements(_: object) -> tuple[()]:
+    """A result that contains none of the elements."""
+    return ()
+
+
+def the_element(result: object) -> tuple[object]:
+    """A result that is one of the elements."""
+    return (result,)
 
 
 def fold(
@@ -58,14 +70,27 @@ def fold(
     *,
     params: tuple[str, ...] = (),
     uses: tuple[Callable[..., Any], ...] = (),
-    result: str = "emit $value",
+    after: str = "emit $value",
+    held: str = "",
+    result: Callable[[Any], Iterable[object]] = no_elements,
 ) -> InlineStage:
     """A stage that takes every element into ``$value``, and emits that after the last one."""
     lines = dedent(each).strip("\n") + "\ndrop"
-    return InlineStage(name, params=params, uses=uses, setup=setup, each=lines, after=result)
+    return InlineStage(
+        name,
+        params=params,
+        uses=uses,
+        setup=setup,
+        each=lines,
+        after=after,
+        held=held,
+        result=result,
+    )
 
 
-_LAST = fold("last", "$value = None", "$value = x", result=_IF_FOUND)
+_LAST = fold(
+    "last", "$value = None", "$value = x", after=_IF_FOUND, held=_FOUND, result=the_element
+)
 
 
 def more_than_one() -> TooManyElements:
@@ -81,7 +106,9 @@ _SINGLE = fold(
     $value = x
     """,
     uses=(more_than_one,),
-    result=_IF_FOUND,
+    after=_IF_FOUND,
+    held=_FOUND,
+    result=the_element,
 )
 
 _ELEMENT_AT = InlineStage(
@@ -94,6 +121,7 @@ _ELEMENT_AT = InlineStage(
         drop
     last
     """,
+    result=the_element,
 )
 
 
@@ -109,7 +137,9 @@ def _extreme(name: str, is_better: str) -> InlineStage:
             $rank = $new
         """,
         params=("key",),
-        result=_IF_FOUND,
+        after=_IF_FOUND,
+        held=_FOUND,
+        result=the_element,
     )
 
 
@@ -124,7 +154,7 @@ _REDUCE_SEED = fold(
     sync $value of $reducer
     """,
     params=("reducer", "seed"),
-    result="""
+    after="""
     if $value is None:
         raise no_element("reduce")
     emit $value
@@ -144,7 +174,7 @@ _REDUCE = fold(
             raise no_element("reduce")
     """,
     params=("reducer",),
-    result=_IF_FOUND,
+    after=_IF_FOUND,
 )
 
 
@@ -166,6 +196,7 @@ def _answer(name: str, is_open: str, answer: bool) -> InlineStage:
         last
         """,
         after=f"emit {not answer}",
+        result=no_elements,
     )
 
 
@@ -173,7 +204,7 @@ _ANY = _answer("any", "not $found", answer=True)
 _ALL = _answer("all", "$found", answer=False)
 
 
-_IGNORE = InlineStage("ignore", each="drop")
+_IGNORE = InlineStage("ignore", each="drop", result=no_elements)
 
 
 @overload

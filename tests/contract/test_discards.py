@@ -6,6 +6,7 @@ has one entry for each token. A failure names its seed: ``SEED=7`` runs that one
 
 import asyncio
 import os
+from collections import Counter
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -16,6 +17,7 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
 from random import Random
@@ -58,6 +60,8 @@ class Pipeline:
             self.names.add(name)
             flow = WITHOUT_ROW[name](flow) if name in WITHOUT_ROW else OPERATORS[name](self, flow)
         self.flow = flow.do_on_discard(self.discard)
+        self.discards: Counter[type] = Counter()
+        """What was given to `do_on_discard`."""
 
     @property
     def small(self) -> int:
@@ -80,6 +84,7 @@ class Pipeline:
 
     # -- functions of the flow --------------------------------------------------------------------
     def discard(self, element: object) -> None:
+        self.discards[type(element)] += 1
         self.enter(element, "discarded")
 
     def enter(self, element: object, entry: str) -> None:
@@ -308,7 +313,54 @@ async def handle_each(p: Pipeline) -> None:
         await p.flow.for_each(handle, concurrency=p.small, ordered=p.random.random() < 0.5)
 
 
+async def drain_the_run(p: Pipeline) -> None:
+    """The report has the figures of the ledger, if each element is one token."""
+    passed = 0
+
+    def enter(element: object) -> None:
+        nonlocal passed
+        passed += 1
+        p.enter(element, "delivered")
+
+    async with p.flow.do_on_next(enter).running() as run:
+        await asyncio.sleep(p.random.choice((0, 0.01, 0.3, 1.1)))
+        report = await run.drain(p.random.choice((0, 0.05, 0.4, 60)))
+    assert report.delivered == passed, f"{report}; {passed} were delivered"
+    discarded = p.discards.total() - p.discards[Flow]
+    assert report.in_flight + report.discarded == discarded, f"{report}; {discarded} were given"
+
+
+async def drain_the_calls(p: Pipeline) -> None:
+    async def handle(element: Any) -> None:
+        p.enter(element, "delivered")
+        handled.append(element)
+        await asyncio.sleep(p.random.choice((0, 0.05, 0.5)))
+        returned.append(element)
+
+    handled, returned = list[object](), list[object]()
+    options: dict[str, Any] = {}
+    if p.random.random() < 0.7:
+        options = {"concurrency": p.random.choice((2, 3)), "ordered": p.random.random() < 0.5}
+    async with p.flow.running(handle, **options) as run:
+        await asyncio.sleep(p.random.choice((0, 0.01, 0.3, 1.1)))
+        report = await run.drain(p.random.choice((0, 0.05, 0.4, 60)))
+    assert report.delivered == len(returned), f"{report}; {len(returned)} calls have returned"
+    lost = len(handled) - len(returned) + p.discards.total() - p.discards[Flow]
+    assert report.in_flight + report.discarded == lost, f"{report}; {lost} were lost"
+
+
+async def collect(p: Pipeline) -> None:
+    collect = p.random.choice((Flow.to_list, partial(Flow.to_dict, key=id)))
+    async with asyncio.timeout(p.random.choice((0.01, 0.3, 1.1, 5))):
+        found: Any = await collect(p.flow)
+        for element in found if isinstance(found, list) else found.values():
+            p.enter(element, "delivered")
+
+
 WAYS: list[Callable[[Pipeline], Awaitable[None]]] = [
+    drain_the_run,
+    drain_the_calls,
+    collect,
     subscribe,
     leave_the_loop,
     close_the_stream,

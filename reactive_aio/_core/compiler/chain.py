@@ -422,7 +422,7 @@ class Chain:
     def discards(self, below: OnDiscard | None) -> Discards:
         """The discard hooks of a subscription; *below* is for those downstream of this chain."""
         last = len(self._kinds)
-        while last and self._kinds[last - 1].passes_all:
+        while last and (self._kinds[last - 1].passes_all or self._kinds[last - 1].result):
             last -= 1
         source = self.source
         may_hand_over = source.may_hand_over if isinstance(source, PushSource) else None
@@ -432,6 +432,11 @@ class Chain:
     def on_discard_at_end(self) -> OnDiscard | None:
         """What receives the elements that a consumer of the chain has requested and discards."""
         return self.discards(None).of_consumer if self.discard_hooks else None
+
+    def contents_of(self, result: Any) -> Iterable[object]:
+        """The elements of the source in *result*, which is what the last stage has emitted."""
+        contents = self._kinds[-1].result if self._kinds else None
+        return (result,) if contents is None else contents(result)
 
     def iterate(
         self, reader: Reader, report: Report, on_discard: OnDiscard | None = None

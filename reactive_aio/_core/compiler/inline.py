@@ -18,7 +18,7 @@ Without an ``emit`` line, the stage delivers ``x``. In ``before`` (ahead of the 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from reprlib import repr as short_repr
@@ -56,6 +56,9 @@ class InlineStage:
     (with ``error``) or ``"cancelled"``. It sees the parameters, not the locals."""
     held: str = ""
     """An expression for the elements that the stage holds and has not delivered."""
+    result: Callable[[Any], Iterable[object]] | None = None
+    """Of a terminal operator, which emits its result: the elements that this result contains. So
+    `do_on_discard` before it is at the end of the flow."""
     uses: tuple[Callable[..., Any], ...] = ()
     """Functions and classes that the lines refer to by name; another stage may use others of the
     same name."""

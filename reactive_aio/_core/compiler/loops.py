@@ -532,7 +532,13 @@ class _Writer:
         """*lines*, with an element in the loop's hands that has not reached the first stage."""
         if not self.shape.discards:
             return lines
-        return ["try:", *_indent(1, lines), "except BaseException:", "    D.lost(0, x)", "    raise"]
+        return [
+            "try:",
+            *_indent(1, lines),
+            "except BaseException:",
+            "    D.lost(0, x)",
+            "    raise",
+        ]
 
     def _wait(self) -> list[str]:
         """Pause until there is demand, or end if the source is known to be exhausted."""
