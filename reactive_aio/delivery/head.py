@@ -86,6 +86,8 @@ class Head(Coordinator[Tied[Any]]):
         """How many calls have no result yet."""
         self._is_silent = False
         """Whether the source is not called any more, as it has failed after the end."""
+        self._buries = True
+        """Whether dead letters are written; not after the end, once one has failed there."""
         self._is_advancing = False
         """Whether `_advance` is submitted."""
         self._is_source_done = False
@@ -186,14 +188,15 @@ class Head(Coordinator[Tied[Any]]):
         function: Callable[..., object],
         arguments: tuple[Any, ...],
         then: Callable[[], object],
-        on_error: Callable[[BaseException], object] | None = None,
     ) -> None:
-        if self._is_silent:
-            return
+        if not self._is_silent:
+            self._submit(SourceCall(function, arguments, then, self._fail))
+
+    def _submit(self, call: SourceCall) -> None:
         self._calling += 1
-        if self._calls.submit(SourceCall(function, arguments, then, on_error or self._fail)):
+        if self._calls.submit(call):
             self._calling -= 1
-            then()
+            call.then()
 
     def _on_called(self, call: SourceCall) -> None:
         self._calling -= 1
@@ -205,13 +208,26 @@ class Head(Coordinator[Tied[Any]]):
         if self.is_closed:
             if isinstance(error, Interrupted):
                 return  # the program ends
-            # The others would fail as well, one after another, each at its time limit.
-            self._is_silent = True
-            if dropped := self._calls.clear():
-                self._calling -= dropped
-                what = f"{dropped} more calls are not made; the source delivers again"
-                add_bounded_note(error, _NOTE, _NOTE + what)
+            self._drop_like(call, error)
         call.on_error(error)
+
+    def _drop_like(self, call: SourceCall, error: BaseException) -> None:
+        """The others would fail as *call* has, one after another, each at its time limit.
+
+        A dead letter says nothing about the source, which takes back what could not be buried.
+        """
+        dropped = self._calls.drop_like(call)
+        self._calling -= len(dropped)
+        if call.on_dropped is not None:
+            self._buries = False
+        else:
+            self._is_silent = True
+            if dropped:
+                what = f"{len(dropped)} more calls are not made; the source delivers again"
+                add_bounded_note(error, _NOTE, _NOTE + what)
+        for each in dropped:
+            if each.on_dropped is not None:
+                each.on_dropped()
 
     # -- acts -------------------------------------------------------------------------------------
     def _admit(self, element: Any) -> None:
@@ -346,22 +362,31 @@ class Head(Coordinator[Tied[Any]]):
         policy = self._options.policy
         if policy is not None and (dead_letter := policy.dead_letter) is not None:
             del self._records[record]
-            self.call(
+            call = SourceCall(
                 dead_letter,
                 (record.value, error),
                 partial(self._side.acked, record),
                 partial(self._bury_failed, record),
+                partial(self._keep, record),
             )
+            if self._buries:
+                self._submit(call)
+            else:
+                self._keep(record)
 
     def _bury_failed(self, record: Record, error: BaseException) -> None:
-        """The dead letter function has failed: the element is as it was before."""
+        """The dead letter function has failed."""
         if isinstance(error, Exception):
             record.error = error
+        self._keep(record)
+        self._fail(error)
+
+    def _keep(self, record: Record) -> None:
+        """The element could not be buried: it is as it was before."""
         if self._session.motion.is_over:
             self._side.give_back(record, record.error or unfinished())
         else:
             self._records[record] = None
-        self._fail(error)
 
 
 def unfinished() -> Unfinished:

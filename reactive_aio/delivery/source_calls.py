@@ -23,6 +23,8 @@ class SourceCall:
     arguments: tuple[Any, ...]
     then: Callable[[], object]
     on_error: Callable[[BaseException], object]
+    on_dropped: Callable[[], object] | None = None
+    """Of a dead letter: what is done if it is not called, as another one has failed."""
     is_awaited: bool = False
     """Whether the task that awaits its result has begun."""
 
@@ -76,11 +78,13 @@ class SourceCalls:
         self._start_task(call, cast("Awaitable[object]", returned))
         return False
 
-    def clear(self) -> int:
-        """Drop the calls that have not begun; return how many."""
-        count = len(self._waiting)
-        self._waiting.clear()
-        return count
+    def drop_like(self, call: SourceCall) -> list[SourceCall]:
+        """Drop the calls that have not begun: of dead letters, or of the source, as *call* is."""
+        is_dead_letter = call.on_dropped is not None
+        dropped = [e for e in self._waiting if (e.on_dropped is not None) is is_dead_letter]
+        kept = [e for e in self._waiting if (e.on_dropped is not None) is not is_dead_letter]
+        self._waiting = deque(kept)
+        return dropped
 
     @property
     def tasks(self) -> Sequence[Task[Any]]:

@@ -177,6 +177,32 @@ async def test_a_dead_letter_that_fails_fails_the_flow_and_gives_the_element_bac
     assert broker.is_consistent()
 
 
+@pytest.mark.parametrize("fails", [{0}, {0, 2}, {1, 3}, {0, 1, 2, 3}])
+@pytest.mark.parametrize("seconds", [0.0, 0.01])
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_each_element_of_a_list_is_settled_when_dead_letters_fail(
+    concurrency: int, seconds: float, fails: set[int], expects_loop_errors: list[dict[str, Any]]
+) -> None:
+    acked, nacked = list[int](), list[int]()
+
+    async def bury(value: int, error: Exception) -> None:
+        await asyncio.sleep(seconds)
+        if value in fails:
+            raise KeyError(value)
+
+    flow = deliveries(
+        r.range(4),
+        acked.append,
+        lambda value, _: nacked.append(value),
+        ack_concurrency=concurrency,
+    )
+    buffered = flow.nack_on_error(1, dead_letter=bury).buffer(4)
+    with pytest.raises(KeyError):
+        await buffered.as_flow().for_each(lambda delivery: delivery.nack(Failed(0)))
+    assert sorted(acked + nacked) == [0, 1, 2, 3]
+    assert fails <= set(nacked)
+
+
 async def test_attempts_that_the_source_has_counted_count() -> None:
     broker, work, buried = Broker(), Work({1: 99}), DeadLetters()
     source = r.just(0, 1).map(lambda value: broker.delivery(value, attempt=3))
