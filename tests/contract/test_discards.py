@@ -222,6 +222,7 @@ OPERATORS: dict[str, Callable[[Pipeline, Flow[Any]], Flow[Any]]] = {
     "retry": lambda _, flow: flow.retry(1),
     "sample": lambda p, flow: flow.sample(0.15, on_drop=lambda x: p.enter(x, "dropped")),
     "scan": lambda _, flow: flow.scan(lambda _, x: x),
+    "share": lambda _, flow: flow.share(),
     "skip": lambda p, flow: flow.do_on_next(p.skips(2)).skip(2),
     "skip_last": lambda p, flow: flow.skip_last(p.small),
     "start_with": lambda _, flow: flow.start_with("first", "second"),
@@ -379,7 +380,7 @@ OTHERS = {
     # composed of the others, or other ways to call them
     *("concat", "merge", "on_error_return", "zip"),
     # they need real threads and processes, or hold elements for several subscribers
-    *("map_in_process", "map_in_thread", "replay", "cache", "share"),
+    *("map_in_process", "map_in_thread", "replay", "cache"),
     # an element is in several tuples
     *("combine_latest", "pairwise", "sliding_window"),
     # they need elements with a hash, bytes or JSON
