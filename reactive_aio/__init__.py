@@ -44,6 +44,7 @@ from ._sources.values import (
 from .flow import Flow, GroupedFlow
 from .foreign_names import hint_for_package as _hint_for_package
 from .limits import AdaptiveLimit, CircuitBreaker, ConcurrencyLimit, RateLimit
+from .pools import ProcessPool
 from .processors import (
     Emission,
     LatestProcessor,
@@ -69,6 +70,7 @@ __all__ = (
     "LatestProcessor",
     "Losses",
     "MulticastProcessor",
+    "ProcessPool",
     "Processor",
     "ProcessorStats",
     "Publisher",

@@ -1,22 +1,29 @@
-"""Operators that call a plain function for each element in threads, or in processes."""
+"""Operators that call a plain function for each element in threads, or in processes.
 
+Elements travel to a pool in chunks, and a chunk follows the time that the function takes: about a
+millisecond, since to hand it over takes a tenth of that. Nobody has to guess a size, and a wrong
+guess does no harm: a thread or a process that has worked for twice as long returns the results so
+far, and the rest of the chunk is sent again, cut for the time that was measured.
+"""
+
+import os
 import pickle
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future as CallFuture, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
-from threading import Lock
-from traceback import format_exception
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from ..errors import NotAnElement
+from ..pools import ProcessPool, SentOnce, SharedThreads, sendable, shared_processes
 from ..stage import (
-    InlineStage,
-    OnDiscard,
-    ReorderBuffer,
-    WorkerPool,
+    Coordinator,
+    Downstream,
+    InnerSubscriber,
     describe,
     discard_interrupted,
     from_push,
@@ -25,12 +32,12 @@ from ..stage import (
     refuse_awaitable,
     require_int,
     require_sync_callable,
-    with_figures,
+    short_text,
 )
 
 if TYPE_CHECKING:
-    from asyncio import Future
-    from concurrent.futures import Future as CallFuture, ProcessPoolExecutor
+    from asyncio import Future, TimerHandle
+    from contextvars import Context
 
     from ..flow import Flow
 
@@ -40,12 +47,14 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _REMEDY: Final = "use map_async for a coroutine function."
-_ENDED: Final = "map_in_process: a process ended in the middle of a call, by the function or killed"
-_NOT_STARTED: Final = (
-    "map_in_process: a process ended before any call returned. Each imports the program's main "
-    'module: let that run flows under `if __name__ == "__main__":` only. (Or the function ended '
-    "the process, or something killed it.)"
-)
+_MOST: Final = 1024
+"""The most elements of a chunk that follows the time."""
+_GROWTH: Final = 8
+"""How many times larger than the last one a chunk is at most."""
+_CHUNK_SECONDS: Final = 0.001
+_FIXED_CHUNK_SECONDS: Final = 0.05
+"""After twice this time, a chunk of a fixed size returns the results so far: a flow that has ended
+need not wait for the rest of it."""
 
 
 def map_in_thread(
@@ -54,14 +63,19 @@ def map_in_thread(
     *,
     concurrency: int = 4,
     ordered: bool = True,
-    chunk: int = 1,
+    chunk: int | None = None,
+    pool: ThreadPoolExecutor | None = None,
 ) -> "Flow[R]":
     """Emit the result of ``mapper(element)`` for each element, called on threads.
 
-    For functions that block: files, databases, drivers without asyncio. Each subscription has up to
-    *concurrency* threads of its own. Results keep the order of the elements; with ``ordered=False``
-    they are emitted as they arrive. With *chunk*, a thread takes so many elements at a time, which
-    is faster for short calls, and waits until so many have arrived.
+    For functions that block: files, databases, drivers without asyncio. Up to *concurrency* calls
+    run at the same time, in the context of the subscriber. Results keep the order of the elements;
+    with ``ordered=False`` they are emitted as they arrive.
+
+    The threads are those of *pool*, which is yours to shut down; without it, flows share threads
+    that end with the last of these flows. A thread takes as many elements at a time as take it
+    about a millisecond: one, if a call takes longer, and more of a short function, up to 1024, if
+    so many have arrived. With *chunk*, it takes exactly so many, and waits until they have arrived.
 
     ::
 
@@ -74,379 +88,677 @@ def map_in_thread(
     Fails: when the source or *mapper* fails, after the earlier results. Calls that run meanwhile
         and fail as well are reported to the loop's exception handler.
     Cancels: the source, when the subscriber cancels. A call that runs cannot be interrupted: its
-        result is dropped, and ``aclose`` waits for it.
-    Holds: 2 × *concurrency* × *chunk* elements, including running calls; with a *chunk* above 1,
-        *chunk* more.
+        result is dropped, and ``aclose`` waits for it. The other elements of its chunk are not
+        worked on.
+    Holds: 2 × *concurrency* × *chunk* elements; else 2 × *concurrency* × 1024 elements, as many as
+        short calls alone can reach.
     Rules: 1.1, 1.3, 3.5
     """
     require_sync_callable("map_in_thread", "mapper", mapper, _REMEDY, takes=1)
     concurrency = require_int("map_in_thread", "concurrency", concurrency, least=1)
+    _require_pool("map_in_thread", pool, ThreadPoolExecutor)
 
-    work = (partial(_call, "map_in_thread", mapper), partial(_call_each, "map_in_thread", mapper))
-    return _mapped(source, "map_in_thread", mapper, None, work, concurrency, ordered, chunk)
+    def calls() -> _Calls:
+        return _ThreadCalls(mapper, pool)
+
+    return _mapped(source, "map_in_thread", mapper, calls, concurrency, ordered, chunk)
 
 
 def map_in_process(
     source: "Flow[T]",
     mapper: Callable[[T], R],
     *,
-    concurrency: int = 4,
+    concurrency: int | None = None,
     ordered: bool = True,
-    chunk: int = 1,
+    chunk: int | None = None,
+    pool: Executor | None = None,
 ) -> "Flow[R]":
     """Emit the result of ``mapper(element)`` for each element, called in processes.
 
-    For functions that compute: the processes have interpreters of their own. Each subscription
-    starts up to *concurrency* of them, which import the program's main module; so the program needs
-    an ``if __name__ == "__main__":``. *mapper*, elements and results are pickled: a function is
-    defined at the top of a module. A *chunk* of elements is sent at a time.
+    For functions that compute: the processes have interpreters of their own. They are those of
+    *pool*, which is yours to shut down: a `ProcessPool`, or another `concurrent.futures.Executor`.
+    Without it, all flows of the program share one `ProcessPool`, which has a process for each core,
+    starts them when they are needed first, and ends with the program. Each of them imports the
+    program's main module; so the program needs an ``if __name__ == "__main__":``.
+
+    Elements are sent as many at a time as take a process about a millisecond: one, if a call takes
+    longer, and more of a short function, up to 1024, if so many have arrived. With *chunk*, exactly
+    so many are sent, when they have arrived. At most *concurrency* chunks are under way: by default
+    two for each process, so that the next one waits there when one is done. Results keep the order
+    of the elements; with ``ordered=False`` they are emitted as they arrive.
+
+    *mapper*, elements and results are pickled. A function that is defined at the top of a module is
+    found there; a lambda, a function inside another one or in a notebook needs the package
+    ``cloudpickle``.
 
     Demand: passed through, in chunks, at most *concurrency* of them ahead of it.
     Completes: when the source has completed and all results are delivered.
-    Fails: when the source or *mapper* fails, after the earlier results, or when a process dies.
-        Calls that run meanwhile and fail as well are reported to the loop's exception handler.
+    Fails: when the source or *mapper* fails, after the earlier results, or when a process dies,
+        which takes the results of its chunk with it. Calls that run meanwhile and fail as well are
+        reported to the loop's exception handler.
     Cancels: the source, when the subscriber cancels. A call that runs is not interrupted: its
         result is dropped, and ``aclose`` waits for it.
-    Holds: 2 × *concurrency* × *chunk* elements, including running calls; with a *chunk* above 1,
-        *chunk* more.
+    Holds: 2 × *concurrency* × *chunk* elements; else 2 × *concurrency* × 1024 elements, as many as
+        short calls alone can reach.
     Rules: 1.1, 1.3, 3.5
     """
     require_sync_callable("map_in_process", "mapper", mapper, _REMEDY, takes=1)
+    _require_pool("map_in_process", pool, Executor)
+    if concurrency is None:
+        used = shared_processes() if pool is None else pool
+        concurrency = 2 * (used.workers if isinstance(used, ProcessPool) else os.cpu_count() or 1)
     concurrency = require_int("map_in_process", "concurrency", concurrency, least=1)
-    pickled = _pickled(mapper)
+    sent = _EachInProcess(mapper)
 
-    work = (_call_received, _call_received_each)
-    return _mapped(source, "map_in_process", mapper, pickled, work, concurrency, ordered, chunk)
+    def calls() -> _Calls:
+        return _ProcessCalls(sent, shared_processes() if pool is None else pool)
+
+    return _mapped(source, "map_in_process", mapper, calls, concurrency, ordered, chunk)
 
 
-def _pickled(mapper: Callable[[Any], Any]) -> bytes:
-    """Pickle *mapper*, which a process is to find in the module that defines it."""
-    try:
-        pickled = pickle.dumps(mapper)
-    except Exception as error:
+def _require_pool(name: str, pool: object, kind: type[Executor]) -> None:
+    if pool is not None and not isinstance(pool, kind):
         raise TypeError(
-            f"map_in_process: {describe(mapper)} cannot be pickled; define it with def at the top "
-            "of a module"
-        ) from error
-    is_in_main = getattr(mapper, "__module__", None) == "__main__"
-    if is_in_main and not hasattr(sys.modules["__main__"], "__file__"):
-        raise TypeError(
-            f"map_in_process: {describe(mapper)} is defined in a notebook or at a prompt, which no "
-            "other process can import; define it in a file, and import it from there"
+            f"{name}: pool must be a concurrent.futures.{kind.__name__}, not {describe(pool)}"
         )
-    return pickled
-
-
-_Work = tuple[Callable[[Any], Any], Callable[[list[Any]], "_Chunk"]]
-"""What is done with one element, and with a list of them."""
 
 
 def _mapped(
     source: "Flow[Any]",
     name: str,
     mapper: Callable[[Any], Any],
-    pickled: bytes | None,
-    work: _Work,
+    calls: "Callable[[], _Calls]",
     concurrency: int,
     ordered: bool,
-    chunk: int,
+    chunk: int | None,
 ) -> "Flow[Any]":
-    require_int(name, "chunk", chunk, least=1)
-    one, many = work
-    chunks: Flow[Any] = source
-    if chunk > 1:
-        chunks = source.via(_PACK, chunk, holds=chunk, contents=chunk)
-    pooled: Flow[Any] = from_push(
-        lambda downstream: _ExecutorWorkers(
-            downstream,
-            name,
-            chunks,
-            ReorderBuffer[Any](concurrency, ordered=ordered),
-            ThreadPoolExecutor(concurrency, f"reactive_aio-{name}"),
-            None if pickled is None else _Processes(concurrency, pickled),
-            many if chunk > 1 else one,
+    if chunk is not None:
+        require_int(name, "chunk", chunk, least=1)
+    return from_push(
+        lambda downstream: _ChunkCalls(
+            downstream, source, name, calls(), concurrency, ordered, _Size(chunk)
         ),
         name=f"{name}({describe(mapper)}, concurrency={concurrency})",
-        holds=2 * concurrency,
+        holds=2 * concurrency * (chunk or _MOST),
         checked=True,
-        upstreams=(chunks,),
+        upstreams=(source,),
         one_by_one=False,
     )
-    return pooled.via(_UNPACK, contents=1) if chunk > 1 else pooled
 
 
-class _ExecutorWorkers(WorkerPool):
-    """The tasks wait for calls on threads, which end with the subscription.
+# -- chunks ----------------------------------------------------------------------------------------
+class _Size:
+    """How many elements are sent at a time: a fixed number, or what the time of the last allows."""
 
-    With *processes*, the threads make their calls there: to start a process, or to send it
-    something, would block the loop.
-    """
+    __slots__ = ("_is_fixed", "least", "now", "seconds")
 
-    def __init__(
-        self,
-        downstream: Any,
-        name: str,
-        source: "Flow[Any]",
-        buffer: ReorderBuffer[Any],
-        threads: ThreadPoolExecutor,
-        processes: "_Processes | None",
-        work: Callable[[Any], Any],
-    ) -> None:
-        super().__init__(downstream, source, self._submit, False, buffer)
-        self._name = name
-        self._threads = threads
-        self._processes = processes
-        self._call = work if processes is None else partial(processes.call, work)
-        self._has_failed = False
+    def __init__(self, fixed: int | None) -> None:
+        self._is_fixed = fixed is not None
+        self.now: int = fixed or 1
+        """How many elements the next chunk has at most."""
+        self.least: int = fixed or 1
+        """How many have to arrive for that, unless the source ends."""
+        self.seconds: float = _CHUNK_SECONDS if fixed is None else _FIXED_CHUNK_SECONDS
 
-    async def _submit(self, element: Any) -> Any:
-        """The result of a call; if the flow ends before it returns, the result is discarded."""
-        outcome = self.loop_handle.create_future()
-        run = self.loop_handle.context.copy().run  # only one thread at a time may enter a context
-        on_returned = partial(self._on_returned, element, outcome)
-        self._threads.submit(run, self._call, element).add_done_callback(
-            lambda call: self.loop_handle.call_soon_threadsafe(on_returned, call)
-        )
-        try:
-            return await outcome
-        except BaseException:
-            if self.is_being_cancelled() and outcome.done() and not outcome.cancelled():
-                self._on_late_outcome(element, outcome)
-            raise
-
-    def _on_returned(self, element: Any, outcome: "Future[Any]", call: "CallFuture[Any]") -> None:
-        """A call has returned or raised; nothing waits for it if the flow has ended meanwhile."""
-        error = failure = call.exception()
-        result = element if error is not None else call.result()
-        if isinstance(result, _Chunk):
-            result.rest = element[len(result.results) :]
-            failure = result.error
-        if failure is not None:
-            self._on_failed(failure, element, is_awaited=not outcome.cancelled())
-        if error is not None or outcome.cancelled():
-            self.discard((result,))
-        if outcome.cancelled():
-            return
-        if error is None:
-            outcome.set_result(result)
-        else:
-            outcome.set_exception(not_an_end(error, self._name))
-
-    def _on_late_outcome(self, element: Any, outcome: "Future[Any]") -> None:
-        """The task was cancelled in the turn of the outcome, and does not receive it."""
-        error = outcome.exception()
-        if error is None:
-            self.discard((outcome.result(),))
-        else:
-            self._on_failed(error, element, is_awaited=False)
-
-    def _on_failed(self, error: BaseException, element: object, *, is_awaited: bool) -> None:
-        """A call has failed; it is reported if the flow has failed by another one meanwhile.
-
-        That of a flow whose consumer has left is dropped, as its result would be.
-        """
-        if is_awaited:
-            self._has_failed = True
-            self._start_no_more()  # where the error of a chunk comes after its results
-        elif self._has_failed and not isinstance(error, BrokenExecutor):  # all fail by that
-            if not isinstance(element, _Elements):
-                note_element(error, element)
-            self.loop_handle.report(f"{self._name}: another call failed as well", error)
-
-    # -- elements in chunks: each is discarded by itself ------------------------------------------
-    @property
-    def on_discard(self) -> OnDiscard | None:
-        on_discard = self.downstream.on_discard
-        if on_discard is None:
-            return None
-        return with_figures(on_discard, _EachOfChunk(on_discard))
-
-    def discard(self, elements: Iterable[object]) -> None:
-        if (on_discard := self.on_discard) is not None:
-            for element in elements:
-                on_discard(element)
-
-    def discard_element(self, element: Any) -> None:
-        """Not yet, since a call on a thread may still use it: see `_on_returned`."""
-
-    def on_stop(self) -> None:
-        super().on_stop()
-        if self._processes is not None:
-            self._threads.submit(self._processes.end)
-        self._threads.shutdown(wait=False)
-
-    async def aclose(self) -> None:
-        await super().aclose()
-        await self.loop_handle.run_in_executor(None, self._threads.shutdown)
-
-
-class _Processes:
-    """The processes of one subscription. Its methods block, and are called on threads."""
-
-    def __init__(self, size: int, pickled: bytes) -> None:
-        self._size = size
-        self._pickled = pickled
-        self._lock = Lock()
-        self._pool: ProcessPoolExecutor | None = None
-        self._has_returned = False  # so the processes have started
-        self._broken: Exception | None = None
-
-    def call(self, work: Callable[[Any], Any], element: Any) -> Any:
-        with self._lock:
-            if self._pool is None:
-                self._pool = self._start()
-        from concurrent.futures.process import BrokenProcessPool
-
-        try:
-            result = self._pool.submit(work, element).result()
-        except BrokenProcessPool as error:
-            with self._lock:
-                if self._broken is None:
-                    text = _ENDED if self._has_returned else _NOT_STARTED
-                    self._broken = BrokenProcessPool(text)
-            raise self._broken from error  # the same for every call: it is one failure
-        self._has_returned = True
-        return result
-
-    def _start(self) -> "ProcessPoolExecutor":
-        from concurrent.futures import ProcessPoolExecutor  # 20 ms, which few programs need
-        from multiprocessing import get_context
-
-        return ProcessPoolExecutor(
-            self._size, get_context("spawn"), initializer=_receive, initargs=(self._pickled,)
-        )
-
-    def end(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown()
-
-
-# -- in a thread, or in a process ------------------------------------------------------------------
-class _Elements(list[Any]):
-    """The elements of one call."""
-
-
-class _Chunk:
-    """The results for some elements, up to the first that failed."""
-
-    __slots__ = ("error", "rest", "results")
-
-    def __init__(self) -> None:
-        self.results: deque[Any] = deque()
-        self.error: BaseException | None = None
-        self.rest: list[Any] = []
-        """The elements from the one that failed on, once the loop has received the chunk."""
-
-    def held(self) -> list[Any]:
-        """What is not delivered."""
-        return [*self.results, *self.rest]
+    def learn(self, count: int, seconds: float) -> None:
+        """*count* elements have taken *seconds*."""
+        if not self._is_fixed and count:
+            fitting = int(self.seconds * count / max(seconds, 1e-9))
+            self.now = max(1, min(fitting, self.now * _GROWTH, _MOST))
 
 
 @dataclass(slots=True, eq=False)
-class _EachOfChunk:
-    """Counts each element of a chunk by itself."""
+class _Chunk:
+    """The elements of one call, and the results of those before them."""
 
-    _on_discard: OnDiscard
-
-    def discard(self, element: object, /) -> None:
-        for each in _elements_in(element):
-            self._on_discard(each)
-
-    def interrupt(self, element: object, /) -> None:
-        for each in _elements_in(element):
-            discard_interrupted(self._on_discard, each)
-
-
-def _elements_in(element: object) -> list[object]:
-    """The elements of a chunk; of anything else, itself."""
-    if isinstance(element, _Chunk):
-        return element.held()
-    return element if isinstance(element, _Elements) else [element]
+    elements: deque[Any]
+    results: deque[Any] = field(default_factory=deque[Any])
+    error: BaseException | None = None
+    call: "CallFuture[Any] | None" = None
+    """The call that works on the elements."""
+    is_late: bool = False
+    """Whether it was working already when the timer looked before."""
+    is_left: bool = False
+    """Whether no more results of it are needed."""
 
 
-def _call(name: str, mapper: Callable[[Any], Any], element: Any) -> Any:
-    result = mapper(element)
-    if result is None:
-        raise NotAnElement(
-            f"{name}: {describe(mapper)} returned None, which is not an element; for work without "
-            "a result, return the element"
-        )
-    refuse_awaitable(name, mapper, result)
-    return result
+@dataclass(slots=True, kw_only=True)
+class _Outcome:
+    """What one call has done."""
+
+    results: Sequence[Any] = ()
+    """Results of the first elements of the chunk, if they are not in it yet."""
+    error: BaseException | None = None
+    """The error of the next element, which is the first of the chunk or *failed*."""
+    failed: Sequence[Any] = ()
+    """The element with which it failed, if it is not in the chunk any more."""
+    count: int = 0
+    """How many elements it has worked on, and in how many seconds."""
+    seconds: float = 0.0
+    has_begun: bool = True
+    """False if something could not be pickled, so that the work has not begun."""
 
 
-def _call_each(
-    name: str, mapper: Callable[[Any], Any], elements: list[Any], *, in_process: bool = False
-) -> _Chunk:
-    chunk = _Chunk()
-    for element in elements:
+class _ChunkCalls(Coordinator[Any]):
+    """Calls of a pool, each with a chunk of the elements.
+
+    Results that may not be emitted yet, elements in calls and those that have arrived are at most
+    *concurrency* chunks together.
+    """
+
+    passes_each: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        downstream: Downstream[Any],
+        source: "Flow[Any]",
+        name: str,
+        calls: "_Calls",
+        concurrency: int,
+        ordered: bool,
+        size: _Size,
+    ) -> None:
+        super().__init__(downstream)
+        self._source = source
+        self._name = name
+        self._pool = calls
+        self._concurrency = concurrency
+        self._is_ordered = ordered
+        self._size = size
+        self._inner: InnerSubscriber[Any] | None = None
+        self._chunks: deque[_Chunk] = deque()  # not all emitted; in their order if that matters
+        self._unsent: deque[_Chunk] = deque()  # those of them that wait for a call
+        self._ready: deque[Any] = deque()
+        self._in_chunks = 0  # elements, and results that are not ready
+        self._running = 0
+        self._has_failed = False  # so no more elements are taken
+        self._timer: TimerHandle | None = None
+        self._all_returned = self.loop_handle.create_future()
+
+    # -- decisions --------------------------------------------------------------------------------
+    def on_start(self) -> None:
+        self._inner = self.subscribe_to(self._source)
+
+    def on_demand(self) -> None:
+        self._advance()
+
+    def on_processed(self) -> None:
+        self._advance()
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        self._advance()
+
+    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+        self._advance()
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        self._advance()  # after the elements before it
+
+    def on_stop(self) -> None:
+        chunks, self._chunks, self._unsent = self._chunks, deque(), deque()
+        self._leave(chunks)
+        ready, self._ready = self._ready, deque()
+        self.discard(ready)
+        self._stop_timer()
+        self._pool.close()
+
+    @property
+    def tasks(self) -> "Sequence[Future[Any]]":
+        """With the calls that run, for which whoever closes this has to wait."""
+        own = [*super().tasks]
+        if self._running:
+            own.append(self._all_returned)
+        return own
+
+    @property
+    def held(self) -> int:
+        """All that it holds, but for one element of each call, which are in `calls`."""
+        return super().held + self._in_chunks + len(self._ready) - self._running
+
+    @property
+    def calls(self) -> int:
+        return self._running
+
+    def numbers(self, waiting: int) -> tuple[int, int]:
+        departed = self.emitted - waiting
+        return departed, departed + waiting + self.held + self._running
+
+    # -- acts -------------------------------------------------------------------------------------
+    def _advance(self) -> None:
+        """Emit what is ready, send what can be sent, request what is missing, or end."""
+        if self.is_closed:
+            return
+        while self._ready and (count := self.demand.outstanding) > 0:
+            if count < len(self._ready):
+                results = [self._ready.popleft() for _ in range(count)]
+            else:
+                results, self._ready = [*self._ready], deque()
+            self.emit(results)
+        while self._running < self._concurrency and (chunk := self._next_chunk()) is not None:
+            self._send(chunk)
+        self._request()
+        self._end_if_done()
+
+    def _next_chunk(self) -> _Chunk | None:
+        if self._unsent:
+            return self._unsent.popleft()
+        inner = self._inner
+        if inner is None or self._has_failed:
+            return None
+        count = len(inner.elements)
+        if not count or (count < self._size.least and not inner.is_done):
+            return None
+        chunk = _Chunk(deque(inner.take(self._size.now)))
+        self._in_chunks += len(chunk.elements)
+        self._chunks.append(chunk)
+        return chunk
+
+    def _send(self, chunk: _Chunk) -> None:
+        context = self.loop_handle.context.copy()  # only one thread at a time may enter a context
+        chunk.call = call = self._pool.submit(chunk, 2 * self._size.seconds, context)
+        if not self._running:
+            self._all_returned = self.loop_handle.create_future()
+        self._running += 1
+        if len(chunk.elements) > 1:
+            self._start_timer()
+        call.add_done_callback(partial(self._on_done, chunk))
+
+    def _on_done(self, chunk: _Chunk, call: "CallFuture[Any]") -> None:
+        """A call has ended; called on a thread of the pool, or where it was cancelled."""
+        if call.cancelled():
+            outcome = _Outcome()
+        elif (error := call.exception()) is not None:
+            outcome = _Outcome(error=error, has_begun=isinstance(error, BrokenExecutor))
+        else:
+            outcome = self._pool.outcome(call.result())
+        self.loop_handle.call_soon_threadsafe(self.submit, self._on_returned, chunk, outcome)
+
+    def _request(self) -> None:
+        inner = self._inner
+        if inner is None or self._has_failed or self.is_closed:
+            return
+        limit = self._concurrency * self._size.now
+        unprocessed = self.emitted - self.processed_count
+        open_demand = min(self.demand.outstanding, limit - unprocessed)
+        excess = max(0, len(self._ready) - open_demand)
+        missing = limit - self._in_chunks - inner.outstanding - excess
+        if missing > 0:
+            inner.request(missing)
+
+    def _end_if_done(self) -> None:
+        if self.is_closed or self._ready:
+            return
+        if self._chunks:
+            if (error := self._chunks[0].error) is not None:
+                self._chunks.popleft()
+                self.fail(error)
+        elif (inner := self._inner) is not None:
+            self.end_with(inner)
+
+    # -- a call has returned ----------------------------------------------------------------------
+    def _on_returned(self, chunk: _Chunk, outcome: _Outcome) -> None:
+        self._running -= 1
+        if not self._running:
+            self._stop_timer()
+            self._all_returned.set_result(None)
+        chunk.call = None
+        for _ in outcome.results:
+            chunk.elements.popleft()
+        chunk.results.extend(outcome.results)
+        rest = [*outcome.failed, *chunk.elements]
+        chunk.elements.clear()
+        error = outcome.error
+        if chunk.is_left:
+            self._discard_returned(chunk, rest, error)
+            return
+        self._put_first(chunk)
+        if error is None:
+            self._size.learn(outcome.count, outcome.seconds)
+            self._send_again(chunk, rest, self._size.now)
+        elif not outcome.has_begun and len(rest) > 1:
+            self._send_again(chunk, rest, 1)  # which finds the one that cannot be sent
+        else:
+            self._on_failed(chunk, rest, error)
+        self._collect()
+        self._advance()
+
+    def _put_first(self, chunk: _Chunk) -> None:
+        """The results of *chunk* are ready, unless order matters."""
+        if not self._is_ordered:
+            self._chunks.remove(chunk)
+            self._chunks.appendleft(chunk)
+
+    def _send_again(self, chunk: _Chunk, rest: list[Any], size: int) -> None:
+        """Send *rest*, which *chunk* has not come to, before the elements that follow it."""
+        place = self._chunks.index(chunk) + 1
+        for end in range(len(rest), 0, -size):
+            piece = _Chunk(deque(rest[max(0, end - size) : end]))
+            self._chunks.insert(place, piece)
+            self._unsent.appendleft(piece)
+
+    def _on_failed(self, chunk: _Chunk, rest: list[Any], error: BaseException) -> None:
+        """The work on the first of *rest* has failed: do none on those after it."""
+        self._has_failed = True
+        self._discard_unfinished(rest)
+        chunk.error = self._failure_of(error, rest)
+        if self._inner is not None:
+            self._inner.cancel()
+        place = self._chunks.index(chunk) + 1
+        later = [self._chunks.pop() for _ in range(len(self._chunks) - place)]
+        self._leave(later)
+        for each in later:
+            if each.error is not None:  # it has failed before this one, which comes first
+                self._report(each.error)
+        self._unsent = deque(each for each in self._unsent if not each.is_left)
+
+    def _failure_of(self, error: BaseException, rest: list[Any]) -> BaseException:
+        """What the subscriber receives for *error*, raised by the work on the first of *rest*.
+
+        A process that has died does not tell which of its elements it was.
+        """
+        failure = self.failure_of(not_an_end(error, self._name))
+        if isinstance(error, BrokenExecutor) and len(rest) > 1:
+            failure.add_note(f"{self._name}: the call was to work on {len(rest)} elements")
+        elif rest:
+            note_element(failure, rest[0])
+        return failure
+
+    def _collect(self) -> None:
+        """Make the results ready that come next."""
+        chunks = self._chunks
+        while chunks:
+            chunk = chunks[0]
+            self._make_ready(chunk)
+            if chunk.call is not None or chunk.elements or chunk.error is not None:
+                return
+            chunks.popleft()
+
+    def _make_ready(self, chunk: _Chunk) -> None:
+        for _ in range(len(chunk.results)):  # a thread may be adding more
+            self._ready.append(chunk.results.popleft())
+            self._in_chunks -= 1
+
+    # -- a thread that takes long -----------------------------------------------------------------
+    def _start_timer(self) -> None:
+        """Look soon at what threads are doing, which have more elements than one."""
+        if self._timer is None and self._pool.gives_back:
+            seconds = 2 * self._size.seconds
+            self._timer = self.loop_handle.call_later(seconds, self.submit, self._on_time)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_time(self) -> None:
+        """Emit what threads that take long have done, and give others the rest of their chunks."""
+        self._timer = None
+        running = [each for each in self._chunks if each.call is not None]
+        if not all(chunk.is_late for chunk in running):
+            self._start_timer()
+        for chunk in running:
+            if chunk.is_late and (rest := self._pool.take_back(chunk)):
+                self._size.learn(1, 2 * self._size.seconds)
+                self._send_again(chunk, rest, self._size.now)
+            if chunk.is_late and not self._is_ordered:
+                self._make_ready(chunk)
+            chunk.is_late = True
+        self._collect()
+        self._advance()
+
+    # -- what is not needed any more --------------------------------------------------------------
+    def _leave(self, chunks: Iterable[_Chunk]) -> None:
+        """Discard *chunks*; of one that is worked on, what remains when the call has returned."""
+        for chunk in chunks:
+            chunk.is_left = True
+            if chunk.call is not None:
+                rest = self._pool.take_back(chunk)
+                chunk.call.cancel()
+            else:
+                rest = [*chunk.results, *chunk.elements]
+                chunk.elements.clear()
+            self._in_chunks -= len(rest)
+            self.discard(rest)
+
+    def _discard_returned(
+        self, chunk: _Chunk, rest: list[Any], error: BaseException | None
+    ) -> None:
+        """A call has returned that nothing waits for.
+
+        An error is reported if the flow has failed by another one. That of a flow whose consumer
+        has left is dropped, as its result would be.
+        """
+        self._in_chunks -= len(chunk.results)
+        self.discard(chunk.results)
+        if error is None:
+            self._in_chunks -= len(rest)
+            self.discard(rest)
+            return
+        self._discard_unfinished(rest)
+        failure = self._failure_of(error, rest)
+        if self._has_failed and not isinstance(error, BrokenExecutor):  # which all fail by
+            self._report(failure)
+
+    def _discard_unfinished(self, rest: list[Any]) -> None:
+        """Discard elements; the work on the first of them has begun."""
+        self._in_chunks -= len(rest)
+        for element in rest[:1]:
+            discard_interrupted(self.on_discard, element)
+        self.discard(rest[1:])
+
+    def _report(self, error: BaseException) -> None:
+        self.loop_handle.report(f"{self._name}: another call failed as well", error)
+
+
+# -- the calls of one subscription -----------------------------------------------------------------
+class _ThreadCalls:
+    """They are made on threads of a pool, or on those that flows share."""
+
+    gives_back: Final = True
+    """Whether it can take back elements from a call that runs."""
+    _threads: ClassVar = SharedThreads("reactive_aio-map_in_thread")
+
+    def __init__(self, mapper: Callable[[Any], Any], pool: ThreadPoolExecutor | None) -> None:
+        self._mapper = mapper
+        self._pool = pool
+        self._shared: ThreadPoolExecutor | None = None
+
+    def submit(self, chunk: _Chunk, seconds: float, context: "Context") -> "CallFuture[_Outcome]":
+        """Work on *chunk* for some *seconds*."""
+        pool = self._pool or self._shared
+        if pool is None:
+            pool = self._shared = self._threads.acquire()
+        elements, results = chunk.elements, chunk.results
+        work = partial(_call_each, self._mapper, "map_in_thread", elements, results, seconds)
+        return pool.submit(context.run, work)
+
+    def outcome(self, returned: _Outcome) -> _Outcome:
+        """What a call has done that has returned *returned*."""
+        return returned
+
+    def take_back(self, chunk: _Chunk) -> list[Any]:
+        """Take the elements of *chunk* that no call works on."""
+        rest: deque[Any] = deque()
+        with suppress(IndexError):  # a thread takes them from the other end meanwhile
+            while True:
+                rest.appendleft(chunk.elements.pop())
+        return [*rest]
+
+    def close(self) -> None:
+        """No more calls follow."""
+        if self._shared is not None:
+            self._threads.release()
+            self._shared = None
+
+
+class _ProcessCalls:
+    """They are made in processes of a pool. Elements and results are pickled apart from the call.
+
+    So what cannot be pickled, or unpickled, is an error of that call and does no harm to the pool.
+    """
+
+    gives_back: Final = False
+
+    def __init__(self, sent: "_EachInProcess", pool: Executor) -> None:
+        self._sent = sent
+        self._pool = pool
+
+    def submit(self, chunk: _Chunk, seconds: float, context: "Context") -> "CallFuture[_Pickled]":
+        return self._pool.submit(self._sent, _Elements([*chunk.elements]), seconds)
+
+    def outcome(self, returned: "_Pickled") -> _Outcome:
+        pickled, error, seconds, has_begun = returned
         try:
-            chunk.results.append(_call(name, mapper, element))
-        except (KeyboardInterrupt, SystemExit):
-            raise
+            results = pickle.loads(pickled)
+        except BaseException as reason:
+            reason.add_note("map_in_process: the results of a call cannot be unpickled")
+            return _Outcome(error=reason)
+        return _Outcome(
+            results=results,
+            error=error,
+            count=len(results),
+            seconds=seconds,
+            has_begun=has_begun,
+        )
+
+    def take_back(self, chunk: _Chunk) -> list[Any]:
+        return []  # they have been sent
+
+    def close(self) -> None:
+        pass
+
+
+_Calls = _ThreadCalls | _ProcessCalls
+_Pickled = tuple[bytes, BaseException | None, float, bool]
+"""Pickled results, and an error, the seconds and `has_begun` of an `_Outcome`."""
+
+
+# -- in a thread, or in a process ------------------------------------------------------------------
+def _call_each(
+    mapper: Callable[[Any], Any],
+    name: str,
+    elements: deque[Any],
+    results: deque[Any],
+    seconds: float,
+) -> _Outcome:
+    """Call *mapper* with one of *elements* after another, as long as there is time for it."""
+    count = 0
+    begin = now = perf_counter()
+    end = begin + seconds
+    while elements and now < end:
+        try:
+            element = elements.popleft()
+        except IndexError:
+            break  # the loop has taken it back
+        try:
+            result = mapper(element)
+            if result is None:
+                raise NotAnElement(
+                    f"{name}: {describe(mapper)} returned None, which is not an element; for work "
+                    "without a result, return the element"
+                )
+            refuse_awaitable(name, mapper, result)
         except BaseException as error:
-            chunk.error = error
-            if in_process:  # the traceback stays behind
-                text = "".join(format_exception(error)).rstrip()
-                error.add_note(f"raised in a process:\n{text}")
-            note_element(error, element)
-            break
-    return chunk
+            return _Outcome(error=error, failed=(element,))
+        results.append(result)
+        count += 1
+        now = perf_counter()
+    return _Outcome(count=count, seconds=now - begin)
 
 
-_received: list[Callable[[Any], Any]] = []
-"""The function of this process."""
+class _EachInProcess(SentOnce):
+    """Calls a function in a process, with some elements."""
+
+    def __init__(self, mapper: Callable[[Any], Any]) -> None:
+        super().__init__(_pickled(mapper))
+
+    def __call__(self, elements: "_Elements", seconds: float) -> _Pickled:
+        begin = perf_counter()
+        try:
+            mapper, received = self.function, deque(elements.received())
+        except BaseException as error:
+            return pickle.dumps([]), sendable(error), 0.0, False
+        done: deque[Any] = deque()
+        failure = _call_each(mapper, "map_in_process", received, done, seconds).error
+        results = [*done]
+        try:
+            pickled = pickle.dumps(results, -1)
+        except BaseException as error:
+            pickled, failure = _pickled_until_one_fails(results, error)
+        # The time that it takes to pickle counts: there is no use in chunks of large elements.
+        taken = perf_counter() - begin
+        return pickled, None if failure is None else sendable(failure), taken, True
 
 
-def _receive(pickled: bytes) -> None:
-    _received.append(pickle.loads(pickled))
+def _pickled_until_one_fails(
+    results: list[Any], error: BaseException
+) -> tuple[bytes, BaseException]:
+    """Pickle as many of *results* as can be; *error* was raised for all together."""
+    dumped: list[Any] = []
+    for result in results:
+        try:
+            pickle.dumps(result)
+        except BaseException as reason:
+            reason.add_note(f"map_in_process: the result cannot be pickled: {short_text(result)}")
+            return pickle.dumps(dumped), reason
+        dumped.append(result)
+    return pickle.dumps([]), error
 
 
-def _call_received(element: Any) -> Any:
-    return _call("map_in_process", _received[-1], element)
+class _Elements:
+    """Elements on their way into a process, pickled when they are sent."""
+
+    __slots__ = ("_elements",)
+
+    def __init__(self, elements: list[Any]) -> None:
+        self._elements: Any = elements
+
+    def __getstate__(self) -> bytes:
+        return pickle.dumps(self._elements, -1)
+
+    def __setstate__(self, state: bytes) -> None:
+        self._elements = state
+
+    def received(self) -> list[Any]:
+        """In the process: the elements."""
+        received: list[Any] = pickle.loads(self._elements)
+        return received
 
 
-def _call_received_each(elements: list[Any]) -> _Chunk:
-    return _call_each("map_in_process", _received[-1], elements, in_process=True)
+# -- the function ----------------------------------------------------------------------------------
+def _pickled(mapper: Callable[[Any], Any]) -> bytes:
+    """Pickle *mapper*: where it is to be found or, with ``cloudpickle``, what it consists of."""
+    is_main_importable = _is_main_importable()
+    is_in_main = getattr(mapper, "__module__", None) == "__main__"
+    error: Exception | None = None
+    if is_main_importable or not is_in_main:
+        try:
+            return pickle.dumps(mapper)
+        except Exception as reason:
+            error = reason
+    try:
+        from cloudpickle import dumps  # pyright: ignore[reportUnknownVariableType]
+    except ImportError:
+        remedy = "install the package cloudpickle, which sends what the function consists of"
+    else:
+        try:
+            pickled: bytes = dumps(mapper)
+            return pickled
+        except Exception as reason:
+            error, remedy = reason, f"cloudpickle cannot either ({reason})"
+    if error is None:
+        raise TypeError(
+            f"map_in_process: {describe(mapper)} is defined in a notebook or at a prompt, which no "
+            f"other process can import; define it in a file, and import it from there, or {remedy}"
+        )
+    raise TypeError(
+        f"map_in_process: {describe(mapper)} cannot be pickled; define it with def at the top of a "
+        f"module, or {remedy}"
+    ) from error
 
 
-def unpacked(chunk: _Chunk) -> Iterator[Any]:
-    """The results, and then the error."""
-    results = chunk.results
-    while results:
-        yield results.popleft()
-    if chunk.error is not None:
-        raise chunk.error
-
-
-_PACK = InlineStage(
-    "buffer",
-    params=("size",),
-    uses=(_Elements,),
-    setup="$kept = _Elements()",
-    each="""
-    $kept.append(x)
-    if len($kept) < $size:
-        drop
-    x, $kept = $kept, _Elements()
-    """,
-    after="""
-    if $kept:
-        $last, $kept = $kept, _Elements()
-        emit $last
-    """,
-    held="$kept",
-    demand="need = need * $size - len($kept)",
-)
-
-_UNPACK = InlineStage(
-    "unpack",
-    uses=(_Chunk, unpacked),
-    setup="$chunk = _Chunk()",
-    each="""
-    $chunk = x
-    x = None
-    emit each unpacked($chunk)
-    """,
-    held="$chunk.held()",
-)
+def _is_main_importable() -> bool:
+    """Whether a process can import the main module of the program, which a notebook's is not."""
+    main = sys.modules["__main__"]
+    file = getattr(main, "__file__", None)
+    return main.__spec__ is not None or (file is not None and not file.startswith("<"))

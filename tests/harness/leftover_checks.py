@@ -26,8 +26,9 @@ THREADS_END_WITHIN = 2.0
 TURNS_TO_END = 5
 # Threads of the Spark gateway live as long as the session, whichever test starts them.
 FOREIGN_THREADS = ("py4j.", "pyspark.")
-# A thread of the pool for Spark's calls that makes none: it ends a second later.
-IDLE_NAME = "idle thread for calls of Spark"
+# A thread of the pool for Spark's calls that makes none: it ends a second later. Those of the pool
+# that flows share for `map_in_process` live as long as the program.
+SHARED_NAMES = ("idle thread for calls of Spark", "reactive_aio-shared-processes")
 
 TEST_FAILED = pytest.StashKey[bool]()
 
@@ -142,7 +143,7 @@ def other_tasks() -> list[asyncio.Task[Any]]:
 def leftover_threads(before: set[threading.Thread]) -> Iterator[str]:
     deadline = time.monotonic() + THREADS_END_WITHIN
     for thread in threading.enumerate():
-        if thread in before or is_foreign(thread) or thread.name == IDLE_NAME:
+        if thread in before or is_foreign(thread) or thread.name.startswith(SHARED_NAMES):
             continue
         thread.join(max(0.0, deadline - time.monotonic()))
         if thread.is_alive():
