@@ -57,12 +57,13 @@ from ._core.loop import LoopHandle, report, running_handle
 from ._core.losses import DropCounter, count_dropped
 from ._core.queues.batch_timer import BatchTimer, TimerAction
 from ._core.queues.bounded_queue import (
+    LOSSY,
     BoundedQueue,
     OverflowPolicy,
     require_capacity,
     require_policy,
 )
-from ._core.queues.output_buffer import OutputBuffer, SingleOutputBuffer
+from ._core.queues.output_buffer import OutputBuffer
 from ._core.queues.recent import RecentCosts, RecentElements
 from ._core.queues.reorder_buffer import ReorderBuffer
 from ._core.queues.shared_room import SharedRoom
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
     from .flow import Flow, GroupedFlow
 
 __all__ = (
+    "LOSSY",
     "UNBOUNDED",
     "AwaitPool",
     "BatchTimer",
@@ -125,7 +127,6 @@ __all__ = (
     "RunDiscards",
     "SequentialCoordinator",
     "SharedRoom",
-    "SingleOutputBuffer",
     "SourceBefore",
     "SplittingCoordinator",
     "TimeSlice",

@@ -99,6 +99,12 @@ class FlowSubscription:
         """Whether a consumer must not read ahead; an operator may know it only at subscription."""
         return False
 
+    @property
+    def is_lossy(self) -> bool:
+        """Whether an overflow policy drops what waits, so that it may wait nowhere else: nothing is
+        read ahead, even if the consumer asks for that."""
+        return False
+
     # -- its cleanup, after its end or a cancellation ----------------------------------------------
     @property
     def is_settled(self) -> bool:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Final
 
-from .observation.registry import NamedFlow, current_flow
+from .observation.registry import NamedFlow, current_flow, named_flow
 
 DISCARDED: Final = "discarded"
 """The reason counted for elements that were held when the subscriber cancelled."""
 OVERTAKEN: Final = "overtaken"
 """The reason counted for elements that were held when the upstream failed (rule 4.2)."""
+REFUSED: Final = "refused"
+"""The reason counted for elements that were refused, as the policy is to wait."""
 _NO_LOSSES: Final = frozenset((DISCARDED, OVERTAKEN))
 
 # Re-entrant, since the finalizer of an object may report an error at any time.
@@ -44,8 +46,9 @@ def losses() -> Losses:
 
     Elements count that an overflow policy or an operator such as ``debounce`` dropped, with or
     without an ``on_drop``, and those whose work failed in ``map_async`` or ``for_each`` and which
-    ``on_error`` left out; those that a filter left out, or that were held when their flow was
-    cancelled or failed, do not.
+    ``on_error`` left out. Those that a filter left out, or that were held when their flow was
+    cancelled or failed, do not. An element that was refused, as ``overflow="wait"``, counts as
+    ``"refused"`` each time, since it is not known whether its producer emits it again.
     """
     with _lock:
         elements, live = _snapshot()
@@ -104,17 +107,24 @@ def count_dropped_error() -> None:
 class DropCounter:
     """How many elements the queues of one subscription dropped, by reason; part of `losses`.
 
-    It counts for the named flow in whose subscription it is created, if there is one. Only one
-    thread changes it, so that it needs no lock. When it is freed, its counts are kept.
+    It counts for the named flow in whose subscription it is created, or else for the flow called
+    *label*, if there is one. What it counts is added to *total* as well. Only one thread at a time
+    changes it, so that it needs no lock. When it is freed, its counts are kept.
     """
 
-    __slots__ = ("_where", "by_reason")
+    __slots__ = ("_total", "_where", "by_reason")
 
-    def __init__(self, where: str) -> None:
+    def __init__(
+        self, where: str, label: str | None = None, total: Counter[str] | None = None
+    ) -> None:
+        flow = current_flow.get()
+        if flow is None and label is not None:
+            flow = named_flow(label)
         self._where = where
+        self._total = total
         self.by_reason: Counter[str] = Counter()
         with _lock:
-            _counters[id(self)] = where, self.by_reason, current_flow.get()
+            _counters[id(self)] = where, self.by_reason, flow
 
     def __del__(self) -> None:
         global _freed
@@ -129,3 +139,5 @@ class DropCounter:
     def add(self, reason: str, count: int = 1) -> None:
         if count:
             self.by_reason[reason] += count
+            if self._total is not None:
+                self._total[reason] += count

@@ -6,10 +6,10 @@ elements that arrive without demand.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..stage import (
+    LOSSY,
     UNBOUNDED,
     BoundedQueue,
     Coordinator,
@@ -18,7 +18,6 @@ from ..stage import (
     InnerSubscriber,
     OutputBuffer,
     OverflowPolicy,
-    SingleOutputBuffer,
     drop_handler,
     from_push,
     require_capacity,
@@ -280,7 +279,7 @@ def _backpressured(
         checked=True,
         upstreams=(source,),
         window=0 if is_single else window,
-        one_by_one=is_single or window > 0,
+        one_by_one=overflow in LOSSY or window > 0,
     )
 
 
@@ -289,9 +288,13 @@ def _ignore(_: object) -> None:
 
 
 class _OfferingSubscriber(InnerSubscriber[T]):
-    """Its `append` decides about each element at once, so that no batch bypasses the queue."""
+    """Its `append` puts each element into the queue at once, where the policy decides about it."""
 
     __slots__ = ()
+
+    def flush(self) -> None:
+        if not self.is_notified and not self.is_done:
+            self._owner.on_arrival(self)
 
     @property
     def container(self) -> None:
@@ -314,9 +317,7 @@ class _Backpressured(Coordinator[T]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        is_single = self._queue.policy == "latest"
-        kind: type[OutputBuffer[T]] = SingleOutputBuffer if is_single else OutputBuffer
-        self.output: OutputBuffer[T] = kind(
+        self.output: OutputBuffer[T] = OutputBuffer(
             self.downstream,
             self._queue,
             self._name,
@@ -340,13 +341,8 @@ class _Backpressured(Coordinator[T]):
     def _begin(self) -> None:
         if not self.is_closed:
             inner = _OfferingSubscriber[T](self)
-            # Of elements that were collected, the latest would be delivered last.
-            if self._queue.policy != "latest":
-                inner.append = partial(self._take, inner)
-            elif self._on_drop is None:
-                inner.append = self.output.offer
-            else:
-                inner.append = self._offer
+            # Where only the latest is held, a batch would be one element.
+            inner.append = self._offer if self._queue.policy == "latest" else self._take
             self.inners[inner] = None
             inner.request(UNBOUNDED)
             inner.subscribe(self._source)
@@ -363,6 +359,10 @@ class _Backpressured(Coordinator[T]):
     def held(self) -> int:
         return super().held + self.output.held
 
+    @property
+    def is_lossy(self) -> bool:
+        return self.output.is_lossy
+
     def oldest(self, now: float, waiting: int) -> float | None:
         return self.output.oldest(now, waiting)
 
@@ -371,21 +371,24 @@ class _Backpressured(Coordinator[T]):
             inner.cancel()
 
     # -- upstream ---------------------------------------------------------------------------------
-    def _take(self, inner: InnerSubscriber[T], element: T) -> None:
-        """Collect what is requested, until the turn of the loop ends; decide about the rest now."""
-        if len(inner.elements) < self.output.credit:
-            inner.elements.append(element)
-        else:
-            self.on_elements(inner)
+    def _take(self, element: T) -> None:
+        """Hold *element*; the reader is lent all of a batch when that is over, or does not fit."""
+        queue = self._queue
+        if queue.follow(element):
+            return
+        if queue.elements or not queue.capacity or self.output.is_ended:
+            self.output.flush()
             self._offer(element)
+        else:
+            queue.enter(element)
+
+    def on_arrival(self, inner: InnerSubscriber[Any]) -> None:
+        self.on_elements(inner)
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
-        chunk = inner.take(len(inner.elements))
-        if 0 < len(chunk) <= self.output.credit:
-            self.output.offer_all(chunk)
-        else:
-            for element in chunk:
-                self._offer(element)
+        for element in inner.take(len(inner.elements)):
+            self._take(element)
+        self.output.flush()
 
     def _offer(self, element: T) -> None:
         decision = self.output.offer(element)

@@ -58,10 +58,11 @@ def share(
     elements. A drain of the only subscriber completes the source at once, and delivers what it has
     emitted.
 
-    Each subscriber has a queue of *capacity* elements. What the slowest one does to the others is
-    said by *overflow*: ``"wait"`` (the source waits for the slowest), ``"drop_newest"``,
-    ``"drop_oldest"``, ``"latest"`` (only the slow one misses elements), ``"fail"`` (only the slow
-    one fails, with `Overflow`).
+    Each subscriber has a queue of *capacity* elements. When it is full, *overflow* decides:
+    ``"wait"`` (the source waits for the slowest subscriber), ``"drop_newest"``, ``"drop_oldest"``,
+    ``"latest"`` (the slow one misses elements), ``"fail"`` (the slow one fails, with `Overflow`).
+    Only ``"wait"`` slows the source; under any other policy a subscriber that is alone and slow
+    misses elements, as it would beside others.
 
     ::
 
@@ -70,7 +71,7 @@ def share(
         a--b--c--|
 
     Demand: batched (*capacity* upstream): under ``"wait"`` as the slowest subscriber has room; else
-        as the fastest has.
+        always.
     Completes: when the source completes, after the elements held.
     Fails: when the source fails, after the elements held; by *overflow*. If it fails while there is
         no subscriber, that is reported, and the next one starts it afresh.
@@ -144,7 +145,6 @@ def _hot(shared: "_Shared[T]", source: "Flow[T]", name: str) -> "Flow[T]":
         holds=2 * shared.capacity + 2 * shared.replay,
         checked=True,
         upstreams=(source,),
-        window=int(shared.policy == "latest"),
         one_by_one=True,
         may_hand_over=shared.may_hand_over,
     )
@@ -264,7 +264,6 @@ class _Shared(_Hot[T]):
         self._grace = grace  # None: the source is kept
         self._ending: list[OutputBuffer[T]] = []
         """Those that still hold elements of a source that has ended."""
-        self._drops: DropCounter = DropCounter(name)
         self._timer: TimerHandle | None = None
         self._shared_room = SharedRoom(capacity, policy)
         self._reset()
@@ -275,6 +274,7 @@ class _Shared(_Hot[T]):
         self._history: RecentElements[T] = RecentElements(self.replay, self._ttl, self._now)
         self._is_passing_on = False
         self._is_completed = False
+        self._is_refill_due = False
 
     def _now(self) -> float:
         now: float = self.loop_handle.time()
@@ -298,7 +298,8 @@ class _Shared(_Hot[T]):
             self._life = _Life(self._keeps, len(self._ending))
         self._life.join(downstream, alone=not self._outputs)
         extra = 0 if self.policy == "latest" else self.replay
-        queue: BoundedQueue[T] = BoundedQueue(self.capacity + extra, self.policy, self._drops)
+        drops = DropCounter(self._name, self._source.chain.label)
+        queue: BoundedQueue[T] = BoundedQueue(self.capacity + extra, self.policy, drops)
         output = _SharedOutput(
             downstream,
             queue,
@@ -324,7 +325,7 @@ class _Shared(_Hot[T]):
         if self._outputs:
             alone = self._outputs[0].downstream.on_discard
             self._life.heir = alone if len(self._outputs) == 1 else None
-            self._on_room(None)  # it may have been the slowest
+            self._on_room()  # it may have been the slowest
             return
         self._life.heir = output.downstream.on_discard
         is_drained = self._life.control.is_stopped
@@ -344,7 +345,7 @@ class _Shared(_Hot[T]):
 
     def _go_on(self, interrupted: Interrupted | None) -> None:
         if interrupted is None:
-            self._on_room(None)
+            self._on_room()
         else:
             self._end(interrupted)
 
@@ -353,8 +354,8 @@ class _Shared(_Hot[T]):
         return self._outputs == (output,) and self.drain_source()
 
     # -- the source -------------------------------------------------------------------------------
-    def _on_room(self, output: OutputBuffer[T] | None) -> None:
-        """A subscriber has processed elements, or has requested more; None: one has left."""
+    def _on_room(self, _: object = None) -> None:
+        """A subscriber has processed elements, has requested more, or has left."""
         inner = self._inner
         if inner is not None:
             if self._is_passing_on:
@@ -362,7 +363,7 @@ class _Shared(_Hot[T]):
             if inner.elements or inner.is_done:
                 self._pass_on(inner)
             else:
-                self._refill(inner, output)
+                self._refill(inner)
         elif self.before.is_settled and any(output.requested for output in self._outputs):
             self._inner = InnerSubscriber(self, self._name)
             self._refill(self._inner)
@@ -418,13 +419,28 @@ class _Shared(_Hot[T]):
     def _room(self) -> int:
         return self._shared_room.now(self._outputs) if self._outputs else 0
 
-    def _refill(self, inner: InnerSubscriber[T], changed: OutputBuffer[T] | None = None) -> None:
+    def _refill(self, inner: InnerSubscriber[T]) -> None:
         """Request as many elements as there is room for, unless a quarter is still to come."""
         if inner.outstanding * 4 <= self.capacity and self._outputs:
             enough = inner.outstanding + (self.capacity + 3) // 4
-            wanted = self._shared_room.wanted(self._outputs, enough, changed)
+            wanted = self._shared_room.wanted(self._outputs, enough)
             if wanted >= enough:
                 inner.request(min(wanted, self.capacity) - inner.outstanding)
+            elif self.policy != "wait" and not self._is_refill_due:
+                self._is_refill_due = True
+                self.loop_handle.call_soon(self._refill_now, inner, self._outputs[0].queue.entered)
+
+    def _refill_now(self, inner: InnerSubscriber[T], entered: int) -> None:
+        """No policy but ``wait`` slows the source: request more, although nobody has room.
+
+        Unless elements have *entered* queues since then: the subscribers are keeping up.
+        """
+        if inner is self._inner:
+            self._is_refill_due = False
+            if not self._outputs or self._outputs[0].queue.entered != entered:
+                self._refill(inner)
+            elif inner.outstanding * 4 <= self.capacity:
+                inner.request(self.capacity - inner.outstanding)
 
 
 @dataclass(slots=True, eq=False, repr=False)

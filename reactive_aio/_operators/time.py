@@ -107,6 +107,9 @@ class _Timeout(SequentialCoordinator[Any]):
         if self._waiting_since is None:
             self._wait()
 
+    def on_processed(self) -> None:
+        self.on_demand()
+
     def on_elements(self, inner: "InnerSubscriber[Any]") -> None:
         if inner is self.active and inner.elements:
             if not self._received and self._limit != self._each:
@@ -121,10 +124,9 @@ class _Timeout(SequentialCoordinator[Any]):
 
     # -- acts -------------------------------------------------------------------------------------
     def _wait(self) -> None:
-        """Start to wait, if there is demand."""
-        self._waiting_since = (
-            self.loop_handle.time() if self.demand and not self.is_closed else None
-        )
+        """Start to wait, if an element was requested of the source."""
+        is_waiting = self.active is not None and self.active.outstanding and not self.is_closed
+        self._waiting_since = self.loop_handle.time() if is_waiting else None
         is_limited = self._waiting_since is not None and not self._has_timed_out
         if is_limited and not self._timer.is_running:
             self._timer.start(self._limit)

@@ -343,7 +343,9 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
 
     def _request_missing(self) -> None:
         """Request what is missing of the window."""
-        if self._taken >= self._window:
+        if self._is_out_of_reach():
+            self._window = 1
+        elif self._taken >= self._window:
             self._taken = 0
             self._adapt_window()
         missing = self._window - self._ahead
@@ -359,6 +361,11 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
             self._window = max(self._window // 2, self._smallest)
         elif took < _KEEPS_UP and self._window < self._largest and not self._reads_one_by_one():
             self._window = min(self._window * 2, self._largest)
+
+    def _is_out_of_reach(self) -> bool:
+        """Whether an overflow policy upstream could not drop what waits here."""
+        subscription = self._subscription
+        return isinstance(subscription, FlowSubscription) and subscription.is_lossy
 
     def _reads_one_by_one(self) -> bool:
         """Whether a source that is known only since the subscription must not be read ahead."""

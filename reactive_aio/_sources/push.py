@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from .._core.cleanup import add_cleanup_error
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
 from .._core.loop import Task, cancel_task, wait_for_others
-from .._core.queues.bounded_queue import Emission
+from .._core.queues.bounded_queue import LOSSY, Emission
 from .._core.queues.hot_emitter import HotEmitter
 from ..errors import Interrupted, NotAnElement
 from ..stage import (
@@ -51,10 +51,15 @@ def create(
     registers its listeners and returns; a coroutine function emits until it returns, which
     completes the flow, and is cancelled with the subscription.
 
-    Up to *capacity* elements wait for demand. When the queue is full, *overflow* decides what
-    happens: ``"fail"`` (the flow fails with `Overflow`), ``"wait"`` (the element is refused: check
-    the result of ``try_emit``), ``"drop_newest"``, ``"drop_oldest"``, ``"latest"`` (only the latest
-    is held). ``await to.emit(element)`` waits for room instead of overflowing.
+    Up to *capacity* elements wait for a reader that is busy, or has not requested them. When the
+    queue is full, *overflow* decides what happens: ``"fail"`` (the flow fails with `Overflow`),
+    ``"wait"`` (the element is refused: check the result of ``try_emit``), ``"drop_newest"``,
+    ``"drop_oldest"``, ``"latest"`` (only the latest is held). ``await to.emit(element)`` waits for
+    room instead of overflowing.
+
+    As many elements of other threads (``emit_threadsafe``) wait for the loop, and the same policy
+    decides about more. A thread that is to wait for room has the loop emit:
+    ``asyncio.run_coroutine_threadsafe(to.emit(element), loop).result()``.
 
     Demand: bounded by the queue; ``Emitter.requested`` reports it.
     Completes: by ``complete()``, or when the coroutine function returns; after the elements held.
@@ -73,11 +78,8 @@ def create(
     def open(downstream: Downstream[T]) -> "_EmitterSubscription[T]":
         return _EmitterSubscription(downstream, emitter, name, capacity, overflow)
 
-    latest = overflow == "latest"
-    holds = capacity + (2 if latest else capacity)
-    return from_push(
-        open, name=name, holds=holds, checked=True, window=int(latest), one_by_one=latest
-    )
+    holds = 2 if overflow == "latest" else 2 * capacity
+    return from_push(open, name=name, holds=holds, checked=True, one_by_one=overflow in LOSSY)
 
 
 class Emitter(Generic[T]):
@@ -113,7 +115,7 @@ class Emitter(Generic[T]):
         return outcome if isinstance(outcome, Emission) else await outcome
 
     def emit_threadsafe(self, element: T) -> Emission:
-        """Emit from any thread: REFUSED when *capacity* elements already wait for the loop."""
+        """Emit from any thread: the element waits for the loop, or *overflow* decides about it."""
         return self._producer.emit_threadsafe(element)
 
     def complete(self) -> None:
@@ -157,7 +159,7 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
     ) -> None:
         self.loop_handle: LoopHandle = LoopHandle(name)
         self.producer: HotEmitter[T] = HotEmitter(
-            name, capacity, self._deliver, self._is_full, self._finish, self.loop_handle
+            name, capacity, overflow, self._deliver, self._is_full, self._finish, self.loop_handle
         )
         self.output: OutputBuffer[T] = OutputBuffer(
             downstream,
@@ -190,6 +192,10 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
     @property
     def held(self) -> int:
         return self.output.held
+
+    @property
+    def is_lossy(self) -> bool:
+        return self.output.is_lossy
 
     def oldest(self, now: float, waiting: int) -> float | None:
         return self.output.oldest(now, waiting)
@@ -251,8 +257,8 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
         return self.output.offer(element).outcome
 
     def _is_full(self) -> bool:
-        output = self.output
-        return not output.credit and output.room <= 0 and output.queue.policy in ("wait", "fail")
+        queue = self.output.queue
+        return queue.room <= 0 and queue.policy in ("wait", "fail")
 
     def _finish(self, error: BaseException | None) -> None:
         self.output.end(error)

@@ -1,6 +1,7 @@
 """HotProcessor: the base of all processors: the producers' side, and a publisher upstream."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from threading import get_ident
@@ -8,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from .._core.compiler.chain import Chain, PushSource
 from .._core.compiler.error_notes import restorer
-from .._core.losses import DISCARDED, OVERTAKEN, DropCounter
+from .._core.losses import DISCARDED, OVERTAKEN, REFUSED, DropCounter
 from .._core.observation.figures import FlowStats
 from .._core.observation.registry import add_processor
-from .._core.queues.bounded_queue import Emission
+from .._core.queues.bounded_queue import LOSSY, Emission
 from .._core.queues.hot_emitter import EMISSIONS_PER_CLOCK_READ, HotEmitter
 from .._core.subscription.bulk_subscriber import BulkReceiver, BulkSubscriber
 from ..errors import NotAnElement
@@ -72,9 +73,9 @@ def _never() -> bool:
 class HotProcessor(Flow[T], BulkReceiver, ABC):
     """A hot flow that producers or a publisher emit into; the base of all processors."""
 
-    __slots__ = ("_accepted", "_capacity", "_drops", "_emitter", "_failure", "_feed", "_highest",
-                 "_is_done", "_is_loop_running", "_mail", "_name", "_outputs", "_overflow", "_sole",
-                 "_subscriber_waiters", "_thread", "_waiting")  # fmt: skip
+    __slots__ = ("_accepted", "_capacity", "_dropped", "_drops", "_emitter", "_failure", "_feed",
+                 "_highest", "_is_done", "_is_loop_running", "_mail", "_name", "_outputs",
+                 "_overflow", "_sole", "_subscriber_waiters", "_thread", "_waiting")  # fmt: skip
 
     def __init__(
         self, capacity: int = 256, *, overflow: OverflowPolicy = "wait", name: str = ""
@@ -90,13 +91,12 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
             cast("Callable[[Downstream[Any]], FlowSubscription]", self._attach),
             holds=holds + 2 * capacity + self._held_besides(),
             checked=True,
-            window=int(latest),
-            one_by_one=latest,
+            one_by_one=overflow in LOSSY,
             may_hand_over=_never if self._is_shared else None,
         )
         super().__init__(Chain(head))
         self._emitter: HotEmitter[T] = HotEmitter(
-            self._name, capacity, self._deliver, self._is_full, self._finish
+            self._name, capacity, overflow, self._deliver, self._is_full, self._finish
         )
         self._mail: Sized = self._emitter.mailbox.held
         self._waiting: Sized = self._emitter.waiters
@@ -113,8 +113,10 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         """Returns the error that it has failed with, as it was when it failed."""
         self._accepted: int = 0
         self._highest: int = 0
-        self._drops: DropCounter = DropCounter(self._name)
-        """Counts for all of its queues."""
+        self._dropped: Counter[str] = Counter()
+        """How many elements were dropped on the loop's thread, by reason."""
+        self._drops: DropCounter = DropCounter(self._name, total=self._dropped)
+        """Counts those that belong to no subscriber."""
         self._subscriber_waiters: list[tuple[int, Future[None]]] = []
         if name:
             add_processor(self)
@@ -139,12 +141,10 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         ):
             return self._emitter.try_emit(element)
         # One subscriber: if it has requested the element, or others wait, nothing is to be decided.
-        if output.credit:
+        queue = output.queue
+        if not queue.elements and output.downstream.try_push(element) is not None:
             self._accepted += 1
-            output.credit -= 1
-            if output.downstream.push_one(element):
-                output.reported = output.credit
-        elif output.is_ended or not output.queue.follow(element):
+        elif output.is_ended or not queue.follow(element):
             return self._emitter.try_emit(element)
         else:
             self._accepted += 1
@@ -164,12 +164,10 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
             or not is_loop_running()
         ):
             return await self._emit_or_wait(element)
-        if output.credit:
+        queue = output.queue
+        if not queue.elements and output.downstream.try_push(element) is not None:
             self._accepted += 1
-            output.credit -= 1
-            if output.downstream.push_one(element):
-                output.reported = output.credit
-        elif output.is_ended or not output.queue.follow(element):
+        elif output.is_ended or not queue.follow(element):
             return await self._emit_or_wait(element)
         else:
             self._accepted += 1
@@ -181,9 +179,12 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         return outcome if isinstance(outcome, Emission) else await outcome
 
     def emit_threadsafe(self, element: T) -> Emission:
-        """Emit from any thread: REFUSED when *capacity* elements already wait for the loop.
+        """Emit from any thread: the element waits for the loop, or *overflow* decides about it.
 
-        A policy that drops is applied later, on the loop.
+        Under ``"wait"`` it is REFUSED when *capacity* elements already wait for the loop. A thread
+        that is to wait for room has the loop emit, and waits for the outcome::
+
+            asyncio.run_coroutine_threadsafe(processor.emit(element), loop).result()
         """
         return self._emitter.emit_threadsafe(element)
 
@@ -223,13 +224,18 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
             name=self._name,
             accepted=self._accepted,
             refused=self._emitter.refused_count,
-            dropped=dict(self._drops.by_reason),
+            dropped=self._dropped_by_reason(),
             subscribers=sum(not output.is_closed for output in outputs),
-            held=max((len(queue) + queue.lent for queue in queues), default=0),
+            held=max(map(len, queues), default=0),
             highest=max([self._highest, *(queue.highest for queue in queues)]),
             requested=requested,
             is_done=self._emitter.is_ended,
         )
+
+    def _dropped_by_reason(self) -> dict[str, int]:
+        by_threads = dict(self._emitter.mailbox.drops.by_reason)
+        by_threads.pop(REFUSED, None)
+        return dict(self._dropped + Counter(by_threads))
 
     # -- the subscriber: signals of the publisher upstream ----------------------------------------
     def on_subscribe(self, subscription: Subscription, /) -> None:
@@ -299,6 +305,10 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
             output.end(self._error())
         return output
 
+    def _new_drops(self) -> DropCounter:
+        """Counts what the queue of one subscriber drops: for the named flow that it is part of."""
+        return DropCounter(self._name, total=self._dropped)
+
     def _held_besides(self) -> int:
         """How many elements it holds besides those in queues."""
         return 0
@@ -326,7 +336,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         if self._mail or self._waiting:
             self._emitter.on_room()
         if self._feed is not None:
-            self._feed.on_room(output)
+            self._feed.on_room()
 
     def _discard(self, elements: Iterable[object]) -> None:
         """The processor has ended, and *elements* will not be delivered."""
@@ -345,11 +355,11 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         """How many elements of the publisher upstream may be delivered now."""
 
     @abstractmethod
-    def _wanted(self, enough: int, changed: OutputBuffer[T] | None) -> int:
-        """How many elements the publisher upstream may send before it has to wait.
+    def _wanted(self, enough: int) -> int:
+        """How many elements the publisher upstream may send now.
 
-        Any number below *enough* if it is less than that. *changed* is the only subscriber that has
-        had more room since the last time; None: any may have.
+        If that is less than *enough*, it is any number below that, and the publisher waits: under
+        ``wait`` for room, and otherwise for the next turn of the loop.
         """
 
     @abstractmethod
@@ -377,10 +387,11 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         self._drops.add(OVERTAKEN, len(waiting))
         inner.elements.clear()
         self._is_done, self._failure = True, restorer(error)
-        for queue in self._queues():
-            waiting += queue.discard(OVERTAKEN)
         for output in self._outputs:
-            output.end(error)
+            output.fail_at_once(error)
+        if not self._outputs:
+            for queue in self._queues():
+                waiting += queue.discard(OVERTAKEN)
         self._wake_waiters()
         self._discard(waiting)
 
@@ -399,6 +410,7 @@ class _UpstreamFeed(Generic[T]):
 
     __slots__ = (
         "_emitter",
+        "_is_refill_due",
         "_processor",
         "cleanup",
         "inner",
@@ -412,6 +424,7 @@ class _UpstreamFeed(Generic[T]):
         self._processor = processor
         self._emitter = processor._emitter
         self.is_passing_on = False
+        self._is_refill_due = False
         self.loop_handle: LoopHandle = self._emitter.loop_handle
         self.submit: Callable[..., object] = run_now
         self.cleanup = None  # no single consumer awaits the cleanup of the publisher
@@ -449,20 +462,43 @@ class _UpstreamFeed(Generic[T]):
         else:
             self.pass_on()
 
-    def on_room(self, output: OutputBuffer[T] | None) -> None:
-        """A subscriber has processed elements, or has requested more; None: one has left."""
+    def on_room(self) -> None:
+        """A subscriber has processed elements, has requested more, or has left."""
         if self.is_passing_on or self._emitter.is_ended:
             return
         if self.inner.elements or self.inner.is_done:
             self.pass_on()
         else:
-            self.refill(output)
+            self.refill()
 
-    def refill(self, changed: OutputBuffer[T] | None = None) -> None:
+    def refill(self) -> None:
         """Request as many elements as are wanted, unless a quarter is still to come."""
         capacity, outstanding = self._processor._capacity, self.inner.outstanding
         if outstanding * 4 <= capacity:
             enough = outstanding + (capacity + 3) // 4
-            wanted = self._processor._wanted(enough, changed)
+            wanted = self._processor._wanted(enough)
             if wanted >= enough:
                 self.inner.request(wanted - outstanding)
+            elif (
+                self._processor._overflow != "wait"
+                and self._processor._outputs
+                and not self._is_refill_due
+            ):
+                self._is_refill_due = True
+                entered = self._processor._outputs[0].queue.entered
+                self.loop_handle.call_soon(self._refill_now, entered)
+
+    def _refill_now(self, entered: int) -> None:
+        """No policy but ``wait`` slows the publisher: request more, although nobody has room.
+
+        Unless elements have *entered* queues since then: the subscribers are keeping up.
+        """
+        self._is_refill_due = False
+        outputs, capacity = self._processor._outputs, self._processor._capacity
+        outstanding = self.inner.outstanding
+        if self._emitter.is_ended:
+            return
+        if not outputs or outputs[0].queue.entered != entered:
+            self.refill()
+        elif outstanding * 4 <= capacity:
+            self.inner.request(capacity - outstanding)

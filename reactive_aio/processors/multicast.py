@@ -46,9 +46,8 @@ class MulticastProcessor(HotProcessor[T]):
     ``"drop_oldest"``, ``"latest"`` (only the slow subscriber misses elements), ``"fail"`` (the slow
     subscriber fails with `Overflow`).
 
-    A publisher upstream can wait. Under ``"wait"`` it waits for the slowest subscriber; under
-    ``"latest"`` for none, so that the element held is new; and otherwise for the fastest, so that a
-    slow one misses elements and does not hold the others back.
+    A publisher upstream can wait: under ``"wait"`` it waits for the slowest subscriber. Under any
+    other policy it waits for none, not even for a subscriber that is alone.
 
     When the last subscriber leaves, a publisher upstream is cancelled, and the processor ends: a
     later subscriber fails with `Interrupted`. With ``auto_cancel=False`` the publisher is kept, and
@@ -100,7 +99,7 @@ class MulticastProcessor(HotProcessor[T]):
 
     def _new_queue(self) -> BoundedQueue[T]:
         """The queue of one subscriber."""
-        return BoundedQueue(self._capacity, self._overflow, self._drops)
+        return BoundedQueue(self._capacity, self._overflow, self._new_drops())
 
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
         self._outputs = tuple(each for each in self._outputs if each is not output)
@@ -109,7 +108,7 @@ class MulticastProcessor(HotProcessor[T]):
         if self._outputs:
             self._emitter.on_room()  # it may have been the slowest
             if self._feed is not None:
-                self._feed.on_room(None)
+                self._feed.on_room()
         elif self._feed is not None and self._auto_cancel and not self._is_done:
             self._failure = partial(
                 Interrupted,
@@ -188,9 +187,9 @@ class MulticastProcessor(HotProcessor[T]):
     def _room(self) -> int:
         return self._shared_room.now(self._outputs)
 
-    def _wanted(self, enough: int, changed: OutputBuffer[T] | None) -> int:
+    def _wanted(self, enough: int) -> int:
         outputs = self._outputs
-        return self._shared_room.wanted(outputs, enough, changed) if outputs else 0
+        return self._shared_room.wanted(outputs, enough) if outputs else 0
 
     def _is_full(self) -> bool:
         is_bounded = self._overflow in ("wait", "fail")
@@ -223,10 +222,11 @@ class _Delivery(Generic[T]):
         elements = self._elements
         is_single = len(elements) == 1
         for output in self._outputs:
-            if is_single and output.credit:
-                output.credit -= 1
-                if output.downstream.push_one(elements[0]):
-                    output.reported = output.credit
+            if (
+                is_single
+                and not output.queue.elements
+                and output.downstream.try_push(elements[0]) is not None
+            ):
                 self.accepted = 1
             elif (accepted := output.offer_all(elements)) > self.accepted:
                 self.accepted = accepted

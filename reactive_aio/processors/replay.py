@@ -67,7 +67,7 @@ class ReplayProcessor(MulticastProcessor[T]):
         return self._n + max(0, self._n - self._capacity)
 
     def _new_queue(self) -> BoundedQueue[T]:
-        return BoundedQueue(max(self._capacity, self._n), self._overflow, self._drops)
+        return BoundedQueue(max(self._capacity, self._n), self._overflow, self._new_drops())
 
     def _repeated(self) -> list[T]:
         elements = self._history.held()

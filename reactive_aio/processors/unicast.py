@@ -31,8 +31,8 @@ class UnicastProcessor(HotProcessor[T]):
     Up to *capacity* elements wait. When the queue is full, *overflow* decides what happens to an
     element of a producer that cannot wait: ``"wait"`` (the element is refused), ``"drop_newest"``,
     ``"drop_oldest"``, ``"latest"`` (only the latest is held) or ``"fail"`` (the flow fails with
-    `Overflow`, after the elements held). A publisher upstream can wait, and sends no more than
-    there is room for; only under ``"latest"`` it never waits, so that the element held is new.
+    `Overflow`, after the elements held). A publisher upstream can wait: under ``"wait"`` it sends
+    no more than there is room for. Under any other policy it never waits.
 
     A second subscriber fails with `AlreadySubscribed`. When the subscriber cancels, the processor
     ends: waiting elements are discarded, emissions return ``ENDED``, and a publisher upstream is
@@ -69,6 +69,7 @@ class UnicastProcessor(HotProcessor[T]):
                 "for several, use MulticastProcessor"
             )
         self._has_served = True
+        self._queue.drops = self._new_drops()
         output = self._output_buffer(downstream, self._queue)
         self._output = output
         self._outputs = (output,)
@@ -103,20 +104,14 @@ class UnicastProcessor(HotProcessor[T]):
             self._accepted += output.offer_all(elements)
 
     def _room(self) -> int:
-        return self._queue_room() if self._overflow == "wait" else UNBOUNDED
+        return self._queue.room if self._overflow == "wait" else UNBOUNDED
 
-    def _wanted(self, enough: int, changed: OutputBuffer[T] | None) -> int:
+    def _wanted(self, enough: int) -> int:
         if not self._outputs:
             return 0
-        return self._capacity if self._overflow == "latest" else self._queue_room()
-
-    def _queue_room(self) -> int:
-        """How many more elements can wait."""
-        return self._outputs[0].room if self._outputs else self._queue.room
+        return self._capacity if self._overflow == "latest" else self._queue.room
 
     def _is_full(self) -> bool:
         if self._overflow not in ("wait", "fail"):
             return False
-        if self._outputs and self._outputs[0].credit:
-            return False
-        return self._queue_room() <= 0
+        return self._queue.room <= 0

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal
 from weakref import finalize
@@ -23,6 +23,8 @@ from .._core.loop import LoopHandle, TimerHandle
 from ..errors import MissingExtra
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
     from rich.progress import TaskID
 
@@ -237,8 +239,16 @@ class _MeteredDownstream:
     def push_one(self, element: Any, /) -> None:
         self.push([element])
 
-    def process(self) -> None:
-        self._downstream.process()
+    def try_push(self, element: Any, /) -> bool:
+        self.push([element])
+        return False
+
+    def lend(self, elements: "Iterator[Any]", count: int, /) -> None:
+        self.push([*islice(elements, count)])
+
+    @property
+    def outstanding(self) -> int:
+        return self._downstream.outstanding
 
     def complete(self) -> None:
         self._meter.finish("completed")

@@ -1,5 +1,6 @@
 """The bounded queue under every policy: the bound holds, and every element is counted."""
 
+from itertools import islice
 from typing import Any, cast, get_args
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
     invariant,
+    precondition,
     rule,
 )
 
@@ -25,22 +27,22 @@ POLICIES: tuple[OverflowPolicy, ...] = get_args(OverflowPolicy)
 
 
 class QueueMachine(RuleBasedStateMachine):
-    """All sequences of calls, against the sums that must hold at any moment."""
+    """All sequences of calls, against a list, and the sums that must hold at any moment."""
 
     @initialize(capacity=st.integers(0, 4), overflow=st.sampled_from(POLICIES))
     def make(self, capacity: int, overflow: OverflowPolicy) -> None:
         self.queue: BoundedQueue[int] = BoundedQueue(capacity, overflow, DropCounter("queue"))
-        self.capacity = capacity
         self.next = 0
         self.model: list[int] = []
         self.lost: list[int] = []
         self.out: list[int] = []
+        self.lent = 0
 
     @rule()
     def offer(self) -> None:
-        element, full = self.next, self.queue.full
+        element, is_full = self.next, self.queue.room <= 0
         decision = self.queue.offer(element)
-        assert (decision.outcome is Emission.ACCEPTED) or full
+        assert (decision.outcome is Emission.ACCEPTED) or is_full
         if decision.outcome is Emission.REFUSED:
             assert self.queue.policy == "wait"
             return
@@ -49,61 +51,72 @@ class QueueMachine(RuleBasedStateMachine):
             assert decision.reason == self.queue.policy
             self.lost.append(decision.dropped)
             if decision.dropped in self.model:
-                assert self.model.pop(0) == decision.dropped  # the oldest
+                assert self.model.pop(0) == decision.dropped  # the oldest, lent or not
         if decision.outcome is Emission.ACCEPTED:
             self.model.append(element)
 
     @rule()
     def follow(self) -> None:
-        is_full = self.queue.full
+        is_full = self.queue.room <= 0
         has_followed = self.queue.follow(self.next)
         assert has_followed == (bool(self.model) and not is_full)
         if has_followed:
             self.model.append(self.next)
             self.next += 1
 
-    @rule(demand=st.integers(0, 3))
-    def pass_by(self, demand: int) -> None:
-        count = self.queue.passing(demand)
-        assert count <= demand
-        assert not (count and self.model)
-        self.queue.lend(count, count)
-        self.out += range(self.next, self.next + count)
+    @rule(count=st.integers(0, 4))
+    def enter_all(self, count: int) -> None:
+        count = min(count, self.queue.room)
+        elements = [*range(self.next, self.next + count)]
+        self.queue.enter_all(elements)
+        self.model += elements
         self.next += count
 
     @rule(at_most=st.integers(0, 5))
-    def take(self, at_most: int) -> None:
-        taken = self.queue.take(at_most)
-        assert taken == self.model[:at_most]
-        del self.model[:at_most]
-        self.out += taken
+    def lend(self, at_most: int) -> None:
+        count = self.queue.lend(at_most)
+        assert count == min(at_most, len(self.model) - self.lent)
+        self.lent += count
+
+    @precondition(lambda self: self.lent)
+    @rule()
+    def take(self) -> None:
+        """The reader comes to the next element that was lent to it."""
+        element = next(self.queue.rest)
+        assert element == self.model.pop(0)
+        self.lent -= 1
+        self.out.append(element)
 
     @rule()
-    def settle(self) -> None:
-        self.queue.settle()
+    def tidy(self) -> None:
+        self.queue.tidy()
+        assert self.queue.elements == self.model
 
-    @rule()
-    def discard(self) -> None:
-        self.queue.discard()
-        self.lost += self.model
-        self.model.clear()
+    @rule(data=st.data())
+    def discard(self, data: st.DataObject) -> None:
+        but = data.draw(st.integers(self.lent, 6))
+        assert self.queue.discard(but=but) == self.model[but:]
+        self.lost += self.model[but:]
+        del self.model[but:]
+
+    @invariant()
+    def as_many_are_lent_as_the_reader_was_promised(self) -> None:
+        assert self.queue.lent == self.lent
 
     @invariant()
     def the_bound_is_never_exceeded(self) -> None:
-        assert len(self.queue) + self.queue.lent <= max(self.capacity, 0) or self.capacity == 0
-        assert len(self.queue) <= self.capacity
-        assert self.queue.highest <= max(self.capacity, self.queue.lent)
+        assert len(self.queue) == len(self.model) <= self.queue.capacity
+        assert len(self.queue) <= self.queue.highest <= self.queue.capacity
+
+    @invariant()
+    def what_has_left_is_not_kept_for_long(self) -> None:
+        assert len(self.queue.elements) <= 2 * self.queue.capacity + 32
 
     @invariant()
     def every_element_is_accounted_for(self) -> None:
-        queue = self.queue
-        dropped = sum(queue.drops.by_reason.values())
-        assert queue.taken + dropped + len(queue) == self.next
-        assert (queue.taken, dropped, len(queue)) == (
-            len(self.out),
-            len(self.lost),
-            len(self.model),
-        )
+        dropped = sum(self.queue.drops.by_reason.values())
+        assert dropped == len(self.lost)
+        assert sorted(self.out + self.lost + self.model) == [*range(self.next)]
         assert self.out == sorted(self.out)
 
 
@@ -111,40 +124,11 @@ def test_any_sequence_of_calls_keeps_the_capacity_and_the_sums() -> None:
     cast("Any", stateful).run_state_machine_as_test(QueueMachine)
 
 
-@given(
-    capacity=st.integers(0, 4),
-    overflow=st.sampled_from(POLICIES),
-    held=st.integers(0, 4),
-    lent=st.integers(0, 4),
-    count=st.integers(0, 6),
-)
-def test_offering_all_is_offering_each_until_one_is_refused_or_overflows(
-    capacity: int, overflow: OverflowPolicy, held: int, lent: int, count: int
-) -> None:
-    one, other = (
-        BoundedQueue[int](capacity, overflow, DropCounter("queue")),
-        BoundedQueue[int](capacity, overflow, DropCounter("queue")),
-    )
-    for queue in (one, other):
-        for x in range(held):
-            queue.offer(x)
-        queue.take(lent)
-    accepted = 0
-    for x in range(10, 10 + count):
-        outcome = other.offer(x).outcome
-        accepted += bool(outcome)
-        if outcome in (Emission.REFUSED, Emission.OVERFLOWED):
-            break
-    assert one.offer_all([*range(10, 10 + count)]) == accepted
-    assert (one.held, one.highest) == (other.held, other.highest)
-    assert one.drops.by_reason == other.drops.by_reason
-
-
 @given(capacity=st.integers(1, 5), count=st.integers(0, 12))
 def test_wait_refuses_without_room_and_loses_nothing(capacity: int, count: int) -> None:
     queue: BoundedQueue[int] = BoundedQueue(capacity, "wait", DropCounter("queue"))
     accepted = [x for x in range(count) if queue.offer(x).outcome]
-    assert queue.take(99) == accepted == list(range(min(capacity, count)))
+    assert [*queue.rest] == accepted == list(range(min(capacity, count)))
     assert not queue.drops.by_reason
 
 
@@ -162,24 +146,24 @@ def test_the_policy_decides_about_the_third_element_of_two(
 ) -> None:
     queue: BoundedQueue[int] = BoundedQueue(2, overflow, DropCounter("queue"))
     assert [queue.offer(x).outcome for x in range(3)][-1] is outcome
-    assert queue.take(9) == left
+    assert [*queue.rest] == left
 
 
 def test_latest_holds_one_whatever_its_capacity() -> None:
     queue: BoundedQueue[int] = BoundedQueue(9, "latest", DropCounter("queue"))
     assert [queue.offer(x).dropped for x in range(3)] == [None, 0, 1]
-    assert queue.take(9) == [2]
+    assert [*queue.rest] == [2]
     assert queue.drops.by_reason == {"latest": 2}
 
 
-def test_lent_elements_count_until_they_are_settled() -> None:
-    queue: BoundedQueue[int] = BoundedQueue(2, "wait", DropCounter("queue"))
-    queue.offer(0)
-    queue.offer(1)
-    assert queue.take(2) == [0, 1]
-    assert queue.full
-    queue.settle()
-    assert not queue.full
+def test_a_reader_that_was_lent_two_elements_receives_the_two_that_are_left_by_the_policy() -> None:
+    queue: BoundedQueue[int] = BoundedQueue(2, "drop_oldest", DropCounter("queue"))
+    queue.enter_all([0, 1])
+    assert queue.lend(2) == 2
+    reader = islice(queue.rest, 2)
+    for x in range(2, 1000):
+        queue.offer(x)
+    assert [*reader] == [998, 999]
 
 
 def test_discarded_elements_are_counted() -> None:
@@ -205,25 +189,49 @@ def test_the_error_for_an_unknown_policy_lists_the_known_ones() -> None:
 
 class TestMailbox:
     def test_a_put_into_an_empty_mailbox_wakes_the_loop(self) -> None:
-        box: ThreadMailbox[int] = ThreadMailbox(2)
+        box = mailbox("wait")
         assert [box.put(x) for x in range(3)] == [
             (Emission.ACCEPTED, True),
             (Emission.ACCEPTED, False),
             (Emission.REFUSED, False),
         ]
-        assert box.first() == 0
-        box.remove_first()
-        assert len(box) == 1
+        assert box.take() == 0
+        box.give_back(0)
+        assert [box.take(), box.take(), box.take()] == [0, 1, None]
+        assert box.drops.by_reason == {"refused": 1}
+
+    @pytest.mark.parametrize(
+        ("overflow", "left", "outcome"),
+        [
+            ("drop_newest", [0, 1], Emission.DROPPED),
+            ("drop_oldest", [2, 3], Emission.ACCEPTED),
+            ("latest", [2, 3], Emission.ACCEPTED),
+            ("fail", [0, 1], Emission.OVERFLOWED),
+        ],
+    )
+    def test_the_policy_decides_about_the_third_element_of_two(
+        self, overflow: OverflowPolicy, left: list[int], outcome: Emission
+    ) -> None:
+        box = mailbox(overflow)
+        outcomes = [box.put(x)[0] for x in range(4)]
+        assert outcomes[2] is outcome
+        assert outcomes[3] is (Emission.ENDED if overflow == "fail" else outcome)
+        assert [*box.held] == left
+        assert box.drops.by_reason == {overflow: 1 if overflow == "fail" else 2}
 
     def test_a_closed_mailbox_accepts_nothing_and_returns_what_it_holds(self) -> None:
-        box: ThreadMailbox[int] = ThreadMailbox(2)
+        box = mailbox("wait")
         box.put(0)
         box.close()
         assert box.put(1) == (Emission.ENDED, False)
-        assert box.first() == 0
+        assert box.take() == 0
 
     def test_discarding_returns_the_elements(self) -> None:
-        box: ThreadMailbox[int] = ThreadMailbox(2)
+        box = mailbox("wait")
         box.put(0)
         assert box.discard() == [0]
         assert box.put(1) == (Emission.ENDED, False)
+
+
+def mailbox(overflow: OverflowPolicy) -> ThreadMailbox[int]:
+    return ThreadMailbox(2, overflow, DropCounter("mailbox"))

@@ -1,5 +1,7 @@
 """The output buffer under any sequence of calls: demand, capacity, order and counts."""
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any, cast, get_args
 
 from hypothesis import stateful, strategies as st
@@ -7,32 +9,47 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from reactive_aio._core.losses import DropCounter
 from reactive_aio._core.queues.bounded_queue import BoundedQueue, Emission, OverflowPolicy
-from reactive_aio._core.queues.output_buffer import OutputBuffer, SingleOutputBuffer
-from reactive_aio.errors import Overflow
+from reactive_aio._core.queues.output_buffer import OutputBuffer
 
 POLICIES: tuple[OverflowPolicy, ...] = get_args(OverflowPolicy)
 
 
 class Downstream:
-    """An island that processes elements when the machine reports it."""
+    """An island that is lent elements, and processes them when the machine says so."""
 
     cleanup = None
     on_discard = None
 
     def __init__(self) -> None:
         self.elements: list[int] = []
+        """Those that it has processed."""
         self.signals: list[BaseException | str] = []
+        self.outstanding = 0
+        self.lent: list[Iterator[int]] = []
+        self.is_idle = False
+        """Whether it waits for an element, and processes it in the producer's call."""
 
-    def push(self, elements: list[int], /) -> None:
-        assert elements
+    def try_push(self, element: int, /) -> bool | None:
+        if not self.is_idle or not self.outstanding or self.lent or self.signals:
+            return None
+        self.outstanding -= 1
+        self.elements.append(element)
+        return True
+
+    def lend(self, elements: Iterator[int], count: int, /) -> None:
+        assert 0 < count <= self.outstanding
         assert not self.signals
-        self.elements += elements
+        self.outstanding -= count
+        self.is_idle = False
+        self.lent.append(islice(elements, count))
 
-    def push_one(self, element: int, /) -> None:
-        self.push([element])
-
-    def process(self) -> None:
-        pass
+    def process_one(self) -> bool:
+        while self.lent:
+            for element in self.lent[0]:
+                self.elements.append(element)
+                return True
+            del self.lent[0]
+        return False
 
     def complete(self) -> None:
         self.signals.append("|")
@@ -44,24 +61,19 @@ class Downstream:
 class BufferMachine(RuleBasedStateMachine):
     """All sequences of calls, against what must hold at any moment."""
 
-    @initialize(capacity=st.integers(1, 4), overflow=st.sampled_from(POLICIES))
+    @initialize(capacity=st.integers(0, 4), overflow=st.sampled_from(POLICIES))
     def make(self, capacity: int, overflow: OverflowPolicy) -> None:
-        self.make_with(capacity, overflow, OutputBuffer)
-
-    def make_with(
-        self, capacity: int, overflow: OverflowPolicy, kind: type[OutputBuffer[int]]
-    ) -> None:
         self.downstream = Downstream()
         self.queue: BoundedQueue[int] = BoundedQueue(capacity, overflow, DropCounter("queue"))
         self.room_count = self.cancel_count = 0
-        self.buffer: OutputBuffer[int] = kind(
+        self.buffer: OutputBuffer[int] = OutputBuffer(
             cast("Any", self.downstream),
             self.queue,
             "here",
             on_room=self.count_room,
             on_cancel=self.count_cancel,
         )
-        self.requested = self.processed = self.next = self.refused = 0
+        self.requested = self.next = 0
         self.is_over = False
 
     def count_room(self, buffer: OutputBuffer[int]) -> None:
@@ -81,15 +93,17 @@ class BufferMachine(RuleBasedStateMachine):
         if self.is_over:
             assert outcome is Emission.ENDED
             return
-        is_refused = outcome is Emission.REFUSED
-        assert is_refused == (self.queue.policy == "wait" and room <= 0)
-        self.next += not is_refused
+        if outcome is Emission.REFUSED:
+            assert self.queue.policy == "wait"
+            assert room <= 0
+        else:
+            self.next += 1
         self.is_over = outcome is Emission.OVERFLOWED
 
     @rule(count=st.integers(1, 6))
     def offer_all(self, count: int) -> None:
         if self.queue.policy == "wait":
-            count = min(count, self.buffer.room)  # as its callers do
+            count = max(0, min(count, self.buffer.room))  # as its callers do
         elements = [*range(self.next, self.next + count)]
         accepted = self.buffer.offer_all(list(elements)) if elements else 0
         if self.is_over:
@@ -109,48 +123,60 @@ class BufferMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.next > 4)
     @rule()
     def fail_at_once(self) -> None:
-        held = len(self.queue)
+        kept = min(len(self.queue), self.queue.lent + self.downstream.outstanding)
+        overtaken = len(self.queue) - kept
         self.buffer.fail_at_once(OSError())
         if not self.is_over:
-            assert self.queue.drops.by_reason["overtaken"] == held
-            assert self.downstream.signals
+            assert self.queue.drops.by_reason["overtaken"] == overtaken
+            assert len(self.queue) == kept
         self.is_over = True
 
     # -- the island -------------------------------------------------------------------------------
     @rule(count=st.integers(1, 6))
     def request(self, count: int) -> None:
-        self.requested += count
-        self.processed = len(self.downstream.elements)
-        self.buffer.request(count)
+        if not self.downstream.signals:
+            self.requested += count
+            self.downstream.outstanding += count
+            self.buffer.request(count)
 
     @rule()
-    def report(self) -> None:
-        was_full, before = self.buffer.room <= 0, self.room_count
-        self.processed = len(self.downstream.elements)
+    def process_one(self) -> None:
+        self.downstream.process_one()
+
+    @rule()
+    def become_idle(self) -> None:
+        while self.downstream.process_one():
+            pass
+        before = self.room_count
         self.buffer.processed()
-        assert not was_full or self.room_count > before
+        assert self.room_count > before
+        self.downstream.is_idle = not self.downstream.lent and not self.buffer.is_closed
+
+    @rule()
+    def become_busy(self) -> None:
+        self.downstream.is_idle = False
 
     @precondition(lambda self: self.next > 4 and not self.downstream.signals)
     @rule()
     def cancel(self) -> None:
         self.buffer.cancel()
         self.is_over = True
+        self.downstream.lent.clear()
+        self.downstream.is_idle = False
+        self.downstream.signals.append("cancelled")
 
     # -- what holds -------------------------------------------------------------------------------
     @invariant()
     def demand_is_never_exceeded_rule_1_1(self) -> None:
-        assert self.requested - len(self.downstream.elements) >= 0
+        delivered = len(self.downstream.elements)
+        assert delivered <= self.requested
         if not self.buffer.is_closed:
-            assert self.buffer.requested == self.requested - len(self.downstream.elements)
+            assert delivered + self.queue.lent + self.downstream.outstanding == self.requested
 
     @invariant()
     def the_capacity_is_never_exceeded(self) -> None:
-        unprocessed = len(self.downstream.elements) - self.processed
-        lends = self.queue.policy != "latest"
-        assert len(self.queue) + unprocessed * lends <= self.queue.capacity
-        if not self.buffer.is_closed:
-            assert self.buffer.held == len(self.queue) + unprocessed * lends
-            assert self.queue.highest >= self.buffer.held
+        assert self.buffer.held <= self.queue.capacity or not self.queue.capacity
+        assert self.buffer.held <= self.queue.highest
 
     @invariant()
     def every_element_is_delivered_once_dropped_or_held(self) -> None:
@@ -160,8 +186,9 @@ class BufferMachine(RuleBasedStateMachine):
         assert len(elements) + dropped + len(self.queue) == self.next
 
     @invariant()
-    def requested_elements_do_not_wait(self) -> None:
-        assert self.buffer.is_closed or not (len(self.queue) and self.buffer.requested)
+    def an_idle_reader_is_lent_what_it_has_requested(self) -> None:
+        if not self.buffer.is_closed and len(self.queue) and self.downstream.outstanding:
+            assert self.queue.lent or not self.downstream.is_idle
 
     @invariant()
     def it_ends_once(self) -> None:
@@ -169,33 +196,10 @@ class BufferMachine(RuleBasedStateMachine):
         assert len(signals) <= 1
         assert self.cancel_count <= 1
         assert self.buffer.is_ended == self.is_over
-        if signals and isinstance(signals[0], Overflow):
-            assert self.cancel_count == 1
 
 
 def test_any_sequence_of_calls_keeps_demand_capacity_and_counts() -> None:
     cast("Any", stateful).run_state_machine_as_test(BufferMachine)
-
-
-class SingleBufferMachine(BufferMachine):
-    """Requested elements wait as well, while one is in delivery."""
-
-    @initialize()
-    def make(self) -> None:
-        self.make_with(1, "latest", SingleOutputBuffer)
-
-    @invariant()
-    def requested_elements_do_not_wait(self) -> None:
-        if len(self.downstream.elements) == self.processed:
-            super().requested_elements_do_not_wait()
-
-    @invariant()
-    def one_element_is_in_delivery(self) -> None:
-        assert len(self.downstream.elements) - self.processed <= 1
-
-
-def test_one_element_at_a_time_is_in_delivery_after_any_sequence_of_calls() -> None:
-    cast("Any", stateful).run_state_machine_as_test(SingleBufferMachine)
 
 
 def new_buffer(capacity: int, overflow: OverflowPolicy) -> tuple[Downstream, Any, list[object]]:
@@ -207,13 +211,14 @@ def new_buffer(capacity: int, overflow: OverflowPolicy) -> tuple[Downstream, Any
     return downstream, buffer, gone
 
 
-def test_elements_that_waited_are_processed_as_well_while_there_is_credit() -> None:
+def test_elements_that_are_lent_count_until_they_are_processed() -> None:
     downstream, buffer, _ = new_buffer(4, "wait")
     buffer.offer_all([0, 1])
+    downstream.outstanding = 4
     buffer.request(4)
-    assert (downstream.elements, buffer.held, buffer.room) == ([0, 1], 2, 2)
-    buffer.processed()
-    assert (buffer.held, buffer.room) == (0, 4)
+    assert (buffer.held, buffer.room) == (2, 2)
+    downstream.process_one()
+    assert (buffer.held, buffer.room) == (1, 3)
 
 
 def test_a_subscriber_that_cancels_after_its_queue_overflowed_leaves_once() -> None:

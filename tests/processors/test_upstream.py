@@ -260,14 +260,26 @@ class TestOverflow:
         probe.request(1)
         assert probe.signals == [0, 39]
 
-    @pytest.mark.parametrize("overflow", ["drop_newest", "drop_oldest", "fail"])
-    async def test_a_publisher_can_wait_for_a_sole_subscriber(self, overflow: Any) -> None:
-        hot: UnicastProcessor[int] = UnicastProcessor(2, overflow=overflow)
+    @pytest.mark.parametrize(
+        ("overflow", "received"),
+        [
+            ("wait", [*range(9)]),
+            ("drop_newest", [0, 1, 2]),
+            ("drop_oldest", [0, 7, 8]),
+            ("latest", [8]),
+        ],
+    )
+    @pytest.mark.parametrize("kind", [UnicastProcessor, MulticastProcessor])
+    async def test_a_publisher_waits_for_a_sole_subscriber_under_wait_alone(
+        self, kind: Any, overflow: Any, received: list[int]
+    ) -> None:
+        hot = kind(2, overflow=overflow)
         r.range(9).subscribe(hot)
         probe = SubscriberProbe[int](1).subscribed_to(hot)
-        assert probe.signals == [0]
+        for _ in range(9):
+            await asyncio.sleep(0)
         probe.request(9)
-        assert await probe.end() == [*range(9), "|"]
+        assert await probe.end() == [*received, "|"]
 
 
 class TestTheLastSubscriber:

@@ -320,7 +320,7 @@ class TestThreads:
         assert await r.create(emit, capacity=4, overflow="wait").to_list() == list(range(100))
 
     async def test_no_more_than_the_capacity_wait_for_the_loop(self) -> None:
-        handle = EmitterHandle(capacity=2)
+        handle = EmitterHandle(capacity=2, overflow="wait")
         handle.probe.request(9)
         outcomes: list[Emission] = []
         thread = Thread(target=lambda: outcomes.extend(map(handle.to.emit_threadsafe, range(4))))

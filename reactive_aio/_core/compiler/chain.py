@@ -36,12 +36,27 @@ class Downstream(Protocol[T]):
 
     def push_one(self, element: T, /) -> bool | None:
         """Push one element; return true if it has been processed, so that ``processed()`` is not
-        called for it. It may wait until others follow, `process` is called or one more is
-        requested."""
+        called for it."""
         ...
 
-    def process(self) -> None:
-        """Process the elements that wait, as far as there is demand."""
+    def try_push(self, element: T, /) -> bool | None:
+        """Push one element if it can be processed now: the island waits for it, and awaits nothing.
+
+        Return None if that is not so, and the caller keeps the element; else what `push_one` does.
+        """
+        ...
+
+    @property
+    def outstanding(self) -> int:
+        """How many elements are requested and not yet pushed."""
+        ...
+
+    def lend(self, elements: Iterator[T], count: int, /) -> None:
+        """Push the next *count* of *elements*; the caller keeps each until it is delivered.
+
+        The iterator must have *count* elements left whenever it is advanced, and must not block.
+        Elements that are cancelled before their delivery stay with the caller.
+        """
         ...
 
     @property

@@ -241,8 +241,7 @@ def _queues(island: Island) -> Iterator[tuple[int, int, Chain, FlowSubscription]
         )
         if queue is not None and (upstream := queue.upstream) is not None:
             count += 1
-            lists = () if isinstance(queue, ListDelivery) else queue.waiting
-            waiting = sum(map(len, lists))
+            waiting = 0 if isinstance(queue, ListDelivery) else queue.held
             yield waiting, queue.outstanding, each.chain, upstream
             above += [
                 found for found in upstream.upstreams if isinstance(found, (Island, ListDelivery))

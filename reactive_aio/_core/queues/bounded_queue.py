@@ -1,18 +1,20 @@
 """The bounded queues: one with overflow policies, one from threads to the loop. Pure.
 
-In `BoundedQueue`, ``held + lent <= capacity`` is true at any moment, and every element that was
-offered is taken, dropped or held. A refused element is none of these: its producer still has it.
+Every element that was offered to a `BoundedQueue` is held, dropped, or taken by the reader. A
+refused element is none of these: its producer still has it.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from threading import Lock
-from typing import Any, Final, Generic, Literal, TypeVar, cast, get_args
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar, cast, get_args
 
-from ..losses import DISCARDED, DropCounter
+from ..losses import DISCARDED, REFUSED, DropCounter
 
 T = TypeVar("T")
+R = TypeVar("R", covariant=True)
 
 OverflowPolicy = Literal["wait", "drop_newest", "drop_oldest", "latest", "fail"]
 """What happens to an element when the queue is full.
@@ -23,6 +25,10 @@ OverflowPolicy = Literal["wait", "drop_newest", "drop_oldest", "latest", "fail"]
 ``latest``       the queue never holds more than the latest element
 ``fail``         the flow fails with `Overflow`, after the elements held
 """
+
+
+LOSSY: Final[frozenset[OverflowPolicy]] = frozenset(("drop_newest", "drop_oldest", "latest"))
+"""The policies that drop elements: what waits elsewhere would be out of their reach."""
 
 
 class Emission(Enum):
@@ -56,148 +62,148 @@ class Decision(Generic[T]):
 
 _ACCEPTED: Final[Decision[Any]] = Decision(Emission.ACCEPTED)
 _REFUSED: Final[Decision[Any]] = Decision(Emission.REFUSED)
+_UNTIDY: Final = 16
+"""How many more elements than twice the capacity a list may have, of which most have left."""
+
+
+class _Rest(Protocol[R]):
+    """The iterator of a list: it says how much is left, and can be set back."""
+
+    def __iter__(self) -> Iterator[R]: ...
+    def __next__(self) -> R: ...
+    def __length_hint__(self) -> int: ...
+    def __setstate__(self, index: int, /) -> None: ...
 
 
 class BoundedQueue(Generic[T]):
     """A first-in-first-out queue of at most *capacity* elements; 0 holds nothing.
 
-    Elements taken are *lent* until `settle` reports that they have been processed, and count
-    against the capacity; except under ``latest`` and with a capacity of 0. Several queues may share
-    *drops*.
+    Its reader iterates over `rest`, and an element leaves the queue when the reader's loop comes to
+    it. So an element that was *lent* to the reader, and not processed yet, is still here: it counts
+    against the capacity, and the policy may drop it. Then the one behind it takes its place, so
+    that the reader still receives as many elements as were lent. Several queues may share *drops*.
     """
 
-    __slots__ = ("_lends", "capacity", "drops", "held", "highest", "lent", "overtaken", "policy",
-                 "taken")  # fmt: skip
+    __slots__ = ("capacity", "drops", "elements", "entered", "highest", "lent_until", "policy",
+                 "rest")  # fmt: skip
 
     def __init__(self, capacity: int, policy: OverflowPolicy, drops: DropCounter) -> None:
         self.capacity: int = min(capacity, 1) if policy == "latest" else capacity
         self.policy: OverflowPolicy = policy
-        self._lends = capacity > 0 and policy != "latest"
-        self.held: deque[T] = deque()
-        """The elements, oldest first. Use the methods to change it."""
-        self.lent: int = 0
-        self.taken: int = 0
-        self.overtaken: int = 0
-        """How many elements were dropped for a newer one."""
+        self.elements: list[T] = []
+        """The elements, oldest first, behind those that have left since `tidy`."""
+        self.rest: _Rest[T] = cast("_Rest[T]", iter(self.elements))
+        """Iterates over the elements held: each of them leaves."""
+        self.entered: int = 0
+        """How many elements it ever held, but for the discarded: the number of the next one."""
+        self.lent_until: int = 0
+        """The number of the first element that is not lent."""
         self.highest: int = 0
-        """The most elements it ever held, including those lent."""
+        """The most elements it ever held."""
         self.drops: DropCounter = drops
 
     def __len__(self) -> int:
-        return len(self.held)
+        return self.rest.__length_hint__()
 
     def __repr__(self) -> str:
-        return (
-            f"<BoundedQueue {self.policy} holds {len(self)} of {self.capacity}, {self.lent} lent>"
-        )
+        return f"<BoundedQueue {self.policy} holds {len(self)} of {self.capacity}>"
 
     @property
     def room(self) -> int:
         """How many more elements it can hold."""
-        return self.capacity - len(self.held) - self.lent
+        return self.capacity - self.rest.__length_hint__()
 
     @property
-    def full(self) -> bool:
-        return self.room <= 0
+    def lent(self) -> int:
+        """How many of the elements held are lent."""
+        return max(0, self.lent_until - self.entered + self.rest.__length_hint__())
 
     def offer(self, element: T) -> Decision[T]:
         """Hold *element*, or apply the policy."""
-        held = self.held
-        size = len(held) + self.lent + 1
-        if size <= self.capacity:
-            held.append(element)
-            if size > self.highest:
-                self.highest = size
+        size = self.rest.__length_hint__()
+        if size < self.capacity:
+            self.enter(element)
             return _ACCEPTED
         if self.policy == "wait":
             return _REFUSED
         if self.policy == "fail":
             return self._drop(Emission.OVERFLOWED, element)
-        if self.policy == "drop_newest" or not held:
+        if self.policy == "drop_newest" or not size:
             return self._drop(Emission.DROPPED, element)
-        oldest = held.popleft()
-        held.append(element)
-        self.overtaken += 1
+        oldest = next(self.rest)
+        if self.entered - size < self.lent_until:
+            self.lent_until += 1  # the reader receives another one for it
+        self.enter(element)
+        if len(self.elements) > 2 * self.capacity + _UNTIDY:
+            self.tidy()
         return self._drop(Emission.ACCEPTED, oldest)
 
     def follow(self, element: T) -> bool:
         """Hold *element* behind others, if there are any, and room; else nothing is decided."""
-        held = self.held
-        size = len(held) + self.lent + 1
-        if not held or size > self.capacity:
+        size = self.rest.__length_hint__()
+        if not 0 < size < self.capacity:
             return False
-        held.append(element)
-        if size > self.highest:
-            self.highest = size
+        self.elements.append(element)
+        self.entered += 1
+        if size >= self.highest:
+            self.highest = size + 1
         return True
 
-    def offer_all(self, elements: list[T]) -> int:
-        """Offer each of *elements*, up to one that is refused or overflows; count the accepted."""
-        if len(elements) <= self.room:
-            self.held.extend(elements)
-            self._note_highest()
-            return len(elements)
-        accepted = 0
-        for element in elements:
-            outcome = self.offer(element).outcome
-            if outcome is Emission.ACCEPTED:
-                accepted += 1
-            elif outcome is not Emission.DROPPED:
-                break
-        return accepted
+    def enter(self, element: T) -> None:
+        """Hold *element*: the caller knows that it may."""
+        self.elements.append(element)
+        self.entered += 1
+        size = self.rest.__length_hint__()
+        if size > self.highest:
+            self.highest = size
+
+    def enter_all(self, elements: list[T]) -> None:
+        """Hold *elements*, for which there is room."""
+        self.elements += elements
+        self.entered += len(elements)
+        self.highest = max(self.highest, self.rest.__length_hint__())
 
     def _drop(self, outcome: Emission, element: T) -> Decision[T]:
         self.drops.add(self.policy)
         return Decision(outcome, element, self.policy)
 
-    def take(self, at_most: int) -> list[T]:
-        """Take up to *at_most* elements, oldest first."""
-        held = self.held
-        if at_most >= len(held):
-            chunk = list(held)
-            held.clear()
-        else:
-            chunk = [held.popleft() for _ in range(at_most)]
-        self.lend(len(chunk), len(chunk))
-        return chunk
+    def lend(self, at_most: int) -> int:
+        """Lend up to *at_most* more elements: the reader takes as many from `rest`."""
+        size = self.rest.__length_hint__()
+        first = max(self.lent_until, self.entered - size)
+        count = min(at_most, self.entered - first)
+        self.lent_until = first + count
+        return count
 
-    def passing(self, demand: int) -> int:
-        """How many of the next elements may bypass it; report them to `lend`."""
-        if self.held:
-            return 0
-        room = self.capacity - self.lent
-        return room if self._lends and room < demand else demand
+    def tidy(self) -> None:
+        """Forget the elements that have left."""
+        elements = self.elements
+        if gone := len(elements) - self.rest.__length_hint__():
+            del elements[:gone]
+            self.rest.__setstate__(0)
 
-    def lend(self, taken: int, unprocessed: int) -> None:
-        """Count elements that were *taken*, and how many of them are still to be processed."""
-        self.taken += taken
-        if self._lends:
-            self.lent += unprocessed
-            self._note_highest()
-
-    def _note_highest(self) -> None:
-        size = len(self.held) + self.lent
-        if size > self.highest:
-            self.highest = size
-
-    def settle(self) -> None:
-        """Report that every element taken has been processed."""
-        self.lent = 0
-
-    def discard(self, reason: str = DISCARDED) -> list[T]:
-        """Drop every element held, for *reason*, and return them."""
-        self.lent = 0
-        held = list(self.held)
-        self.drops.add(reason, len(held))
-        self.held.clear()
-        return held
+    def discard(self, reason: str = DISCARDED, *, but: int = 0) -> list[T]:
+        """Drop every element held *but* the first ones, for *reason*, and return them."""
+        self.tidy()
+        discarded = self.elements[but:]
+        del self.elements[but:]
+        self.drops.add(reason, len(discarded))
+        self.entered -= len(discarded)
+        self.lent_until = min(self.lent_until, self.entered)
+        return discarded
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class ThreadMailbox(Generic[T]):
-    """Threads `put`; the loop reads and removes. If it was empty, `put` wakes the loop."""
+    """Threads `put`; the loop takes. If it was empty, `put` wakes the loop.
+
+    When it is full, the overflow policy of the source decides, as it does in the queue behind it.
+    """
 
     capacity: int
+    policy: OverflowPolicy
+    drops: DropCounter
+    """Changed under the lock: by any thread."""
     held: deque[T] = field(default_factory=deque[T])
     """The elements, oldest first. Use the methods to change it."""
     _lock: Lock = field(default_factory=lambda: Lock())  # the explorer of schedules replaces it
@@ -212,16 +218,34 @@ class ThreadMailbox(Generic[T]):
             if self._closed:
                 return Emission.ENDED, False
             if len(self.held) >= self.capacity:
-                return Emission.REFUSED, False
+                return self._overflow(element), False
             self.held.append(element)
             return Emission.ACCEPTED, len(self.held) == 1
 
-    def first(self) -> T:
-        return self.held[0]
+    def _overflow(self, element: T) -> Emission:
+        policy = self.policy
+        if policy == "wait":
+            self.drops.add(REFUSED)
+            return Emission.REFUSED
+        self.drops.add(policy)
+        if policy == "fail":
+            self._closed = True
+            return Emission.OVERFLOWED
+        if policy == "drop_newest":
+            return Emission.DROPPED
+        self.held.popleft()
+        self.held.append(element)
+        return Emission.ACCEPTED
 
-    def remove_first(self) -> None:
+    def take(self) -> T | None:
+        """Take the oldest element."""
         with self._lock:
-            self.held.popleft()
+            return self.held.popleft() if self.held else None
+
+    def give_back(self, element: T) -> None:
+        """Hold *element* again, which was taken last: there is no room for it yet."""
+        with self._lock:
+            self.held.appendleft(element)
 
     def close(self) -> None:
         """Accept no more elements."""

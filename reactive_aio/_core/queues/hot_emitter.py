@@ -5,10 +5,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import InitVar, dataclass, field
 from typing import Final, Generic, TypeVar
 
-from ...errors import NotAnElement, WrongLoop
+from ...errors import NotAnElement, Overflow, WrongLoop
 from ..loop import Future, LoopHandle, yield_to_loop
+from ..losses import REFUSED, DropCounter
 from ..time_slice import TimeSlice
-from .bounded_queue import Emission, ThreadMailbox
+from .bounded_queue import Emission, OverflowPolicy, ThreadMailbox
 
 T = TypeVar("T")
 
@@ -24,13 +25,14 @@ class HotEmitter(Generic[T]):
     """The producers' side of a hot source.
 
     *deliver* takes one element on the loop's thread and returns the outcome; *is_full* returns
-    whether a producer that can wait should wait; *finish* ends the source. *capacity* is how many
-    elements from other threads may wait for the loop. When the source has room again, it calls
-    `on_room`.
+    whether a producer that can wait should wait; *finish* ends the source. *capacity* elements of
+    other threads may wait for the loop; beyond that, *policy* decides. When the source has room
+    again, it calls `on_room`.
     """
 
     _name: str
     capacity: InitVar[int]
+    policy: InitVar[OverflowPolicy]
     _deliver: Callable[[T], Emission]
     _is_full: Callable[[], bool]
     _finish: Callable[[BaseException | None], object]
@@ -48,11 +50,18 @@ class HotEmitter(Generic[T]):
     _time_slice: TimeSlice = field(default_factory=TimeSlice)
     is_ended: bool = False
     """No more elements are accepted."""
-    refused_count: int = 0
-    """How often an emission was refused on the loop's thread."""
+    _refused: DropCounter = field(init=False)
+    """Those that were refused on the loop's thread."""
 
-    def __post_init__(self, capacity: int) -> None:
-        self.mailbox = ThreadMailbox(capacity)
+    def __post_init__(self, capacity: int, policy: OverflowPolicy) -> None:
+        size = 1 if policy == "latest" else capacity
+        self.mailbox = ThreadMailbox(size, policy, DropCounter(self._name))
+        self._refused = DropCounter(self._name)
+
+    @property
+    def refused_count(self) -> int:
+        """How often an emission was refused."""
+        return self._refused.by_reason[REFUSED] + self.mailbox.drops.by_reason[REFUSED]
 
     @property
     def loop_handle(self) -> LoopHandle:
@@ -82,7 +91,7 @@ class HotEmitter(Generic[T]):
             return _ENDED
         outcome = self._deliver(element)
         if outcome is _REFUSED:
-            self.refused_count += 1
+            self._refused.add(REFUSED)
         return outcome
 
     def emit(self, element: T) -> Emission | Awaitable[Emission]:
@@ -127,13 +136,15 @@ class HotEmitter(Generic[T]):
         return self._is_full()
 
     def emit_threadsafe(self, element: T) -> Emission:
-        """Emit from any thread: leave the element for the loop, unless *capacity* wait there."""
+        """Emit from any thread: leave the element for the loop, or apply the policy."""
         if element is None:
             raise self._no_element()
         loop_handle = self.loop_handle
         outcome, must_wake = self.mailbox.put(element)
         if must_wake:
             loop_handle.call_soon_threadsafe(self._collect)
+        elif outcome is Emission.OVERFLOWED:
+            self.end(Overflow(self._name, self.mailbox.capacity))
         return outcome
 
     def _no_element(self) -> NotAnElement:
@@ -161,8 +172,7 @@ class HotEmitter(Generic[T]):
         discarded: list[T] = []
         if not self._is_finished:
             self._is_finished = True
-            # The element that is being delivered is still in the mailbox, but not lost.
-            discarded = self.mailbox.discard()[int(self._is_collecting) :]
+            discarded = self.mailbox.discard()
         self._wake_all()
         return discarded
 
@@ -195,10 +205,12 @@ class HotEmitter(Generic[T]):
         self._is_collecting = True
         try:
             mailbox = self.mailbox
-            while mailbox and self._deliver(mailbox.first()) is not _REFUSED:
+            while (element := mailbox.take()) is not None:
+                if self._deliver(element) is _REFUSED:
+                    mailbox.give_back(element)
+                    break
                 if self._is_finished:
                     return  # the other elements were discarded during the delivery
-                mailbox.remove_first()
         finally:
             self._is_collecting = False
         if self.is_ended and not mailbox and not self._is_finished:

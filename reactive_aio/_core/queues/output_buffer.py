@@ -1,8 +1,9 @@
 """OutputBuffer: a bounded queue in front of one island, for sources that emit without demand.
 
-An element for which there is demand passes at once; others wait in the queue, whose policy decides
-when it is full. The end follows the elements held. An asynchronous subscriber with unbounded demand
-does not turn its island into a second queue: elements that it has not processed count as held.
+An element passes at once to an island that waits for one; others wait in the queue, whose policy
+decides when it is full. The end follows the elements held. The island is no second queue: what it
+has requested is lent to it, and stays in the queue, where the policy reaches it, until the island
+processes it.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,16 +13,16 @@ from typing import Any, Final, Generic, TypeVar
 from ...errors import Overflow
 from ..compiler.chain import Downstream
 from ..compiler.discards import discard
-from ..demand import UNBOUNDED, Demand
 from ..flow_subscription import FlowSubscription
 from ..losses import OVERTAKEN
 from .age_marks import AgeMarks
-from .bounded_queue import BoundedQueue, Decision, Emission
+from .bounded_queue import LOSSY, BoundedQueue, Decision, Emission
 
 T = TypeVar("T")
 
 _ENDED: Final[Decision[Any]] = Decision(Emission.ENDED)
 _PASSED: Final[Decision[Any]] = Decision(Emission.ACCEPTED)
+_ACCEPTED: Final = Emission.ACCEPTED  # looking up a member takes as long as a call
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -35,88 +36,62 @@ class OutputBuffer(FlowSubscription, Generic[T]):
 
     downstream: Downstream[T]
     queue: BoundedQueue[T]
-    """Its counts are up to date after `account`."""
     name: str
     _: KW_ONLY
     on_room: Callable[["OutputBuffer[T]"], object]
     on_cancel: Callable[["OutputBuffer[T]"], object]
     keeps_refused: bool = True
     """Whether the producer keeps an element that is refused after the end."""
-    credit: int = field(default=0, init=False)
-    """How many elements may be pushed before the demand and the queue are consulted again: 0 if the
-    queue holds elements, or after the end."""
     is_ended: bool = field(default=False, init=False)
     """No more elements are accepted; those held may still be delivered."""
     is_closed: bool = field(default=False, init=False)
     """The end was sent to the island, or the island has cancelled."""
-    _demand: Demand = field(default_factory=Demand, init=False)
-    _granted: int = field(default=0, init=False)
-    """The credit when it was last renewed: the difference has not been subtracted from `_demand`,
-    nor counted in the queue."""
-    reported: int = field(default=0, init=False)
-    """The credit when the last element was processed: those that passed since then are not."""
     _has_left: bool = field(default=False, init=False)
     _error: BaseException | None = field(default=None, init=False)
     _age_marks: AgeMarks | None = field(default=None, init=False)
 
     # -- called by the source ---------------------------------------------------------------------
     def offer(self, element: T) -> Decision[T]:
-        """Push *element*, or let the queue decide."""
-        if self.credit:
-            self.credit -= 1
-            if self.downstream.push_one(element):
-                self.reported = self.credit
+        """Have the island process *element* now, if it waits for one; else let the queue decide."""
+        queue = self.queue
+        if not queue.elements and self.downstream.try_push(element) is not None:
             return _PASSED
-        return self._consult_queue(element)
-
-    def _consult_queue(self, element: T) -> Decision[T]:
-        self.downstream.process()
         if self.is_ended:
             if not self.keeps_refused:
                 self.discard((element,))
             return _ENDED
-        self.account()
-        if self.credit:
-            return self.offer(element)
-        decision = self.queue.offer(element)
-        if decision.outcome is Emission.OVERFLOWED:
-            self._overflow()
+        if not queue.capacity and self.downstream.outstanding:
+            queue.enter(element)  # only an element that nobody has requested is dropped
+            self.flush()
+            return _PASSED
+        decision = queue.offer(element)
+        outcome = decision.outcome
+        if outcome is _ACCEPTED:
+            if queue.entered - len(queue) >= queue.lent_until:
+                self.flush()
+        elif outcome is Emission.OVERFLOWED:
+            self._stop_accepting(Overflow(self.name, queue.capacity))
             self._finish()
             self._leave()
         return decision
 
     def offer_all(self, elements: list[T]) -> int:
-        """Push *elements*, or let the queue decide; return how many were accepted."""
-        count = len(elements)
-        if count > self.credit:
-            self.downstream.process()
-            self.account()
-        passing = self.credit
-        if count > passing:
-            return self._consult_queue_about_all(elements, passing)
-        self.credit = passing - count
-        self.downstream.push(elements)
-        return count
-
-    def _consult_queue_about_all(self, elements: list[T], passing: int) -> int:
+        """Offer *elements*, up to one that is refused or overflows; count the accepted."""
+        queue = self.queue
         if self.is_ended:
             return 0
-        self.credit = 0
-        self.account()
-        # The queue comes first: while the others pass, the subscriber may emit more.
-        accepted = passing + self.queue.offer_all(elements[passing:])
-        overflows = accepted < len(elements) and self.queue.policy == "fail"
-        if overflows:
-            self._overflow()
-        if passing:
-            self.downstream.push(elements[:passing])
-        if overflows:
-            self._finish()
-            self._leave()
+        if len(elements) <= queue.room:
+            queue.enter_all(elements)
+            self.flush()
+            return len(elements)
+        accepted = 0
+        for element in elements:
+            outcome = self.offer(element).outcome
+            if outcome is _ACCEPTED:
+                accepted += 1
+            elif outcome is not Emission.DROPPED:
+                break
         return accepted
-
-    def _overflow(self) -> None:
-        self._stop_accepting(Overflow(self.name, self.queue.capacity))
 
     def end(self, error: BaseException | None = None) -> None:
         """Accept no more elements; complete or fail after those held."""
@@ -125,9 +100,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
             self._finish()
 
     def _stop_accepting(self, error: BaseException | None) -> None:
-        self._count_passed()
         self.is_ended, self._error = True, error
-        self._renew_credit()
 
     def stop_source(self) -> bool:
         """Leave the source, and complete after the elements held."""
@@ -138,10 +111,10 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         return True
 
     def fail_at_once(self, error: BaseException) -> None:
-        """Drop the elements held, and fail (rule 4.2)."""
+        """Drop the elements held that nobody has requested, and fail (rule 4.2)."""
         if not self.is_ended:
-            self.account()
-            overtaken = self.queue.discard(OVERTAKEN)
+            queue = self.queue
+            overtaken = queue.discard(OVERTAKEN, but=queue.lent + self.downstream.outstanding)
             self.end(error)
             self.discard(overtaken)
 
@@ -150,19 +123,13 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         discard(self.downstream.on_discard, elements)
 
     def flush(self) -> None:
-        """Push the elements held for which there is demand."""
-        queue, demand = self.queue, self._demand
-        if queue.held and demand.outstanding and not self.is_closed:
-            chunk = queue.take(demand.outstanding)
-            demand.take(len(chunk))
-            self._renew_credit()
-            self.downstream.push(chunk)
-            self._finish()
+        """Lend the elements held for which there is demand."""
+        if count := self.queue.lend(self.downstream.outstanding):
+            self.downstream.lend(self.queue.rest, count)
 
     def _finish(self) -> None:
-        if self.is_ended and not self.is_closed and not self.queue.held:
+        if self.is_ended and not self.is_closed and not len(self.queue):
             self.is_closed = True
-            self.queue.settle()
             if self._error is None:
                 self.downstream.complete()
             else:
@@ -171,79 +138,45 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     # -- accounts ---------------------------------------------------------------------------------
     @property
     def requested(self) -> int:
-        """How many elements are requested and not yet pushed."""
-        self.account()
-        return self._demand.outstanding
+        """How many elements would be accepted now, and are requested: pushed or lent at once."""
+        if self.is_closed:
+            return 0
+        queue, outstanding = self.queue, self.downstream.outstanding
+        return min(outstanding, queue.room) if queue.capacity else outstanding
 
     @property
     def room(self) -> int:
-        """How many elements would be accepted now."""
-        if not self.credit:
-            self.downstream.process()
-        if self.credit != self._granted:
-            self.account()
+        """How many more elements can be held."""
         queue = self.queue
-        return queue.capacity - len(queue.held) - queue.lent
+        return queue.capacity - queue.rest.__length_hint__()
 
     @property
     def held(self) -> int:
-        """How many elements are held, or not processed yet."""
-        self.account()
-        return len(self.queue.held) + self.queue.lent
+        """How many elements are held."""
+        return len(self.queue)
+
+    @property
+    def is_lossy(self) -> bool:
+        return self.queue.policy in LOSSY
 
     def oldest(self, now: float, waiting: int) -> float | None:
-        self.account()
-        queue = self.queue
-        departed = queue.taken + queue.overtaken - waiting
+        following = self.queue.entered
         if self._age_marks is None:
             self._age_marks = AgeMarks()
-        return self._age_marks.look(departed, departed + waiting + len(queue.held), now)
-
-    def account(self) -> None:
-        """Count what has passed, and renew the credit."""
-        if self.credit != self._granted:
-            self._count_passed()
-            self._renew_credit()
-
-    def _count_passed(self) -> None:
-        """Subtract what has passed from the demand, and count it in the queue."""
-        credit = self.credit
-        self._demand.take(self._granted - credit)
-        self.queue.lend(self._granted - credit, self.reported - credit)
-        self._granted = self.reported = credit
-
-    def _renew_credit(self) -> None:
-        credit = 0 if self.is_ended else self._passing()
-        self.credit = self._granted = self.reported = credit
-
-    def _passing(self) -> int:
-        """How many elements may pass the queue now."""
-        return self.queue.passing(self._demand.outstanding)
+        return self._age_marks.look(following - len(self.queue), following, now)
 
     # -- the subscription that the island holds ---------------------------------------------------
     def request(self, n: int, /) -> None:
-        self._count_passed()
-        self._demand.add(n)
-        self._settle()
-        self.on_room(self)
+        self.processed()
 
     def processed(self) -> None:
-        queue, credit = self.queue, self.credit
-        if not credit or queue.lent:
-            self._count_passed()
-            self._settle()
-            self.on_room(self)
-            return
-        unprocessed = self.reported - credit
-        if unprocessed > queue.highest:
-            queue.highest = unprocessed
-        self.reported = credit  # and there is room, as there was for the source
-
-    def _settle(self) -> None:
-        self.queue.settle()
-        self._renew_credit()
-        if self.queue.held:
+        queue = self.queue
+        if queue.elements:
+            queue.tidy()
             self.flush()
+        if self.is_ended:
+            self._finish()
+        self.on_room(self)
 
     def cancel(self) -> None:
         if not self.is_closed:
@@ -257,45 +190,3 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         if not self._has_left:
             self._has_left = True
             self.on_cancel(self)
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class SingleOutputBuffer(OutputBuffer[T]):
-    """Has one element in delivery at a time: the next one passes when that has been processed.
-
-    So the island requests all that its subscriber does, and an element costs no request of its own.
-    What passes is counted at once.
-    """
-
-    credit: int = field(default=0, init=False)
-    """1 at most."""
-
-    def offer(self, element: T) -> Decision[T]:
-        if not self.credit:
-            return self._consult_queue(element)
-        self.credit = self._granted = 0  # until `processed`, or `request`, which implies it
-        queue, demand = self.queue, self._demand
-        queue.taken += 1
-        if demand.outstanding != UNBOUNDED:
-            demand.outstanding -= 1
-        if (
-            self.downstream.push_one(element)
-            and demand.outstanding
-            and not queue.held
-            and not self.is_ended
-        ):
-            self.credit = self._granted = 1
-        return _PASSED
-
-    def offer_all(self, elements: list[T]) -> int:
-        return sum(bool(self.offer(element).outcome) for element in elements)
-
-    def flush(self) -> None:
-        if self.queue.held and self._demand.outstanding and not self.is_closed:
-            chunk = self.queue.take(1)
-            self._demand.take(1)
-            self.downstream.push(chunk)
-            self._finish()
-
-    def _passing(self) -> int:
-        return 1 if self._demand.outstanding and not self.queue.held else 0

@@ -11,7 +11,7 @@ Outputs = Sequence[OutputBuffer[Any]]
 
 
 class SharedRoom:
-    """The room of the slowest subscriber, of the fastest, or of any, as an overflow policy says.
+    """The room of the slowest subscriber under ``wait``; else of the fastest, which is no limit.
 
     To ask n subscribers whenever one of them requests would cost n² for each element. So the one
     that was last in the way is asked first, and then those after it, in a circle: after a delivery,
@@ -29,19 +29,18 @@ class SharedRoom:
         """How many elements of a publisher may be delivered now."""
         return self._least(outputs, 1) if self._policy == "wait" else UNBOUNDED
 
-    def wanted(
-        self, outputs: Outputs, enough: int, changed: OutputBuffer[Any] | None = None
-    ) -> int:
-        """How many elements a publisher may send before it has to wait, of one subscriber or more.
+    def wanted(self, outputs: Outputs, enough: int) -> int:
+        """How many elements a publisher may send now, of one subscriber or more.
 
-        If that is less than *enough*, it is any number below that. *changed* is the only subscriber
-        that has had more room since the last time; None: any may have.
+        If that is less than *enough*, it is any number below that. Then the publisher waits for a
+        subscriber under ``wait``, and otherwise for the next turn of the loop, in which subscribers
+        that keep up process what has been sent.
         """
-        if self._policy == "latest":
-            return self._capacity  # it need not wait: the element held is to be new
         if self._policy == "wait":
             return self._least(outputs, enough)
-        return max(output.room for output in outputs) if changed is None else changed.room
+        if self._policy == "latest":
+            return self._capacity  # the element held is to be new
+        return max(output.room for output in outputs)
 
     def _least(self, outputs: Outputs, enough: int) -> int:
         count, least = len(outputs), UNBOUNDED
@@ -54,11 +53,10 @@ class SharedRoom:
         return least
 
     def is_any_full(self, outputs: Outputs) -> bool:
-        """Whether one of them can neither receive an element nor hold it."""
+        """Whether one of them cannot hold one more element."""
         count = len(outputs)
         for index in self._circle(count):
-            output = outputs[index]
-            if not output.credit and output.room <= 0:
+            if outputs[index].room <= 0:
                 self._in_the_way = index % count
                 return True
         return False

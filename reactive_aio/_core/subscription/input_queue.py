@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from operator import length_hint
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -16,6 +16,25 @@ from ..run_control import RunControl
 from .bulk_subscriber import BulkSubscriber
 
 T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class _LentChunk(Generic[T]):
+    """The next *count* elements of an iterator: each stays at its source until it is taken."""
+
+    _elements: Iterator[T]
+    _count: int
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[T]:
+        return islice(self._elements, self._count)
+
+    def split(self, at_most: int) -> "_LentChunk[T]":
+        """Split off the first *at_most* elements; iterate over them before the rest."""
+        self._count -= at_most
+        return _LentChunk(self._elements, at_most)
 
 
 class Island(Protocol):
@@ -55,7 +74,7 @@ class InputQueue(Generic[T]):
 
     _island: Island
     _window: int
-    waiting: list[list[T]] = field(default_factory=list[list[T]])
+    waiting: list[list[T] | _LentChunk[T]] = field(default_factory=list["list[T] | _LentChunk[T]"])
     """The elements that were pushed and not taken yet; no list is empty. (Several lists become one,
     so it is short, and an empty deque takes 760 bytes.)"""
     lent: Iterator[T] | None = None
@@ -64,6 +83,9 @@ class InputQueue(Generic[T]):
     _error: BaseException | None = None
     outstanding: int = 0
     """What was requested and has not arrived; `UNBOUNDED` stays as it is (3.17)."""
+    is_lent: bool = False
+    """Whether `lend` was called since upstream was last told what is needed: it may have more
+    elements, and waits to be told."""
     _is_upstream_faulty: bool = False  # it broke a rule, so that `close` must cancel it
     is_ended: bool = False
     upstream: FlowSubscription | None = None
@@ -85,45 +107,51 @@ class InputQueue(Generic[T]):
             discard(self.on_discard, elements)
             return
         waiting = self.waiting
-        if waiting:
-            waiting[-1] += elements  # and those before them have woken the island
+        if waiting and isinstance(last := waiting[-1], list):
+            last += elements  # and those before them have woken the island
         else:
             waiting.append([*elements])
             self._island.wake()
 
     def push_one(self, element: T, /) -> bool:
-        """Take one element; the island is not woken for a subscriber that is going to pull."""
+        """Take one element; return whether it has been processed."""
+        done = self.try_push(element)
+        if done is None:
+            self.push([element])
+        return bool(done)
+
+    def try_push(self, element: T, /) -> bool | None:
+        """Process *element*, if the island waits for one; None if it has not taken it."""
         outstanding = self.outstanding
-        if outstanding is not UNBOUNDED or self.is_ended:
-            if outstanding > 0 and not self.is_ended:
-                self.outstanding = outstanding - 1
-            elif not self._accepts(1):
-                discard(self.on_discard, (element,))
-                return False
-        waiting = self.waiting
-        if waiting:
-            waiting[-1].append(element)
-            return False
-        if self.puller is None:
-            # With nothing left to come, a request to upstream follows, in the usual way.
-            if (
-                self.outstanding
-                and not waiting
-                and (done := self._island.resume((element,))) is not None
-            ):
-                return done
-            waiting.append([element])
-            self._island.wake()
-        else:
-            waiting.append([element])
-            if not self.puller.is_notified:
-                self._island.wake()
-        return False
+        if (
+            not outstanding
+            or self.waiting
+            or self.is_ended
+            or (self.puller is not None and self.puller.is_notified)
+        ):
+            return None
+        if outstanding is not UNBOUNDED:
+            self.outstanding = outstanding - 1
+        done = self._island.resume((element,))
+        if done is None:
+            self.outstanding = outstanding
+        return done
 
     def process(self) -> None:
         """Process the elements that wait, if there is demand for them."""
         if self.waiting:
             self._island.wake()
+
+    def lend(self, elements: Iterator[T], count: int, /) -> None:
+        """Let the loop take the next *count* of *elements*: each stays at its source until then.
+
+        The island is not woken for a subscriber that is going to pull.
+        """
+        if count and self._accepts(count):
+            self.waiting.append(_LentChunk(elements, count))
+            self.is_lent = True
+            if self.puller is None or not self.puller.is_notified:
+                self._island.wake()
 
     def _accepts(self, count: int) -> bool:
         """Whether *count* more elements are accepted."""
@@ -179,7 +207,12 @@ class InputQueue(Generic[T]):
         """Whether the loop has processed all elements, and none will follow."""
         return self.is_ended and not self.waiting and not length_hint(self.lent or ())
 
-    def take(self, at_most: int) -> list[T] | None:
+    @property
+    def held(self) -> int:
+        """How many elements wait here: those that were lent are still at the source."""
+        return sum(len(chunk) for chunk in self.waiting if isinstance(chunk, list))
+
+    def take(self, at_most: int) -> "list[T] | _LentChunk[T] | None":
         """Return elements, ``[]`` if none have arrived yet, or None at the end.
 
         The caller iterates over the elements once, before it takes more.
@@ -189,6 +222,8 @@ class InputQueue(Generic[T]):
             chunk = waiting[0]
             if len(chunk) <= at_most:
                 return waiting.pop(0)
+            if not isinstance(chunk, list):
+                return chunk.split(at_most)
             first = chunk[:at_most]
             del chunk[:at_most]
             return first
@@ -203,6 +238,7 @@ class InputQueue(Generic[T]):
         upstream = self.upstream
         if upstream is None or self.is_ended:
             return
+        self.is_lent = False
         wanted = self._window if needed > self._window else int(needed) if needed > 0 else 0
         missing = wanted - self.outstanding
         # Refilling an unbounded demand would cost a request every few elements.

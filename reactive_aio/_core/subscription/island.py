@@ -141,6 +141,11 @@ class Island(TimeSlice, FlowSubscription):
         return self.chain.is_one_by_one or (upstream is not None and upstream.is_one_by_one)
 
     @property
+    def is_lossy(self) -> bool:
+        upstream = None if self.input_queue is None else self.input_queue.upstream
+        return upstream is not None and upstream.is_lossy
+
+    @property
     def is_settled(self) -> bool:
         # Not closed: its loop runs further up the stack, and will find that it was cancelled.
         # In its own task, a closed island is about to return: it has cleaned up before its end.

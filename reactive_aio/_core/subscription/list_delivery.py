@@ -4,7 +4,8 @@ A flow without stages has nothing to run for an element. Where its subscriber is
 package and takes lists, each list that the source pushes is appended as a whole.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, Generic, TypeVar, cast
 
 from ..cleanup import CleanupErrors
@@ -92,8 +93,10 @@ class ListDelivery(FlowSubscription, Generic[T]):
         self.push([element])
         return False
 
-    def process(self) -> None:
-        pass  # nothing waits here
+    try_push = push_one
+
+    def lend(self, elements: Iterator[T], count: int, /) -> None:
+        self.push([*islice(elements, count)])
 
     def complete(self) -> None:
         if (subscriber := self._release()) is not None:

@@ -95,7 +95,7 @@ class SyncIsland(Island):
         drain = self.drain
         if (
             drain is None
-            or self.flush_batch is not None
+            or (self.flush_batch is not None and elements is None)
             or self.pause is not (NO_DEMAND if elements is None else NO_ELEMENTS)
             or self.phase is not _IDLE
         ):
@@ -112,10 +112,15 @@ class SyncIsland(Island):
         except BaseException as error:
             loop_handle.run(self._drain_raised, error)
             return False
-        if pause is NO_ELEMENTS and elements is not None and not self.is_stopped:
+        if self.is_stopped or self.flush_batch is not None:
+            if pause is NOT_ENTERED:
+                self.phase = _IDLE
+                return Island.resume(self, elements)
+        elif pause is NO_ELEMENTS and elements is not None:
             queue: Any = self.input_queue
             if (
                 not queue.waiting
+                and not queue.is_lent
                 and not queue.is_ended
                 and self.limit is self.requested_limit
                 and (
@@ -124,7 +129,7 @@ class SyncIsland(Island):
             ):
                 self.phase = _AFTER_PAUSE
                 return True
-        elif pause is NO_DEMAND and not self.is_stopped and self.limit <= self.emitted:
+        elif pause is NO_DEMAND and self.limit <= self.emitted:
             self.phase, self.pause = _AFTER_PAUSE, NO_DEMAND
             return False
         elif pause is NOT_ENTERED:

@@ -148,6 +148,18 @@ class Coordinator(FlowSubscription, Generic[R]):
             inner.request(request)
         return inner.subscribe(publisher)
 
+    def request_missing(self, inner: InnerSubscriber[Any]) -> None:
+        """Pass on the demand that *inner* has not received.
+
+        Where an overflow policy decides upstream, it is one element at a time, and the next one
+        when that has been processed: an element that was sent is out of the reach of the policy.
+        """
+        missing = self.demand.outstanding - inner.outstanding
+        if missing > 0 and inner.is_lossy:
+            missing = 0 if inner.outstanding or self.emitted > self.processed_count else 1
+        if missing > 0:
+            inner.request(missing)
+
     def release(
         self, inner: InnerSubscriber[Any], then: Callable[[], object] | None = None
     ) -> None:

@@ -262,6 +262,12 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         return isinstance(subscription, FlowSubscription) and subscription.is_one_by_one
 
     @property
+    def is_lossy(self) -> bool:
+        """Whether what waits here is out of reach of an overflow policy upstream."""
+        subscription = self._subscription
+        return isinstance(subscription, FlowSubscription) and subscription.is_lossy
+
+    @property
     def is_clean(self) -> bool:
         """Whether `aclose` would return at once, after the end or a cancellation."""
         subscription = self._subscription

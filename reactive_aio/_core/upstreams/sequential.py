@@ -21,6 +21,10 @@ class ForwardingCoordinator(Coordinator[T]):
     def is_one_by_one(self) -> bool:
         return self.upstream is not None and self.upstream.is_one_by_one
 
+    @property
+    def is_lossy(self) -> bool:
+        return self.upstream is not None and self.upstream.is_lossy
+
     def attach(self, publisher: Publisher[T]) -> "ForwardingCoordinator[T]":
         """Subscribe to *publisher*, and request the outstanding demand from it."""
         self.upstream = self.subscribe_to(publisher)
@@ -33,9 +37,11 @@ class ForwardingCoordinator(Coordinator[T]):
         return self._started or bool(self.inners)
 
     def on_demand(self) -> None:
-        inner = self.upstream
-        if inner is not None and (missing := self.demand.outstanding - inner.outstanding) > 0:
-            inner.request(missing)
+        if self.upstream is not None:
+            self.request_missing(self.upstream)
+
+    def on_processed(self) -> None:
+        self.on_demand()
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         self.emit(inner.take(self.demand.outstanding))
@@ -65,6 +71,10 @@ class SequentialCoordinator(Coordinator[T]):
     def is_one_by_one(self) -> bool:
         return self.active is not None and self.active.is_one_by_one
 
+    @property
+    def is_lossy(self) -> bool:
+        return self.active is not None and self.active.is_lossy
+
     @abstractmethod
     def begin(self) -> None:
         """Switch to the first upstream."""
@@ -92,8 +102,8 @@ class SequentialCoordinator(Coordinator[T]):
         self, publisher: Publisher[T], *, kind: UpstreamKind = "source", work: Work | None = None
     ) -> None:
         """Subscribe to *publisher*; *kind* and *work* are those of `subscribe_to`."""
-        wanted = self.demand.outstanding
-        self.active = self.subscribe_to(publisher, request=wanted, kind=kind, work=work)
+        self.active = self.subscribe_to(publisher, kind=kind, work=work)
+        self.request_missing(self.active)
 
     def leave(self) -> None:
         """Release the active upstream; what follows begins when it has cleaned up."""
@@ -126,9 +136,12 @@ class SequentialCoordinator(Coordinator[T]):
         self.begin()
 
     def on_demand(self) -> None:
-        inner = self.active
-        if inner is not None and (missing := self.demand.outstanding - inner.outstanding) > 0:
-            inner.request(missing)
+        if self.active is not None:
+            self.request_missing(self.active)
+
+    def on_processed(self) -> None:
+        if self.active is not None:
+            self.request_missing(self.active)
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         if inner is self.active:

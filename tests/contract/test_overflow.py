@@ -1,0 +1,311 @@
+"""Overflow policies act on all that has not been processed, whoever reads, and from every source.
+
+The model is a deque: what arrives while the reader is busy waits in it, and the policy decides when
+it is full. An element that is processed is in the deque no more.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, get_args
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Emitter, Flow, MulticastProcessor, UnicastProcessor
+from reactive_aio.errors import Overflow
+from reactive_aio.spec import Subscription
+from reactive_aio.stage import LOSSY, OverflowPolicy
+
+pytestmark = pytest.mark.virtual_time
+
+WORK = 1.0
+"""The seconds that the reader needs for an element."""
+POLICIES: tuple[OverflowPolicy, ...] = get_args(OverflowPolicy)
+MANY = 2**63 - 1
+Emissions = list[tuple[float, int]]
+Emit = Callable[[int], object]
+
+
+# -- the model -------------------------------------------------------------------------------------
+@dataclass
+class Model:
+    """A reader, and the elements that wait for it."""
+
+    policy: OverflowPolicy
+    capacity: int
+    waiting: deque[int] = field(default_factory=deque[int])
+    received: list[int] = field(default_factory=list[int])
+    lost: list[int] = field(default_factory=list[int])
+    free_at: float = 0.0
+    has_overflowed: bool = False
+
+    def __post_init__(self) -> None:
+        if self.policy == "latest":
+            self.capacity = 1
+
+    def run_until(self, now: float) -> None:
+        while self.waiting and self.free_at <= now:
+            self.received.append(self.waiting.popleft())
+            self.free_at += WORK
+
+    def emit(self, now: float, element: int) -> None:
+        self.run_until(now)
+        if self.has_overflowed:
+            return
+        if self.free_at <= now:
+            self.received.append(element)
+            self.free_at = now + WORK
+        elif len(self.waiting) < self.capacity:
+            self.waiting.append(element)
+        elif self.policy in ("drop_oldest", "latest"):
+            self.lost.append(self.waiting.popleft())
+            self.waiting.append(element)
+        else:
+            self.lost.append(element)
+            self.has_overflowed = self.policy == "fail"
+
+
+def drawn(
+    seed: int, policy: OverflowPolicy, capacity: int
+) -> tuple[list[tuple[float, int]], Model]:
+    """When each of some elements is emitted, and what the model makes of it.
+
+    They come alone or several at a time; but alone where the reader waits for one.
+    """
+    random, model, now = Random(seed), Model(policy, capacity), 0.0
+    emissions: Emissions = []
+    for _ in range(12):
+        now += random.choice((0.1, 0.3, 0.3, 2.7)) + 0.001
+        model.run_until(now)
+        at_once = 1 if model.free_at <= now else random.choice((1, 1, 2, 7))
+        for _ in range(at_once):
+            emissions.append((now, len(emissions)))
+            model.emit(*emissions[-1])
+    model.run_until(MANY)
+    return emissions, model
+
+
+# -- the readers: each calls *work* with an element, and awaits it ---------------------------------
+Work = Callable[[int], Awaitable[Any]]
+
+
+class Reading:
+    """A subscriber with unbounded demand, or one that requests when it has processed an element."""
+
+    def __init__(self, work: Work, request: int) -> None:
+        self.work = work
+        self.demand = request
+        self.task: asyncio.Future[Any] | None = None
+        self.over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def on_subscribe(self, subscription: Subscription) -> None:
+        self.subscription = subscription
+        subscription.request(self.demand)
+
+    async def on_next(self, element: int) -> None:
+        await self.work(element)
+        if self.demand < MANY:
+            self.subscription.request(1)
+
+    def on_error(self, error: BaseException) -> None:
+        self.over.set_exception(error)
+
+    def on_complete(self) -> None:
+        self.over.set_result(None)
+
+
+class Returning(Reading):
+    """Its `on_next` is a plain function that returns what is to be awaited."""
+
+    def on_next(self, element: int) -> Any:
+        return asyncio.ensure_future(super().on_next(element))
+
+
+class Requesting(Reading):
+    """Its `on_next` only starts the work: it requests one more when that is done."""
+
+    def on_next(self, element: int) -> None:  # type: ignore[override]
+        self.task = asyncio.ensure_future(super().on_next(element))
+
+
+async def subscribe(flow: Flow[int], reader: Reading) -> None:
+    flow.subscribe(reader)
+    await reader.over
+    if reader.task is not None:
+        await reader.task
+
+
+async def iterate(elements: Any, work: Work) -> None:
+    async for element in elements:
+        await work(element)
+
+
+async def stream(flow: Flow[int], work: Work, prefetch: int) -> None:
+    async with flow.stream(prefetch=prefetch) as elements:
+        await iterate(elements, work)
+
+
+READERS: dict[str, Callable[[Flow[int], Work], Awaitable[Any]]] = {
+    "async for": iterate,
+    "async for, map": lambda flow, work: iterate(flow.map(lambda x: x + 0), work),
+    "stream(prefetch=1)": lambda flow, work: stream(flow, work, 1),
+    "stream(prefetch=8)": lambda flow, work: stream(flow, work, 8),
+    "for_each": lambda flow, work: flow.for_each(work),
+    "for_each, filter": lambda flow, work: flow.filter(lambda x: x >= 0).for_each(work),
+    "map_async, to_list": lambda flow, work: flow.map_async(work).to_list(),
+    "map_async, run": lambda flow, work: flow.map_async(work).run(),
+    "map_async, first": lambda flow, work: (
+        flow.map_async(work).filter(lambda x: x < 0).first(default=-1)
+    ),
+    "filter_async, count": lambda flow, work: flow.filter_async(work).count(),
+    "timeout": lambda flow, work: flow.timeout(9 * WORK).for_each(work),
+    "retry": lambda flow, work: flow.retry(2).for_each(work),
+    "concat": lambda flow, work: flow.concat_with(r.empty()).for_each(work),
+    "defer": lambda flow, work: r.defer(lambda: flow).for_each(work),
+    "switch_map": lambda flow, work: r.just(1).switch_map(lambda _: flow).for_each(work),
+    "async on_next": lambda flow, work: subscribe(flow, Reading(work, MANY)),
+    "async on_next, request(1)": lambda flow, work: subscribe(flow, Reading(work, 1)),
+    "on_next": lambda flow, work: subscribe(flow, Returning(work, MANY)),
+    "on_next, map": lambda flow, work: subscribe(flow.map(lambda x: x + 0), Returning(work, MANY)),
+    "on_next, request(1)": lambda flow, work: subscribe(flow, Requesting(work, 1)),
+}
+
+
+READ_AHEAD = {"stream(prefetch=8)", "timeout", "retry", "concat", "defer", "switch_map"}
+"""Those that read ahead where nothing is dropped."""
+
+
+# -- the sources -----------------------------------------------------------------------------------
+@dataclass
+class Source:
+    flow: Flow[int]
+    emit: Emit
+    complete: Callable[[], object]
+    emits_from_threads: bool = False
+
+
+def processor(kind: Any) -> Callable[[OverflowPolicy, int], Source]:
+    def make(policy: OverflowPolicy, capacity: int) -> Source:
+        hot = kind(capacity, overflow=policy)
+        return Source(hot, hot.try_emit, hot.complete)
+
+    return make
+
+
+def by_threads(policy: OverflowPolicy, capacity: int) -> Source:
+    hot = MulticastProcessor[int](capacity, overflow=policy)
+    return Source(hot, hot.emit_threadsafe, hot.complete, emits_from_threads=True)
+
+
+def created(emits_from_threads: bool) -> Callable[[OverflowPolicy, int], Source]:
+    def make(policy: OverflowPolicy, capacity: int) -> Source:
+        emitters: list[Emitter[int]] = []
+
+        def emit(x: int) -> object:
+            to = emitters[0]
+            return to.emit_threadsafe(x) if emits_from_threads else to.try_emit(x)
+
+        flow = r.create(emitters.append, capacity=capacity, overflow=policy)
+        return Source(flow, emit, lambda: emitters[0].complete(), emits_from_threads)
+
+    return make
+
+
+def behind(operator: Callable[[Flow[int], OverflowPolicy, int], Flow[int]]) -> Any:
+    def make(policy: OverflowPolicy, capacity: int) -> Source:
+        hot = MulticastProcessor[int](999)
+        return Source(operator(hot, policy, capacity), hot.try_emit, hot.complete)
+
+    return make
+
+
+SOURCES: dict[str, Callable[[OverflowPolicy, int], Source]] = {
+    "UnicastProcessor": processor(UnicastProcessor[int]),
+    "MulticastProcessor": processor(MulticastProcessor[int]),
+    "ReplayProcessor": processor(
+        lambda capacity, overflow: r.ReplayProcessor[int](1, capacity=capacity, overflow=overflow)
+    ),
+    "MulticastProcessor, by threads": by_threads,
+    "create": created(emits_from_threads=False),
+    "create, by threads": created(emits_from_threads=True),
+    "on_backpressure_buffer": behind(
+        lambda flow, policy, capacity: flow.on_backpressure_buffer(capacity, overflow=policy)
+    ),
+    "on_backpressure_latest": behind(lambda flow, *_: flow.on_backpressure_latest()),
+    "share": behind(lambda flow, policy, capacity: flow.share(overflow=policy, capacity=capacity)),
+}
+
+
+def is_exact(source: str, reader: str, policy: OverflowPolicy) -> bool:
+    """Whether the model is one of *source* with *policy*, read by *reader*."""
+    if source == "on_backpressure_latest":
+        return policy == "latest"
+    if policy in LOSSY:
+        return True
+    if "threads" in source or reader in READ_AHEAD:
+        return False  # more elements wait, and none of them has to be dropped
+    return policy == "fail" or source not in ("on_backpressure_buffer", "share")
+
+
+async def read(
+    source: Source, emissions: Emissions, read: Callable[[Flow[int], Work], Any]
+) -> tuple[list[int], BaseException | None]:
+    """Emit as *emissions* say, and return what the reader was called with."""
+    loop, received = asyncio.get_running_loop(), list[int]()
+
+    async def work(x: int) -> int:
+        received.append(x)
+        await asyncio.sleep(WORK)
+        return x + 1
+
+    reading = asyncio.ensure_future(read(source.flow, work))
+    await asyncio.sleep(0.01)
+    began = loop.time()
+    for at, x in emissions:
+        if (wait := began + at - loop.time()) > 0:
+            await asyncio.sleep(wait)
+        source.emit(x)
+    await asyncio.sleep(0.01)  # what threads have emitted comes first
+    source.complete()
+    await asyncio.wait([reading])
+    return received, reading.exception()
+
+
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize("reader", READERS)
+async def test_a_policy_acts_on_all_that_has_not_been_processed(source: str, reader: str) -> None:
+    for policy in POLICIES:
+        if not is_exact(source, reader, policy):
+            continue
+        for seed in range(3):
+            capacity = seed + 1
+            emissions, model = drawn(seed, policy, capacity)
+            made = SOURCES[source](policy, capacity)
+            before = r.losses()
+            received, error = await read(made, emissions, READERS[reader])
+            assert (policy, received) == (policy, model.received)
+            assert isinstance(error, Overflow) == model.has_overflowed
+            lost = (r.losses() - before).elements
+            if policy != "fail":  # then those that follow reach no subscriber
+                assert sum(lost.values()) == len(model.lost), lost
+
+
+async def test_a_timeout_does_not_count_the_time_that_the_reader_needs() -> None:
+    hot = MulticastProcessor[int](2, overflow="drop_oldest")
+    received: list[int] = []
+
+    async def work(x: int) -> None:
+        received.append(x)
+        await asyncio.sleep(9 * WORK)
+
+    reading = asyncio.ensure_future(hot.timeout(WORK).for_each(work))
+    await hot.wait_for_subscribers()
+    for x in range(50):
+        hot.try_emit(x)
+        await asyncio.sleep(WORK / 2)
+    hot.complete()
+    await reading
+    assert received == [0, 16, 34, 48, 49]
