@@ -101,9 +101,6 @@ class _Delay(Coordinator[Any]):
         self._ends = self.loop_handle.time() + self._seconds
         self._set_timer()
 
-    def on_stop(self) -> None:
-        self._timer.stop()
-
     # -- acts -------------------------------------------------------------------------------------
     def _set_timer(self) -> None:
         due = self._due[0][0] if self._due else self._ends
@@ -173,9 +170,6 @@ class _DelaySubscription(ForwardingCoordinator[Any]):
 
     def on_start(self) -> None:
         self._timer.start(self._seconds)
-
-    def on_stop(self) -> None:
-        self._timer.stop()
 
 
 @overload
@@ -352,6 +346,3 @@ class _RateLimit(Coordinator[Any]):
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self.on_inner_complete(inner)
-
-    def on_stop(self) -> None:
-        self._timer.stop()

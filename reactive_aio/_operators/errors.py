@@ -323,9 +323,6 @@ class _Retry(SequentialCoordinator[Any]):
         else:
             self._timer.start(wait)
 
-    def on_stop(self) -> None:
-        self._timer.stop()
-
     @property
     def retries(self) -> int:
         return self._attempts.retries

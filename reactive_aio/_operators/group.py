@@ -226,10 +226,6 @@ class _GroupBy(SplittingCoordinator[Any]):
     def on_left(self) -> None:
         self._sort()
 
-    def on_stop(self) -> None:
-        self._idle_timer.stop()
-        self._stall_timer.stop()
-
     # -- sorting ----------------------------------------------------------------------------------
     def _sort_waiting(self) -> None:
         if self._next_key is not _NO_KEY:

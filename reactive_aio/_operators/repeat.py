@@ -76,9 +76,6 @@ class _Runs(SequentialCoordinator[Any]):
         else:
             super().on_demand()
 
-    def on_stop(self) -> None:
-        self._timer.stop()
-
     def _run(self) -> None:
         # A source that ends without demand would run for ever if this did not wait for any.
         self._is_due = not self.demand

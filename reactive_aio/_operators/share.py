@@ -269,12 +269,18 @@ class _Shared(_Hot[T]):
         self._reset()
 
     def _reset(self) -> None:
+        self._stop_timer()
         self._inner = None
         self._outputs: tuple[OutputBuffer[T], ...] = ()
         self._history: RecentElements[T] = RecentElements(self.replay, self._ttl, self._now)
         self._is_passing_on = False
         self._is_completed = False
         self._is_refill_due = False
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _now(self) -> float:
         now: float = self.loop_handle.time()
@@ -290,9 +296,7 @@ class _Shared(_Hot[T]):
             self.loop_handle = handle
             self.before.forget()
             self._reset()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._stop_timer()
         if self._inner is None and not self._outputs:
             self._ending = [each for each in self._ending if not each.is_closed]
             self._life = _Life(self._keeps, len(self._ending))

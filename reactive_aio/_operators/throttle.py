@@ -222,7 +222,6 @@ class _Thinning(Coordinator[Any]):
             self.complete()
 
     def on_stop(self) -> None:
-        self.timer.stop()
         if self._latest is not _NOTHING:
             element, self._latest = self._latest, _NOTHING
             self.discard((element,))

@@ -114,13 +114,10 @@ class _Timeout(SequentialCoordinator[Any]):
         if inner is self.active and inner.elements:
             if not self._received and self._limit != self._each:
                 self._limit = self._each
-                self.on_stop()  # the timer may be set for much later
+                self._timer.stop()  # it may be set for much later
             self._received += len(inner.elements)
         super().on_elements(inner)
         self._wait()
-
-    def on_stop(self) -> None:
-        self._timer.stop()
 
     # -- acts -------------------------------------------------------------------------------------
     def _wait(self) -> None:
@@ -289,9 +286,6 @@ class BufferTimeout(Coordinator[list[Any]]):
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self.on_elements(inner)
-
-    def on_stop(self) -> None:
-        self._timer.stop()
 
     # -- acts -------------------------------------------------------------------------------------
     def _weigh(self, element: Any, cutter: Cutter) -> None:

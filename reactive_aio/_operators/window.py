@@ -197,9 +197,6 @@ class _Windows(SplittingCoordinator[Any]):
             self._window, self._left_window = None, branch
         super().on_branch_cancel(branch)
 
-    def on_stop(self) -> None:
-        self._timer.stop()
-
     # -- acts -------------------------------------------------------------------------------------
     def _begin(self) -> bool:
         """Emit the next window, if it is requested; return whether it takes elements."""

@@ -25,6 +25,7 @@ from ..run_control import UpstreamKind, Work, control_of, work_on
 from .after_cleanup import after_cleanup
 from .decisions import Decisions, run_now
 from .inner_subscriber import InnerSubscriber
+from .timer import Timer
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -37,8 +38,8 @@ class Coordinator(FlowSubscription, Generic[R]):
     # A subclass may have attributes of its own without declaring them. With all of them in one
     # dictionary, they could be more than CPython looks up quickly (30).
     __slots__ = ("__dict__", "__weakref__", "_age_marks", "_closing", "_control", "_started",
-                 "_unfinished", "cleanups", "demand", "downstream", "emitted", "inners",
-                 "is_closed", "loop_handle", "processed_count", "submit")  # fmt: skip
+                 "_timers", "_unfinished", "cleanups", "demand", "downstream", "emitted",
+                 "inners", "is_closed", "loop_handle", "processed_count", "submit")  # fmt: skip
     is_serialized: ClassVar[bool] = True
     """Whether decisions go through `Decisions`. A subclass may say False if each of its
     decisions changes all state first and calls at most one other object, at its end."""
@@ -62,6 +63,7 @@ class Coordinator(FlowSubscription, Generic[R]):
         """How many of those downstream has processed, as far as it has reported."""
         self._age_marks: AgeMarks | None = None
         self._started = False
+        self._timers: tuple[Timer, ...] = ()
         self._control = control_of(self.downstream.on_discard)
         if self._control is not None:
             self._control.add(self)
@@ -107,7 +109,8 @@ class Coordinator(FlowSubscription, Generic[R]):
         self.fail(error)
 
     def on_stop(self) -> None:
-        """The operator has ended or was cancelled: release timers and other resources."""
+        """The operator has ended or was cancelled: release its resources. Its timers are stopped
+        already."""
 
     def on_arrival(self, inner: InnerSubscriber[Any]) -> None:
         """*inner* has just received elements. By default, `on_elements` runs at once.
@@ -203,6 +206,10 @@ class Coordinator(FlowSubscription, Generic[R]):
     def _unless_closed(self, then: Callable[[], object]) -> None:
         if not self.is_closed:
             then()
+
+    def add_timer(self, timer: Timer) -> None:
+        """*timer* is to be stopped when the operator ends."""
+        self._timers = (*self._timers, timer)
 
     def stop_inners(self, errors: list[BaseException]) -> None:
         """Cancel every upstream and keep its elements; add the errors of those that have failed."""
@@ -366,6 +373,8 @@ class Coordinator(FlowSubscription, Generic[R]):
         self.is_closed = True
         if self._control is not None:
             self._control.remove(self)
+        for timer in self._timers:
+            timer.stop()
         inners = list(self.inners)
         self.inners.clear()
         self._closing += inners

@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
 
 class Timer:
-    """Calls *decision* of *owner* once after a time, unless it is stopped or the operator ends.
+    """Calls *decision* of *owner* once after a time, unless it is stopped before.
 
-    It can be started again. The owner stops it in `on_stop`, so that no timer outlives a
-    subscription.
+    It can be started again. It belongs to its owner, which stops it when it ends: from then on the
+    timer cannot be started any more, so that none outlives a subscription.
     """
 
     __slots__ = ("_decision", "_handle", "_owner")
@@ -21,6 +21,7 @@ class Timer:
         self._owner = owner
         self._decision = decision
         self._handle: TimerHandle | None = None
+        owner.add_timer(self)
 
     @property
     def is_running(self) -> bool:
@@ -30,7 +31,8 @@ class Timer:
         """Call the decision in so many seconds, or in the next turn if the time has passed."""
         self.stop()
         owner = self._owner
-        self._handle = owner.loop_handle.call_later(max(0.0, seconds), owner.submit, self._fire)
+        if not owner.is_closed:  # a decision goes on to its end when an element it emits ends all
+            self._handle = owner.loop_handle.call_later(max(0.0, seconds), owner.submit, self._fire)
 
     def stop(self) -> None:
         if self._handle is not None:
