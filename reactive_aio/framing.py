@@ -31,19 +31,50 @@ _COMMON_ERRORS: Final = frozenset(
 )
 
 
-class Splitter:
-    """Splits bytes at a separator."""
+class _Rest:
+    """The bytes of a part that has begun, and a byte order mark before the first one."""
 
-    __slots__ = ("_limit", "_rest", "_searched", "_separator", "operator")
+    __slots__ = ("_limit", "_mark", "_rest", "operator")
 
-    def __init__(self, operator: str, separator: bytes, limit: int) -> None:
+    def __init__(self, operator: str, limit: int, mark: bytes) -> None:
         self.operator: str = operator
-        self._separator = separator
         self._limit = limit
+        self._mark = mark
         self._rest = bytearray()
-        """The bytes after the last separator."""
+
+    def _skip_mark(self) -> bool:
+        """Remove the mark from the first bytes; return whether they are enough to know."""
+        first, mark = bytes(self._rest), self._mark
+        if len(first) < len(mark) and mark.startswith(first):
+            return False
+        self._mark = b""
+        self._rest[:] = first.removeprefix(mark)
+        return True
+
+
+class Splitter(_Rest):
+    r"""Splits bytes at a separator.
+
+    *before* may stand before a separator, and belongs to it: the ``\r`` of ``\r\n``. *mark* is left
+    out where it begins the first part. Neither counts for the limit.
+    """
+
+    __slots__ = ("_before", "_searched", "_separator")
+
+    def __init__(
+        self,
+        operator: str,
+        separator: bytes,
+        limit: int,
+        *,
+        before: bytes = b"",
+        mark: bytes = b"",
+    ) -> None:
+        super().__init__(operator, limit, mark)
+        self._separator = separator
+        self._before = before
         self._searched = 0
-        """How many of them hold no separator."""
+        """How many bytes of the part that has begun hold no separator."""
 
     def feed(self, chunk: object) -> Iterator[bytes]:
         """The frames that end in *chunk*."""
@@ -58,6 +89,8 @@ class Splitter:
                 "for text: map(str.encode)"
             )
         self._rest += chunk
+        if self._mark and not self._skip_mark():
+            return ()
         if self._rest.find(self._separator, self._searched) < 0:
             self._measure_rest()
             return ()
@@ -74,9 +107,13 @@ class Splitter:
 
     def _split(self, rest: bytes) -> Iterator[list[bytes]]:
         more, may_exceed = True, len(rest) > self._limit
+        before = self._before
+        has_before = bool(before) and before + self._separator in rest
         while more:
             parts = rest.split(self._separator, BATCH)
             more, rest = len(parts) > BATCH, parts.pop()
+            if has_before:
+                parts = [part.removesuffix(before) for part in parts]
             if may_exceed:
                 yield from up_to_limit(self.operator, parts, self._limit)
             else:
@@ -86,8 +123,9 @@ class Splitter:
 
     def _measure_rest(self) -> None:
         # A separator may have begun.
-        self._searched = max(0, len(self._rest) - len(self._separator) + 1)
-        if self._searched > self._limit:
+        rest, before = self._rest, self._before
+        self._searched = max(0, len(rest) - len(self._separator) + 1)
+        if self._searched - (len(before) if rest.endswith(before) else 0) > self._limit:
             raise FrameTooLong(self.operator, self._limit)
 
 
@@ -100,21 +138,27 @@ def up_to_limit(operator: str, parts: list[bytes], limit: int) -> Iterator[list[
         raise FrameTooLong(operator, limit)
 
 
-class UniversalSplitter:
-    r"""Splits bytes into lines that end with ``\n``, ``\r\n`` or ``\r``."""
+class UniversalSplitter(_Rest):
+    r"""Splits bytes into lines that end with ``\n``, ``\r\n`` or ``\r``.
 
-    __slots__ = ("_after_return", "_limit", "_rest", "operator")
+    *mark* is left out where it begins the first line, and does not count for the limit.
+    """
 
-    def __init__(self, operator: str, limit: int) -> None:
-        self.operator: str = operator
-        self._limit = limit
-        self._rest = bytearray()
-        """The bytes of the line that has begun."""
+    __slots__ = ("_after_return",)
+
+    def __init__(self, operator: str, limit: int, *, mark: bytes = b"") -> None:
+        super().__init__(operator, limit, mark)
         self._after_return = False
         r"""Whether the last chunk ended with ``\r``: a ``\n`` belongs to the same end."""
 
     def batches(self, chunk: bytes) -> Iterator[list[bytes]]:
         """The lines that end in *chunk*."""
+        if self._mark:
+            self._rest += chunk
+            if not self._skip_mark():
+                return
+            chunk = bytes(self._rest)
+            self._rest.clear()
         if not chunk:
             return
         if self._after_return:
@@ -140,16 +184,27 @@ class UniversalSplitter:
 
 
 class Lines:
-    """Decodes the lines that a splitter finds."""
+    r"""Decodes lines: those that end as in a text file, or with *only_newlines* those that end with
+    ``\n`` or ``\r\n``."""
 
     __slots__ = ("_decode", "_encoding", "_errors", "_number", "_splitter")
 
-    def __init__(self, splitter: Splitter | UniversalSplitter, encoding: str, errors: str) -> None:
-        self._splitter = splitter
+    def __init__(
+        self, operator: str, limit: int, encoding: str, errors: str, *, only_newlines: bool
+    ) -> None:
+        name, mark = codecs.lookup(encoding).name, b""
+        if name == "utf-8-sig":  # decodes each line as if it were the first one
+            name = encoding = "utf-8"
+            mark = codecs.BOM_UTF8
+        self._splitter: Splitter | UniversalSplitter = (
+            Splitter(operator, b"\n", limit, before=b"\r", mark=mark)
+            if only_newlines
+            else UniversalSplitter(operator, limit, mark=mark)
+        )
         self._encoding = encoding
         self._errors = errors
         self._number = 0
-        is_stateless = codecs.lookup(encoding).name in _STATELESS and errors in _COMMON_ERRORS
+        is_stateless = name in _STATELESS and errors in _COMMON_ERRORS
         self._decode = self._decode_together if is_stateless else self._decode_each
 
     def batches(self, chunk: Any) -> Iterator[Iterable[str]]:
@@ -168,15 +223,14 @@ class Lines:
         except UnicodeDecodeError:
             return self._decode_each(lines)
         self._number += len(lines)
-        decoded = text.split("\n")
-        return [line.removesuffix("\r") for line in decoded] if "\r" in text else decoded
+        return text.split("\n")
 
     def _decode_each(self, lines: list[bytes]) -> Iterator[str]:
         encoding, errors = self._encoding, self._errors
         for line in lines:
             self._number += 1
             try:
-                text = line.removesuffix(b"\r").decode(encoding, errors)
+                text = line.decode(encoding, errors)
             except UnicodeDecodeError as error:
                 # Its message gives the position of the byte in the line.
                 error.reason += f" ({self._splitter.operator}: in line {self._number})"
@@ -190,7 +244,7 @@ class JsonLines:
     __slots__ = ("_number", "_splitter")
 
     def __init__(self, limit: int) -> None:
-        self._splitter = Splitter("json_lines", b"\n", limit)
+        self._splitter = Splitter("json_lines", b"\n", limit, before=b"\r", mark=codecs.BOM_UTF8)
         self._number = 0
 
     def feed(self, chunk: object) -> Iterator[Any]:

@@ -1,15 +1,16 @@
 """Universal line ends, wherever the chunks end. (Separators: tests/operators/test_framing.py.)"""
 
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from io import BytesIO, TextIOWrapper
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import pytest
 from hypothesis import given, strategies as st
 
 from reactive_aio.errors import FrameTooLong
-from reactive_aio.framing import Lines, Splitter, UniversalSplitter, require_encoding
+from reactive_aio.framing import Lines, UniversalSplitter, require_encoding
 
 T = TypeVar("T")
 PIECES = st.lists(st.sampled_from([b"", b"a", b"bc", b"\n", b"\r", b"\r\n", b"\n\r"]), max_size=12)
@@ -21,7 +22,7 @@ def joined(batches: Iterable[Iterable[T]]) -> Iterator[T]:
 
 @given(PIECES)
 def test_lines_end_where_those_of_a_text_file_end(chunks: list[bytes]) -> None:
-    lines = Lines(UniversalSplitter("lines", 100), "utf-8", "strict")
+    lines = Lines("lines", 100, "utf-8", "strict", only_newlines=False)
     found = [line for chunk in chunks for line in joined(lines.batches(chunk))]
     found += lines.end()
     text = TextIOWrapper(BytesIO(b"".join(chunks)), "utf-8")
@@ -61,6 +62,18 @@ def test_a_line_beyond_the_limit_is_refused_after_those_before_it(
         assert not is_refused
 
 
+@given(st.integers(1, 9), st.sampled_from([b"", b"\xef", b"\xef\xbb\xbf"]))
+def test_a_byte_order_mark_is_left_out_once(size: int, start: bytes) -> None:
+    data = start + b"a\r\n" + BOM_UTF8 + b"b\r"
+    lines = Lines("lines", 4, "utf-8-sig", "replace", only_newlines=False)
+    found: list[str] = []
+    for at in range(0, len(data), size):
+        found += joined(lines.batches(data[at : at + size]))
+    found += lines.end()
+    first = {b"": "a", b"\xef": "\ufffda", BOM_UTF8: "a"}[start]
+    assert found == [first, "\ufeffb"]
+
+
 def test_the_lines_of_a_chunk_before_the_one_that_is_too_long_are_found() -> None:
     lines = joined(UniversalSplitter("lines", 2).batches(b"a\nb\nccc\nd\n"))
     assert [next(lines), next(lines)] == [b"a", b"b"]
@@ -68,9 +81,9 @@ def test_the_lines_of_a_chunk_before_the_one_that_is_too_long_are_found() -> Non
         next(lines)
 
 
-@pytest.mark.parametrize("splitter", [UniversalSplitter("x", 99), Splitter("x", b"\n", 99)])
-def test_an_error_of_decoding_names_the_line_and_the_byte(splitter: Any) -> None:
-    lines = Lines(splitter, "utf-8", "strict")
+@pytest.mark.parametrize("only_newlines", [False, True])
+def test_an_error_of_decoding_names_the_line_and_the_byte(only_newlines: bool) -> None:
+    lines = Lines("x", 99, "utf-8", "strict", only_newlines=only_newlines)
     assert [*joined(lines.batches(b"a\nb\n\xe4"))] == ["a", "b"]
     with pytest.raises(UnicodeDecodeError) as raised:
         next(joined(lines.batches(b"b\n")))

@@ -1,14 +1,16 @@
 """ChildProcess: a program that runs, with its pipes.
 
-Its output is a pipe that is read here, and only by demand. What anyio and asyncio offer for that
-reads ahead: their streams fill a buffer, and asyncio's transport reads several times before it can
-be paused.
+Its input and its output are pipes that are written and read here, when the event loop says that
+they are ready. What anyio and asyncio offer for the output reads ahead: their streams fill a
+buffer, and asyncio's transport reads several times before it can be paused. Their transports for
+the input differ from loop to loop: asyncio's loses what it holds when it is closed while it reports
+room, and uvloop's fails when the program ends without reading.
 """
 
 import os
 import signal
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from subprocess import DEVNULL, PIPE
 from typing import Any, Final, cast
@@ -27,8 +29,6 @@ from .loop import (
 )
 
 __all__ = ("ChildProcess", "Command")
-
-STDIN, STDERR = 0, 2
 
 CHUNK: Final = 65_536
 """The most bytes that are read from stdout at a time."""
@@ -51,15 +51,95 @@ class Command:
     grace: float
     """Seconds between the request to terminate and the kill."""
 
-    def options(self, stdout: int) -> dict[str, Any]:
+    def options(self, stdin: int, stdout: int) -> dict[str, Any]:
         return {
-            "stdin": PIPE if self.has_input else DEVNULL,
+            "stdin": stdin,
             "stdout": stdout,
             "stderr": PIPE,
             "cwd": self.cwd,
             "env": self.env,
             "start_new_session": self.has_own_session,
         }
+
+
+class _Input:
+    """The end of the pipe of stdin that is written. It is closed when everything is written after
+    `end`, and when the program has closed it or has ended."""
+
+    def __init__(
+        self,
+        loop_handle: LoopHandle,
+        on_room: Callable[[], object],
+        on_lost: Callable[[], object],
+    ) -> None:
+        self._loop_handle = loop_handle
+        self._on_room = on_room
+        self._on_lost = on_lost
+        self._pipe: int | None = None
+        self._unwritten = memoryview(b"")
+        self._is_over = False
+
+    def open(self) -> int:
+        """Open the pipe; return the end that is read."""
+        read, self._pipe = os.pipe()
+        os.set_blocking(self._pipe, False)
+        # A pipe that nobody reads any more is reported like one that has something to read.
+        self._loop_handle.add_reader(self._pipe, self._lose)
+        return read
+
+    def write(self, data: bytes) -> None:
+        """Write *data*, once `has_room`; what nobody reads any more is dropped."""
+        if self._pipe is not None:
+            self._unwritten = memoryview(data)
+            self._write(self._pipe)
+            if self._unwritten:
+                self._loop_handle.add_writer(self._pipe, self._write_more)
+
+    def has_room(self) -> bool:
+        """Whether the pipe is open, and has taken everything that was written."""
+        return self._pipe is not None and not self._unwritten
+
+    def end(self) -> None:
+        self._is_over = True
+        if not self._unwritten:
+            self.close()
+
+    def close(self) -> None:
+        """Close the pipe, and drop what is not written."""
+        pipe, self._pipe, self._unwritten = self._pipe, None, memoryview(b"")
+        if pipe is not None:
+            self._loop_handle.remove_reader(pipe)
+            self._loop_handle.remove_writer(pipe)
+            os.close(pipe)
+
+    def _write(self, pipe: int) -> None:
+        """Write as much as the pipe takes now."""
+        try:
+            written = os.write(pipe, self._unwritten)
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:
+            self._lose()
+        else:
+            self._unwritten = self._unwritten[written:]
+
+    def _write_more(self) -> None:
+        if self._pipe is None or not self._unwritten:
+            return  # since this event was found
+        self._write(self._pipe)
+        if not self.has_room():
+            return
+        self._loop_handle.remove_writer(self._pipe)
+        if self._is_over:
+            self.close()
+        else:
+            self._on_room()
+
+    def _lose(self) -> None:
+        """The program has closed its end, or has ended."""
+        if self._pipe is not None:
+            self.close()
+            self._on_lost()
 
 
 class ChildProcess:
@@ -76,19 +156,16 @@ class ChildProcess:
         self._loop_handle = loop_handle
         self._command = command
         self._on_output = on_output
-        self._on_input_room = on_input_room
-        self._on_input_lost = on_input_lost
+        self.input: _Input = _Input(loop_handle, on_input_room, on_input_lost)
         self._transport: SubprocessTransport | None = None
         self._kill_timer: TimerHandle | None = None
         self._output: int | None = None
         """The end of the pipe of stdout that is read, while it is open."""
         self._is_reading = False
-        self._has_input = command.has_input
         self._exited: Future[None] = loop_handle.create_future()
         self._released: Future[None] = loop_handle.create_future()
         self._output_ended: Future[None] = loop_handle.create_future()
         self._stderr_ended: Future[None] = loop_handle.create_future()
-        self._has_room = True
         self.stderr: bytearray = bytearray()
         """The last bytes that were written to stderr."""
 
@@ -97,12 +174,18 @@ class ChildProcess:
         command = self._command
         if os.name == "nt":  # no loop watches its pipes
             raise self._no_processes()
-        self._output, given = os.pipe()
-        os.set_blocking(self._output, False)
         try:
-            await self._loop_handle.start_process(
-                _Events(self), command.argv, **command.options(given)
-            )
+            with ExitStack() as given:  # the program's ends of the pipes
+                self._output, stdout = os.pipe()
+                given.callback(os.close, stdout)
+                os.set_blocking(self._output, False)
+                stdin = DEVNULL
+                if command.has_input:
+                    stdin = self.input.open()
+                    given.callback(os.close, stdin)
+                await self._loop_handle.start_process(
+                    _Events(self), command.argv, **command.options(stdin, stdout)
+                )
         except OSError as error:
             if error.filename is None:  # on uvloop
                 where = "" if command.cwd is None else f" with cwd={command.cwd!r}"
@@ -110,8 +193,6 @@ class ChildProcess:
             raise
         except NotImplementedError as error:  # of a loop that starts no processes
             raise self._no_processes() from error
-        finally:
-            os.close(given)
 
     def _no_processes(self) -> RuntimeError:
         kind = type(self._loop_handle.event_loop).__name__
@@ -133,15 +214,13 @@ class ChildProcess:
 
     async def release(self) -> None:
         """Wait until the program has exited, and close its pipes; a cancellation kills it."""
-        if self._transport is None:
-            self._close_output()  # it was not started
-            return
-        await self._settled(self._exited)
-        if self._has_input:
-            self._pipe(STDIN).abort()  # to close it would wait until what was written is read
+        if self._transport is not None:
+            await self._settled(self._exited)
+        self.input.close()
         self._close_output()
-        self._transport.close()
-        await self._settled(self._released)
+        if self._transport is not None:
+            self._transport.close()
+            await self._settled(self._released)
 
     async def _settled(self, future: Future[None]) -> None:
         while not future.done():
@@ -166,6 +245,7 @@ class ChildProcess:
     def __del__(self) -> None:
         # Collected while it runs: its loop was closed, so that nothing could be awaited.
         self.kill()
+        self.input.close()
         if self._output is not None:
             os.close(self._output)
             self._output = None
@@ -209,48 +289,22 @@ class ChildProcess:
         if not self._output_ended.done():
             self._output_ended.set_result(None)
 
-    def write(self, data: bytes) -> None:
-        """Write to stdin; the data is dropped if the program has just closed it."""
-        pipe = self._pipe(STDIN)
-        if not pipe.is_closing():
-            pipe.write(data)
-
-    def has_room(self) -> bool:
-        """Whether everything that was written has gone into the pipe."""
-        return self._has_room
-
-    def end_input(self) -> None:
-        self._pipe(STDIN).close()
-
     @property
     def _running(self) -> SubprocessTransport:
         assert self._transport is not None
         return self._transport
 
-    def _pipe(self, fd: int) -> Any:
-        return self._running.get_pipe_transport(fd)
-
     # -- events -----------------------------------------------------------------------------------
     def on_started(self, transport: Any) -> None:
         self._transport = transport
-        if self._has_input:
-            self._pipe(STDIN).set_write_buffer_limits(high=0)
 
     def on_stderr(self, data: bytes) -> None:
         self.stderr += data
         del self.stderr[:-STDERR_TAIL]
 
-    def on_pipe_lost(self, fd: int) -> None:
-        if fd == STDIN:
-            self._has_input = False
-            self._on_input_lost()
-        elif not self._stderr_ended.done():
+    def on_stderr_lost(self) -> None:
+        if not self._stderr_ended.done():
             self._stderr_ended.set_result(None)
-
-    def on_room(self, has_room: bool) -> None:
-        self._has_room = has_room
-        if has_room:
-            self._on_input_room()
 
     def on_exited(self) -> None:
         if self._kill_timer is not None:
@@ -283,15 +337,7 @@ class _Events(SubprocessProtocol):
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         if (process := self._process()) is not None:
-            process.on_pipe_lost(fd)
-
-    def pause_writing(self) -> None:
-        if (process := self._process()) is not None:
-            process.on_room(False)
-
-    def resume_writing(self) -> None:
-        if (process := self._process()) is not None:
-            process.on_room(True)
+            process.on_stderr_lost()
 
     def process_exited(self) -> None:
         if (process := self._process()) is not None:

@@ -294,6 +294,15 @@ class LoopHandle:
         with suppress(RuntimeError):  # the loop is closed
             self.event_loop.remove_reader(connection)
 
+    def add_writer(self, pipe: int, callback: Callable[..., object]) -> None:
+        """Call *callback*, in the subscription's context, in every turn with room to write."""
+        self.event_loop.add_writer(pipe, self.run, callback)
+
+    def remove_writer(self, pipe: int) -> None:
+        """Undo `add_writer`; call it before the pipe is closed."""
+        with suppress(RuntimeError):  # the loop is closed
+            self.event_loop.remove_writer(pipe)
+
     # -- processes ------------------------------------------------------------------------------
     async def start_process(
         self, protocol: SubprocessProtocol, argv: Sequence[str], **options: Any

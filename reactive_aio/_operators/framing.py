@@ -31,7 +31,7 @@ def _stage(name: str, make: Callable[..., Any], *params: str, each: str = _EACH)
 
 
 def lines_of(limit: int, encoding: str, errors: str) -> Lines:
-    return Lines(Splitter("lines", b"\n", limit), encoding, errors)
+    return Lines("lines", limit, encoding, errors, only_newlines=True)
 
 
 _LINES = _stage("lines", lines_of, "limit", "encoding", "errors")
@@ -45,8 +45,10 @@ def lines(
 ) -> "Flow[str]":
     r"""Split bytes into lines of text, without their ends (``\n`` or ``\r\n``).
 
-    The chunks of bytes may end anywhere. A last line without an end is a line as well. *errors* is
-    that of ``bytes.decode``.
+    The chunks of bytes may end anywhere. A last line without an end is a line as well, and a ``\r``
+    that no ``\n`` follows is a part of its line. *errors* is that of ``bytes.decode``. With
+    ``encoding="utf-8-sig"``, a byte order mark at the start is left out; with ``"utf-8"``, it is
+    the first character, as it is in ``open``.
 
     ::
 
@@ -57,7 +59,7 @@ def lines(
     Demand: passed through, one chunk after the other until the requested lines are complete.
     Completes: when the source completes, after the last line.
     Fails: when the source fails, with bytes that cannot be decoded, or with `FrameTooLong` when a
-        line has more than *limit* bytes; after the lines before it.
+        line has more than *limit* bytes without its end; after the lines before it.
     Cancels: when the subscriber cancels.
     Holds: 1 element, which is being split, and up to *limit* bytes of a line that has begun.
     Rules: 1.1
@@ -68,9 +70,10 @@ def lines(
 
 
 def json_lines(source: "Flow[B]", *, limit: int = 1_048_576) -> "Flow[Any]":
-    """Read one JSON document from each line of bytes; blank lines are left out.
+    r"""Read one JSON document from each line of bytes; blank lines are left out.
 
-    The chunks of bytes may end anywhere.
+    The chunks of bytes may end anywhere. A line ends with ``\n`` or ``\r\n``; a byte order mark at
+    the start is left out.
 
     ::
 
@@ -82,7 +85,7 @@ def json_lines(source: "Flow[B]", *, limit: int = 1_048_576) -> "Flow[Any]":
     Completes: when the source completes, after the last document.
     Fails: when the source fails; with ValueError, which gives the number of the line, when a line
         is not a JSON document; with NotAnElement when it is ``null``; with `FrameTooLong` when it
-        has more than *limit* bytes; after the documents before it.
+        has more than *limit* bytes without its end; after the documents before it.
     Cancels: when the subscriber cancels.
     Holds: 1 element, which is being split, and up to *limit* bytes of a line that has begun.
     Rules: 1.1

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .._core.loop import CancelledError, shield, sleep, wait_settled
-from ..framing import LIMIT, Lines, UniversalSplitter, require_encoding
+from ..framing import LIMIT, Lines, require_encoding
 from ..stage import (
     Duration,
     InlineStage,
@@ -36,7 +36,7 @@ CHUNK: Final = 65_536
 
 
 def lines_of(name: str, limit: int, encoding: str, errors: str) -> Lines:
-    return Lines(UniversalSplitter(name, limit), encoding, errors)
+    return Lines(name, limit, encoding, errors, only_newlines=False)
 
 
 _LINES = InlineStage(
@@ -61,7 +61,7 @@ def from_lines(
     r"""Emit the lines of a file, without their ends (``\n``, ``\r\n`` or ``\r``).
 
     Each subscription opens the file, and reads it on threads of the loop's executor. The last line
-    may have no end. *errors* is that of ``open``.
+    may have no end. *encoding* and *errors* are those of ``open``.
 
     ::
 
@@ -81,7 +81,7 @@ def from_lines(
     Completes: at the end of the file; with *follow*, never.
     Fails: when the file cannot be opened or read, or is not a regular one; with UnicodeDecodeError,
         which gives the number of the line; with `FrameTooLong` when a line has more than *limit*
-        bytes; after the lines before it.
+        bytes without its end; after the lines before it.
     Cancels: at once while it waits for more of the file, else when the read of a chunk returns; the
         file is then closed, and ``aclose`` waits for that.
     Holds: 1 chunk, which is being split, and up to *limit* bytes of a line that has begun.

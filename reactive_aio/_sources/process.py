@@ -165,8 +165,8 @@ class _Running(Coordinator[bytes]):
         if not self._command.has_input:
             return
         if isinstance(self._given, bytes):
-            self._process.write(self._given)
-            self._process.end_input()
+            self._process.input.write(self._given)
+            self._process.input.end()
         else:
             self._input = self.subscribe_to(self._given, request=1)
 
@@ -209,8 +209,8 @@ class _Running(Coordinator[bytes]):
 
     def _feed(self) -> None:
         """Write the next element when the one before has been read."""
-        inner = self._input
-        if inner is None or self.is_closed or not self._process.has_room():
+        inner, stdin = self._input, self._process.input
+        if inner is None or self.is_closed or not stdin.has_room():
             return
         for chunk in inner.take(1):
             if not isinstance(cast("object", chunk), (bytes, bytearray, memoryview)):
@@ -218,11 +218,11 @@ class _Running(Coordinator[bytes]):
                     f"from_process: the elements of stdin must be bytes, not {describe(chunk)} "
                     f"({type(chunk).__name__}); for text: map(str.encode)"
                 )
-            self._process.write(bytes(chunk))
+            stdin.write(bytes(chunk))
         if inner.is_done and not inner.elements:
             self._input = None
-            self._process.end_input()
-        elif self._process.has_room() and not inner.outstanding:
+            stdin.end()
+        elif not inner.outstanding and stdin.has_room():
             inner.request(1)
 
     def _on_input_lost(self) -> None:

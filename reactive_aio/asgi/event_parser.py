@@ -1,5 +1,6 @@
 """EventParser: ``text/event-stream`` as the HTML standard reads it (9.2.6). Pure."""
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Final
 
@@ -7,7 +8,6 @@ from ..errors import FrameTooLong
 from ..framing import UniversalSplitter
 from .formats import Event
 
-_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _MAX_DIGITS: Final = 12
 
 
@@ -30,8 +30,7 @@ class EventParser:
         """The seconds after which a client may reconnect, if the server has set them."""
         self._what = what
         self._limit = limit
-        self._splitter = UniversalSplitter(what, limit)
-        self._is_first_line = True
+        self._splitter = UniversalSplitter(what, limit, mark=BOM_UTF8)
         self._id = last_event_id or ""
         self._event = ""
         self._data: list[str] = []
@@ -47,9 +46,6 @@ class EventParser:
                     yield event
 
     def _read_line(self, line: bytes) -> None:
-        if self._is_first_line:
-            self._is_first_line = False
-            line = line.removeprefix(_BYTE_ORDER_MARK)
         name, _, value = line.decode("utf-8", "replace").partition(":")
         value = value.removeprefix(" ")
         if name == "data":
@@ -70,6 +66,5 @@ class EventParser:
         """Return the event that an empty line ends; None if it has no data."""
         data, name = self._data, self._event
         self._data, self._event, self._size = [], "", 0
-        self._is_first_line = False
         self.last_event_id = self._id or None
         return Event("\n".join(data), id=self.last_event_id, event=name or None) if data else None

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
+from itertools import chain, takewhile
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import given, strategies as st
 import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.errors import FrameTooLong, NotAnElement
-from reactive_aio.framing import Splitter
+from reactive_aio.framing import Lines, Splitter
 from reactive_aio.testing import SubscriberProbe
 from tests.cases import Identities, Needs
 from tests.operators.streams import slow
@@ -133,6 +135,62 @@ async def test_a_line_that_is_too_long_fails_after_the_others() -> None:
     assert "lines: more than limit=3 bytes without a separator" in str(error)
     endless = r.generate(lambda _: (b"xxx", None), None).lines(limit=1000)
     assert isinstance((await outcome(endless))[1], FrameTooLong)
+
+
+ENDS = st.lists(
+    st.sampled_from([b"", b"a", b"bc", b"\r", b"\n", b"\r\n", b"\xef\xbb\xbf", b"\xef", b"\xbb"]),
+    max_size=12,
+)
+
+
+def plain_lines(data: bytes) -> list[bytes]:
+    *ended, rest = data.split(b"\n")
+    return [line.removesuffix(b"\r") for line in ended] + ([rest] if rest else [])
+
+
+@given(ENDS, st.sampled_from(["utf-8", "utf-8-sig", "latin-1", "shift_jis"]), st.integers(1, 9))
+def test_lines_do_not_depend_on_where_chunks_end(
+    chunks: list[bytes], encoding: str, limit: int
+) -> None:
+    r"""The limit is that of a line without its end; a lone \r is a part of it; a mark is none."""
+    data = b"".join(chunks)
+    if encoding == "utf-8-sig":
+        data = data.removeprefix(BOM_UTF8)
+    expected = plain_lines(data)
+    lines = Lines("lines", limit, encoding, "backslashreplace", only_newlines=True)
+    found: list[str] = []
+    try:
+        for chunk in chunks:
+            found += chain.from_iterable(lines.batches(chunk))
+        found += lines.end()
+    except FrameTooLong:
+        assert max(map(len, expected)) > limit
+        expected = [*takewhile(lambda line: len(line) <= limit, expected)]
+    else:
+        assert max(map(len, expected), default=0) <= limit
+    used = encoding.removesuffix("-sig")
+    assert found == [line.decode(used, "backslashreplace") for line in expected]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+async def test_a_limit_does_not_count_the_end_of_a_line(end: bytes) -> None:
+    data = end.join((b"123", b"456", b""))
+    assert await r.just(data).lines(limit=3).to_list() == ["123", "456"]
+    assert await r.from_iterable([bytes([x]) for x in data]).lines(limit=3).to_list() == [
+        "123",
+        "456",
+    ]
+    assert await r.just(data).json_lines(limit=3).to_list() == [123, 456]
+    for flow in (r.just(data).lines(limit=2), r.just(data).json_lines(limit=2)):
+        assert isinstance((await outcome(flow))[1], FrameTooLong)
+
+
+async def test_a_byte_order_mark_is_left_out_once() -> None:
+    data = BOM_UTF8 + b"1\n" + BOM_UTF8 + b"2\n"
+    for flow in (r.just(data), r.from_iterable([bytes([x]) for x in data])):
+        assert await flow.lines(encoding="utf-8-sig", limit=4).to_list() == ["1", "\ufeff2"]
+        assert await flow.lines().to_list() == ["\ufeff1", "\ufeff2"]
+        assert await flow.json_lines(limit=4).to_list() == [1, 2]
 
 
 async def test_other_encodings_and_errors() -> None:

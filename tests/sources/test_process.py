@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import reactive_aio as r
-from reactive_aio import from_process
+from reactive_aio import Flow, from_process
 from reactive_aio._core.child_process import CHUNK, STDERR_TAIL, ChildProcess
 from reactive_aio._core.loop import LoopHandle
 from reactive_aio.errors import ProcessFailed
@@ -442,6 +442,125 @@ class TestEnding:
 
         asyncio.run(main())
         assert started[0]._running.get_returncode() == -9
+
+
+IGNORES_TERM = "trap '' TERM; echo ready; while :; do sleep 0.01; done"
+
+
+def endless() -> Flow[bytes]:
+    return r.generate(lambda n: (bytes(100_000), n + 1), 0)
+
+
+async def fails_soon() -> AsyncIterator[bytes]:
+    for _ in range(3):
+        yield bytes(100_000)
+    raise Failed
+
+
+PROGRAMS: Mapping[str, tuple[Callable[[], Flow[bytes]], object]] = {
+    # a flow, and what it ends with: the number of bytes, or an error
+    "reads everything": (lambda: from_process(["cat"], stdin=[bytes(100_000)] * 7), 700_000),
+    "reads large chunks": (lambda: from_process(["cat"], stdin=[bytes(3_000_000)] * 2), 6_000_000),
+    "reads bytes": (lambda: from_process(["cat"], stdin=bytes(3_000_000)), 3_000_000),
+    "reads empty chunks": (lambda: from_process(["cat"], stdin=[b"", b"a", b""]), 1),
+    "reads late": (
+        lambda: from_process(shell("sleep 0.1; cat"), stdin=[bytes(100_000)] * 3),
+        300_000,
+    ),
+    "reads nothing": (lambda: from_process(["true"], stdin=r.never()), 0),
+    "reads nothing of much": (lambda: from_process(["true"], stdin=endless()), 0),
+    "reads nothing of bytes": (lambda: from_process(["true"], stdin=bytes(3_000_000)), 0),
+    "reads some": (lambda: from_process(["head", "-c", "9"], stdin=endless()), 9),
+    "closes its input": (lambda: from_process(shell("exec 0<&-; sleep 0.1"), stdin=endless()), 0),
+    "closes its output": (lambda: from_process(shell("exec 1>&-; cat >&2"), stdin=[b"a"] * 9), 0),
+    "dies": (lambda: from_process(shell("kill -9 $$"), stdin=endless()), ProcessFailed),
+    "fails": (lambda: from_process(shell("cat >&2; exit 3"), stdin=[b"a"]), ProcessFailed),
+    "is not there": (lambda: from_process(["/no/such"], stdin=r.never()), FileNotFoundError),
+    "has an input that fails": (lambda: from_process(["cat"], stdin=r.error(Failed())), Failed),
+    "has an input that fails soon": (lambda: from_process(["cat"], stdin=fails_soon()), Failed),
+    "has an input that fails, and ignores the request": (
+        lambda: from_process(shell(IGNORES_TERM), stdin=r.error(Failed()), grace=0.05),
+        Failed,
+    ),
+    "leaves a child with its pipes": (
+        lambda: from_process(shell("sleep 1 2>&1 </dev/fd/0 & exit 3"), stdin=endless(), grace=0),
+        ProcessFailed,
+    ),
+}
+LEFT: Mapping[str, Callable[[], Flow[bytes]]] = {
+    "endless output": lambda: from_process(["yes"]),
+    "input and output": lambda: from_process(["cat"], stdin=endless()),
+    "input that waits": lambda: from_process(shell("echo; sleep 1000"), stdin=endless()),
+    "input that is over": lambda: from_process(shell("echo; sleep 1000"), stdin=bytes(1_000_000)),
+    "ignores the request": lambda: from_process(shell(IGNORES_TERM), stdin=endless(), grace=0.05),
+    "children with its pipes": lambda: from_process(
+        shell("sleep 1000 & echo; cat; wait"), stdin=endless(), start_new_session=True
+    ),
+}
+
+
+def descriptors_and_children() -> tuple[list[str], list[str]]:
+    """Of this process; a child that has ended is one until somebody looks at its status."""
+    children: list[str] = []
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            status = Path(f"/proc/{process}/stat").read_text()
+            if int(status.rpartition(")")[2].split()[1]) == os.getpid():
+                children.append(process)
+    return os.listdir("/proc/self/fd"), children
+
+
+class TestWhatRemains:
+    """No descriptor, no watched descriptor, no process that has ended, on each loop."""
+
+    @staticmethod
+    async def remains() -> tuple[list[str], list[str], list[int]]:
+        loop: Any = asyncio.get_running_loop()
+        selector = getattr(loop, "_selector", None)  # uvloop shows none
+        watched = [] if selector is None else sorted(selector.get_map())
+        return (*await asyncio.to_thread(descriptors_and_children), watched)
+
+    async def expect_nothing(self, before: object) -> None:
+        async with asyncio.timeout(WITHIN):
+            # A thread of asyncio's waits for the program.
+            while await self.remains() != before:  # noqa: ASYNC110
+                await asyncio.sleep(0.002)
+
+    @pytest.mark.parametrize("name", PROGRAMS)
+    async def test_of_a_program_that_ends(self, name: str) -> None:
+        make, expected = PROGRAMS[name]
+        await from_process(["true"]).run()  # opens what the loop keeps
+        before = await self.remains()
+        for _ in range(3):
+            try:
+                async with asyncio.timeout(WITHIN):
+                    found: object = len(b"".join(await make().to_list()))
+            except Exception as error:
+                found = type(error)
+            assert found == expected
+        await self.expect_nothing(before)
+
+    @pytest.mark.parametrize("name", LEFT)
+    @pytest.mark.parametrize("how", ["break", "cancel", "task"])
+    async def test_of_a_program_that_is_left(self, name: str, how: str) -> None:
+        await from_process(["true"]).run()
+        before = await self.remains()
+        flow = LEFT[name]()
+        if how == "break":
+            async with asyncio.timeout(WITHIN), flow.stream() as chunks:
+                async for _ in chunks:
+                    break
+        elif how == "cancel":
+            probe = SubscriberProbe[bytes](1).subscribed_to(flow)
+            await probe.wait_for_signals(1)
+            probe.cancel()
+        else:
+            task = asyncio.ensure_future(flow.run())
+            await asyncio.sleep(0.05)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        await self.expect_nothing(before)
 
 
 @pytest.mark.parametrize(
