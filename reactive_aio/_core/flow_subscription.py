@@ -24,6 +24,13 @@ class FlowSubscription:
         """Stop sending signals and release the source (rule 3.12)."""
         raise NotImplementedError(f"{type(self).__name__} does not define cancel()")
 
+    def leave(self) -> None:
+        """Cancel, since what follows has completed: the flows that it was given may still be read.
+
+        What follows a `cancel` has failed or was cancelled itself, so that nobody will read them.
+        """
+        self.cancel()
+
     def processed(self) -> None:
         """Every element sent so far has been processed; the demand stays as it is."""
 

@@ -124,8 +124,8 @@ class _FirstValueSubscriber(BulkSubscriber):
             self.is_notified = self.cleanup.is_awaited = True
             if self._leaves:
                 self.on_complete()
-                if self._subscription is not None:
-                    self._subscription.cancel()
+                if isinstance(self._subscription, FlowSubscription):
+                    self._subscription.leave()
 
     def on_error(self, error: BaseException) -> None:
         self._error = error

@@ -255,8 +255,8 @@ class InputQueue(Generic[T]):
         self._is_upstream_faulty = True
         self.fail(error)
 
-    def close(self) -> FlowSubscription | None:
-        """Cancel upstream and return it; anything it still pushes is discarded."""
+    def close(self, keeps_flows: bool = False) -> FlowSubscription | None:
+        """Cancel upstream, or leave it, and return it; anything it still pushes is discarded."""
         if self.control is not None:
             self.control.remove(self)
         is_live = not self.is_ended or self._is_upstream_faulty
@@ -268,7 +268,7 @@ class InputQueue(Generic[T]):
         self.waiting.clear()  # the loop refers to it
         upstream, self.upstream = self.upstream, None
         if upstream is not None and is_live:
-            upstream.cancel()
+            upstream.leave() if keeps_flows else upstream.cancel()
         if self.on_discard is not None:
             discard(self.on_discard, chain.from_iterable(left))
         return upstream

@@ -77,6 +77,7 @@ class Island(TimeSlice, FlowSubscription):
     is_stopped: bool = False
     pause: Pause = NO_DEMAND
     error: BaseException | None = None
+    keeps_flows: bool = False  # it completes, and flows that it has delivered may be read
     is_fault: bool = False  # `error` answers a broken rule (3.9), and is sent although stopped
     source: Any = None
     input_queue: InputQueue[Any] | None = None
@@ -134,6 +135,10 @@ class Island(TimeSlice, FlowSubscription):
             self._wake(Input.CANCEL)
         else:
             self.loop_handle.call_soon_threadsafe(self.cancel)
+
+    def leave(self) -> None:
+        self.keeps_flows = True
+        self.cancel()
 
     @property
     def is_one_by_one(self) -> bool:
@@ -415,7 +420,7 @@ class Island(TimeSlice, FlowSubscription):
         source, queue, self.source, self.input_queue = self.source, self.input_queue, None, None
         try:
             if queue is not None:
-                self.closing_upstream = queue.close()
+                self.closing_upstream = queue.close(self.keeps_flows)
             elif isinstance(source, GeneratorType):
                 source.close()
         except STOPS_PROGRAM:
@@ -434,6 +439,8 @@ class Island(TimeSlice, FlowSubscription):
         is_silent = self.is_stopped and not self.is_fault
         error, subscriber = self.error, self.subscriber
         self.error = None
+        if error is None and not is_silent:
+            self.keeps_flows = True
         if not is_silent and (error is not None or self.record is not None):
             self._record_end(error, "" if error is None else self.chain.annotate(error))
         try:

@@ -134,6 +134,10 @@ class ListDelivery(FlowSubscription, Generic[T]):
         if self._release() is not None and self._closing is not None:
             self._closing.cancel()
 
+    def leave(self) -> None:
+        if self._release() is not None and self._closing is not None:
+            self._closing.leave()
+
     @property
     def is_one_by_one(self) -> bool:
         return self.chain.is_one_by_one

@@ -39,7 +39,8 @@ class Coordinator(FlowSubscription, Generic[R]):
     # dictionary, they could be more than CPython looks up quickly (30).
     __slots__ = ("__dict__", "__weakref__", "_age_marks", "_closing", "_control", "_started",
                  "_timers", "_unfinished", "cleanups", "demand", "downstream", "emitted",
-                 "inners", "is_closed", "loop_handle", "processed_count", "submit")  # fmt: skip
+                 "inners", "is_closed", "keeps_flows", "loop_handle", "processed_count",
+                 "submit")  # fmt: skip
     is_serialized: ClassVar[bool] = True
     """Whether decisions go through `Decisions`. A subclass may say False if each of its
     decisions changes all state first and calls at most one other object, at its end."""
@@ -57,6 +58,8 @@ class Coordinator(FlowSubscription, Generic[R]):
         if self.is_serialized:
             self.submit = Decisions(self.loop_handle, self.fail).submit
         self.is_closed: bool = False
+        self.keeps_flows: bool = False
+        """Whether flows that it has emitted may be subscribed to after it has ended."""
         self.emitted: int = 0
         """How many elements were pushed in total."""
         self.processed_count: int = 0
@@ -174,7 +177,7 @@ class Coordinator(FlowSubscription, Generic[R]):
         is an error of the cleanup, and *then* is called all the same.
         """
         self.inners.pop(inner, None)
-        inner.cancel()
+        inner.cancel(keeps_flows=True)
         if inner.is_work or self.processed_count == self.emitted:
             inner.finish()
         else:
@@ -256,7 +259,7 @@ class Coordinator(FlowSubscription, Generic[R]):
     def complete(self) -> None:
         """Complete downstream, and cancel every upstream."""
         if not self.is_closed:
-            self.cancel()
+            self.leave()
             self.downstream.complete()
 
     def fail(self, error: BaseException) -> None:
@@ -367,6 +370,10 @@ class Coordinator(FlowSubscription, Generic[R]):
     def on_clean(self) -> None:
         self._closing.clear()
 
+    def leave(self) -> None:
+        self.keeps_flows = True
+        self.cancel()
+
     def cancel(self) -> None:
         if self.is_closed:
             return
@@ -379,7 +386,7 @@ class Coordinator(FlowSubscription, Generic[R]):
         self.inners.clear()
         self._closing += inners
         for inner in inners:
-            inner.cancel()
+            inner.cancel(self.keeps_flows)
         try:
             self.on_stop()
         except STOPS_PROGRAM:

@@ -188,11 +188,11 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         if self.elements:
             read(self)
 
-    def cancel(self) -> None:
-        """Cancel, and discard the elements held."""
+    def cancel(self, keeps_flows: bool = False) -> None:
+        """Cancel, or leave, and discard the elements held."""
         self.is_released = True
         held = self._take_all() if self.elements else ()
-        self.stop()
+        self._stop(keeps_flows)
         if held:
             self._discard(held)
         if self.work is not None and (self.is_cancelled or self.error is not None):
@@ -225,10 +225,13 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
 
     def stop(self) -> None:
         """Cancel, and keep the elements held."""
+        self._stop(keeps_flows=bool(self.elements))  # they may be flows, and are delivered
+
+    def _stop(self, keeps_flows: bool) -> None:
         if not self.is_done:
             self.is_cancelled = True
             self._set_done()
-            self._cancel(self._subscription)
+            self._cancel(self._subscription, keeps_flows)
 
     def _set_done(self) -> None:
         self.is_done = True
@@ -292,9 +295,11 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
             self.is_notified = was_notified
             self.flush()
 
-    def _cancel(self, subscription: Subscription | None) -> None:
+    def _cancel(self, subscription: Subscription | None, keeps_flows: bool = False) -> None:
         try:
-            if subscription is not None:
+            if keeps_flows and isinstance(subscription, FlowSubscription):
+                subscription.leave()
+            elif subscription is not None:
                 subscription.cancel()
         except STOPS_PROGRAM:
             raise

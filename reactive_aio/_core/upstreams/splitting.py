@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from ...errors import AlreadySubscribed, WrongLoop
+from ...errors import AlreadySubscribed, Interrupted, WrongLoop
 from ..compiler.chain import Downstream
 from ..compiler.discards import discard
 from ..demand import UNBOUNDED, Demand
@@ -139,6 +139,12 @@ class Branch(FlowSubscription, Generic[T]):
                 f"rule 1.11: {self.name} serves one subscriber, and has one or had one; for "
                 "several, subscribe a MulticastProcessor to it"
             )
+        if self.is_closed:
+            raise Interrupted(
+                f"{self.name}: the flow that it is part of has failed or was cancelled before this "
+                "one was subscribed to; subscribe to it before you leave that flow, or leave it by "
+                "take() or first()"
+            )
         self._downstream = downstream
         self._owner.submit(self._deliver)
         return self
@@ -209,8 +215,10 @@ def _abandon(branch: Branch[Any]) -> None:
 class SplittingCoordinator(Coordinator[T]):
     """Emits a flow for each branch; an element of the upstream goes to one of them.
 
-    When the subscriber of these flows cancels, the branches that are open go on: no other one is
-    opened, and the upstream is cancelled with the last of them.
+    When the subscriber of these flows cancels, the branches that have subscribers go on: no other
+    one is opened, and the upstream is cancelled with the last of them. A branch without a
+    subscriber is over then. But if the subscriber has completed, as `take` does, it goes on as well
+    for as long as somebody refers to its flow.
     """
 
     branches: dict[Branch[Any], None] = field(default_factory=dict["Branch[Any]", None], init=False)
@@ -264,8 +272,13 @@ class SplittingCoordinator(Coordinator[T]):
         return self.is_closed
 
     def cancel(self) -> None:
-        if not self.branches:
-            super().cancel()
-        elif not self.is_closed and not self.is_left:
-            self.is_left = True
+        if self.is_closed or (self.is_left and self.branches):
+            return
+        self.is_left = True
+        for branch in () if self.keeps_flows else list(self.branches):
+            if not branch.is_subscribed:
+                branch.cancel()
+        if self.branches:
             self.submit(self.on_left)
+        else:
+            super().cancel()
