@@ -173,8 +173,8 @@ class TooManyElements(ReactiveError, ValueError):
 
 class Interrupted(ReactiveError):
     """The task of a subscription was cancelled from outside, its loop was closed, the publisher of
-    a hot source was cancelled when the last subscriber left, or the flow that a window or a group is
-    part of was, before it was subscribed to."""
+    a hot source was cancelled when the last subscriber left, or the flow of a window or a group has
+    failed or was cancelled before the window or group was subscribed to."""
 
 
 class MissingExtra(ReactiveError, ImportError):

@@ -100,7 +100,9 @@ def group_by(
     Fails: when the source fails or *key* raises, with all groups; by *on_full* with `Overflow`;
         with `Stalled`.
     Cancels: the source, when the subscriber and those of all groups have cancelled. After the
-        subscriber has cancelled, no group opens, and elements with new keys are dropped.
+        subscriber has cancelled, no group opens, and elements with new keys are dropped. A group
+        that nobody has subscribed to is over when the subscriber cancels or fails; when it
+        completes, as with ``take`` and ``first``, such a group can still be read.
     Holds: *max_groups* × *prefetch* elements in groups, and 4 × *prefetch* of the
         source; a group that was evicted holds its elements until they are read.
     Rules: 1.1, 1.11

@@ -45,7 +45,9 @@ def window(source: "Flow[T]", size: int) -> "Flow[Flow[T]]":
     Demand: multiplied: as many elements as the requested windows still need.
     Completes: when the source completes, with the last window.
     Fails: when the source fails, and with it the window that is open.
-    Cancels: the source, when the subscriber has cancelled and the open window has ended.
+    Cancels: the source, when the subscriber has cancelled and the open window has ended. A window
+        that nobody has subscribed to is over when the subscriber cancels or fails; when it
+        completes, as with ``take`` and ``first``, such a window can still be read.
     Holds: *size* elements of the open window; a window that was delivered holds its elements until
         they are read.
     Rules: 1.1, 1.11
@@ -77,7 +79,9 @@ def window_timeout(
     Demand: batched (*size* elements upstream, requested again as they are taken).
     Completes: when the source completes, with the last window.
     Fails: when the source fails, and with it the window that is open.
-    Cancels: the source, when the subscriber has cancelled and the open window has ended.
+    Cancels: the source, when the subscriber has cancelled and the open window has ended. A window
+        that nobody has subscribed to is over when the subscriber cancels or fails; when it
+        completes, as with ``take`` and ``first``, such a window can still be read.
     Holds: 2 × *size* elements: of the open window, and before the next one is requested; a window
         that was delivered holds its elements until they are read.
     Rules: 1.1, 1.11

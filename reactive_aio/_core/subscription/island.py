@@ -408,7 +408,9 @@ class Island(TimeSlice, FlowSubscription):
         self.is_stopped, self.limit = True, _NEVER
         if self.record is not None:
             self.record.end(self, End("cancelled", self.delivered))
-        self.subscriber = self.flush_batch = self.pending_signal = None
+        self.subscriber = self.flush_batch = None
+        if self.pending_signal is not None:  # it was cancelled in the signal, which runs to its end
+            self._await_in_task("its last signal", lambda: None)
         try:
             if self.end_hooks is not None:
                 self.end_hooks.cancel_rest()

@@ -276,8 +276,7 @@ class SplittingCoordinator(Coordinator[T]):
             return
         self.is_left = True
         for branch in () if self.keeps_flows else list(self.branches):
-            if not branch.is_subscribed:
-                branch.cancel()
+            _abandon(branch)
         if self.branches:
             self.submit(self.on_left)
         else:
