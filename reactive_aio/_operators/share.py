@@ -414,6 +414,7 @@ class _Shared(_Hot[T]):
         self._reset()
         if self._grace is None and error is None and not self._life.control.is_stopped:
             self._is_completed, self._history = True, history
+        self._life.keeps = self._is_completed
         for output in outputs:
             output.end(error)
         self._ending = [each for each in (*self._ending, *outputs) if not each.is_closed]
