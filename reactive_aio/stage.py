@@ -45,7 +45,7 @@ from ._core.compiler.chain import (
     is_spent,
     push_next,
 )
-from ._core.compiler.discards import OnDiscard
+from ._core.compiler.discards import OnDiscard, rest_of
 from ._core.compiler.error_notes import add_bounded_note, note_element, short_text
 from ._core.compiler.inline import AppliedStage, InlineStage, describe
 from ._core.compiler.places import call_place
@@ -165,6 +165,7 @@ __all__ = (
     "require_number",
     "require_policy",
     "require_sync_callable",
+    "rest_of",
     "run_now",
     "running_handle",
     "short_text",

@@ -26,6 +26,7 @@ from ..stage import (
     pull,
     require_int,
     require_sync_callable,
+    rest_of,
 )
 
 if TYPE_CHECKING:
@@ -158,10 +159,11 @@ class _FlatMap(MergingCoordinator[Any]):
     """The synchronous source that is being pulled."""
     _pulled: Iterator[Any] | None = None
     """The elements of `_inner`, and of the synchronous sources that follow it directly."""
-    _pending: "Flow[Any] | None" = None
-    """A source that pushes and has not been subscribed to yet."""
     _work: Work | None = None
-    """The element that `_inner` or `_pending` was made of."""
+    """The element that `_inner` was made of."""
+    _pending: "tuple[Flow[Any], Work | None] | None" = None
+    """A source that pushes and has not been subscribed to yet, and the element that it was made
+    of."""
     _chunk: list[Any] = field(default_factory=list[Any])
     """The elements that are being pulled."""
     _opened_at: int = 0
@@ -343,7 +345,7 @@ class _FlatMap(MergingCoordinator[Any]):
         free = self._free_count()
         while not self.errors and not self.is_closed:
             if self._pending is not None:
-                if not self._admit(self._pending):
+                if not self._admit(*self._pending):
                     break
                 free = self._free_count()
             if not outer.elements and not outer.outstanding and free > 0:
@@ -368,7 +370,7 @@ class _FlatMap(MergingCoordinator[Any]):
                 elif flow.chain.is_pullable:
                     return self._opened_to_pull(pull(flow, self._discards_of(work)), work)
                 else:
-                    self._pending, self._work = flow, work
+                    self._pending = flow, work
             except BaseException as error:
                 self.stop_all(self.failure_of(error))
         return None
@@ -393,9 +395,7 @@ class _FlatMap(MergingCoordinator[Any]):
 
     def _note_all_pulled(self) -> None:
         """The source that was being pulled has ended."""
-        self._pulled = None
-        if self._pending is None:
-            self._work = None
+        self._pulled = self._work = None
 
     def _pull(self, chunk: list[Any], at_most: int) -> None:
         """Append up to *at_most* elements of synchronous sources to *chunk*, within the bound."""
@@ -445,11 +445,11 @@ class _FlatMap(MergingCoordinator[Any]):
         allowed = (self._concurrency - self._active_count()) * self.prefetch
         return allowed - self.accounting.held_by(self._account) - self._reserved
 
-    def _admit(self, flow: "Flow[Any]") -> bool:
+    def _admit(self, flow: "Flow[Any]", work: Work | None) -> bool:
         """Subscribe to a source that pushes, unless pulled elements use up its share."""
         if self._spare() < self.prefetch:
             return False
-        work, self._pending, self._work = self._work, None, None
+        self._pending = None
         self.join(flow, kind="work", work=work)
         return True
 
@@ -480,13 +480,16 @@ class _FlatMap(MergingCoordinator[Any]):
     def _close_inner(self) -> None:
         inner: Any = self._inner
         self._note_pulled()
-        work, self._work = self._work, None
-        self._pulled = self._inner = self._pending = None
+        works = [self._work, *(() if self._pending is None else self._pending[1:])]
+        self._pulled = self._inner = self._pending = self._work = None
+        if works[0] is not None and works[0].is_replaced:
+            self.discard(rest_of(inner))
         if hasattr(inner, "close"):
             try:
                 inner.close()
             except BaseException as error:
                 failure = self.failure_of(error)
                 self.report_cleanup(f"the cleanup of a source of {self._name} raised", failure)
-        if work is not None:
-            work.cut()
+        for work in works:
+            if work is not None:
+                work.cut()

@@ -85,5 +85,6 @@ def _stage(frame: FrameType) -> str:
     if chain is None:
         return "a synchronous flow"
     position = frame.f_globals["STAGE_OF_LINE"][frame.f_lineno]
-    operator = str(chain.stages[position - 1]) if position else chain.name
+    is_stage = 0 < position <= len(chain.stages)  # the position after the last one is the delivery
+    operator = str(chain.stages[position - 1]) if is_stage else chain.name
     return f"{operator} of the flow {chain.trail()}"

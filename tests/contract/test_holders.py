@@ -147,6 +147,15 @@ CANCELLED: dict[str, tuple[Callable[[], Flow[Any]], list[object]]] = {
         lambda: numbers(3).flat_map(lambda x: hidden(r.just(x, -x)), concurrency=2, prefetch=2),
         [1, -1, 2, -2],
     ),
+    "flat_map: the rest of a list": (lambda: numbers(1).flat_map(lambda _: [0, 1, 2, 3]), [2, 3]),
+    "flat_map: the rest of a list, pushed": (
+        lambda: hidden(numbers(1)).flat_map(lambda _: [0, 1, 2, 3]),
+        [2, 3],
+    ),
+    "flat_map: a source that waits while another is pulled": (
+        lambda: hidden(numbers(2)).flat_map(lambda x: r.never() if x else [5, 6, 7]),
+        [7, 1],
+    ),
     "flat_map: awaitables": (
         lambda: numbers(4).flat_map(lambda x: r.from_awaitable(partial(soon, x)), concurrency=4),
         [2, 3],

@@ -441,7 +441,8 @@ class Chain:
             last -= 1
         source = self.source
         may_hand_over = source.may_hand_over if isinstance(source, PushSource) else None
-        return Discards(self.discard_hooks, last, below, may_hand_over)
+        delivery = len(self._kinds) + 1
+        return Discards(self.discard_hooks, last, below, may_hand_over, self.contents_of, delivery)
 
     @property
     def on_discard_at_end(self) -> OnDiscard | None:

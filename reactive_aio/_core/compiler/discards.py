@@ -5,8 +5,8 @@ before it, the source, and the flows that the source reads from, which are given
 when they are opened.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
 from ..run_control import (
     OnDiscard,
@@ -18,6 +18,7 @@ from ..run_control import (
 
 __all__ = ("END", "Discards", "OnDiscard", "discard")
 
+_OF_LISTS: Final[tuple[type[Iterator[Any]], ...]] = (type(iter([])), type(iter(())))
 END: Final = object()
 """What a loop has in its hands after the last element."""
 
@@ -29,17 +30,32 @@ def discard(on_discard: OnDiscard | None, elements: Iterable[object]) -> None:
             on_discard(element)
 
 
+def rest_of(iterator: object) -> Iterable[object]:
+    """What *iterator* has left of a list; any other one makes its elements when it is read."""
+    return iterator if isinstance(iterator, _OF_LISTS) else ()
+
+
 class Discards:
     """The hooks of one subscription, by the position of their stage; position 0 is the source."""
 
-    __slots__ = ("_below", "_hooks", "_last", "_lost", "_may_hand_over")
+    __slots__ = (
+        "_below",
+        "_contents_of",
+        "_delivery",
+        "_hooks",
+        "_last",
+        "_lost",
+        "_may_hand_over",
+    )
 
     def __init__(
         self,
         hooks: tuple[tuple[int, OnDiscard], ...],
         last: int,
         below: OnDiscard | None,
-        may_hand_over: Callable[[], bool] | None = None,
+        may_hand_over: Callable[[], bool] | None,
+        contents_of: Callable[[Any], Iterable[object]],
+        delivery: int,
     ) -> None:
         self._hooks = hooks
         self._last = last
@@ -47,6 +63,11 @@ class Discards:
         self._below = below
         self._may_hand_over = may_hand_over
         """Of a source that is shared: whether no other subscriber may receive its elements."""
+        self._contents_of = contents_of
+        """The elements in what the last stage has emitted, which may be a result that contains
+        some."""
+        self._delivery = delivery
+        """The position after the last stage."""
         self._lost: object = None
 
     @property
@@ -92,8 +113,14 @@ class Discards:
         return give
 
     # -- called by the compiled loop --------------------------------------------------------------
+    def rest(self, inner: object) -> None:
+        """The loop has ended within *inner*, an iterator that `flat_map` has made of an element."""
+        self.give(0, rest_of(inner))
+
     def lost(self, position: int, element: object) -> None:
         """The loop has ended at *position* with *element* in its hands, unless that is None."""
         if element is not None and element is not END and element is not self._lost:
             self._lost = element
-            discard_interrupted(self._received_at(position), element)
+            on_discard = self._received_at(position)
+            for each in self._contents_of(element) if position == self._delivery else (element,):
+                discard_interrupted(on_discard, each)

@@ -332,7 +332,7 @@ def _position_in(chain: "Chain", entries: "list[tuple[FrameType, int]]") -> Fail
             if same_code:
                 break  # deeper frames are those of an earlier raise of the same exception
         if found is None or position:
-            found = Failure((), position, frame)
+            found = Failure((), min(position, len(chain.stages)), frame)
     return found
 
 

@@ -188,6 +188,7 @@ for x in src:
     left -= 1
     counted = size >= left or emitted + size > S.limit
     dropped = 0
+    INNER
     for x in inner:
         if counted:
             left -= 1
@@ -503,6 +504,8 @@ class _Writer:
                 return [_MEASURE]
             case "CLOCK":
                 return [_MEASURE, *self._lines_of("TURN")] if self.words["TURN"] else []
+            case "INNER":
+                return ["inner = iter(inner)"] * self.shape.discards
             case "CLOCK_WITH_ELEMENT":
                 return self._holding(self._place("CLOCK"))
             case "REFUSE_NONE_IN":
@@ -512,8 +515,8 @@ class _Writer:
             case "CALL":
                 return self._call()
             case "WAIT_MID_ELEMENT":
-                # The element is in the loop's hands.
-                return self._positioned(self._lines_of(word), len(self.stages))
+                # The element is in the loop's hands, and has passed every stage.
+                return self._positioned(self._lines_of(word), len(self.stages) + 1)
             case "TURN" | "AWAIT_ELEMENTS":
                 return self._lines_of(word)
             case _:
@@ -654,7 +657,7 @@ class _Writer:
             return [line]
         if not self.shape.discards:
             return [_ALIVE]
-        return ["if S.is_stopped:", f"    D.lost({len(self.stages)}, x)", "    return"]
+        return ["if S.is_stopped:", f"    D.lost({len(self.stages) + 1}, x)", "    return"]
 
     def _counted(self) -> list[str]:
         """What follows a delivery in a batch that is counted."""
@@ -702,10 +705,11 @@ class _Writer:
         """Give back what the loop has in its hands when it ends, and what its stages hold."""
         numbered = enumerate(self.stages, 1)
         held = [f"D.give({i}, {line})" for i, stage in numbered for line in stage.lines("held", i)]
+        held += ["D.rest(inner)"] * (self.shape.feed == "flatten")
         # The `raise` leaves the traceback as it is, and so the position of what was raised.
         return [
             *([] if self.iterated else ["D = S.discards"]),
-            "x = None",
+            *(["x = inner = None"] if self.shape.feed == "flatten" else ["x = None"]),
             "try:",
             *_indent(1, run),
             "except BaseException as error:",
