@@ -92,18 +92,17 @@ class SyncIsland(Island):
     def resume(self, elements: tuple[object, ...] | None = None, /) -> bool | None:
         # It does what `_run` does, up to the first pause. After the usual one, nothing is left to
         # be done in the subscriber's context.
-        drain = self.drain
+        drain, flushes = self.drain, self.flush_batch is not None
         if (
             drain is None
-            or (self.flush_batch is not None and elements is None)
+            or (flushes and elements is None)
             or self.pause is not (NO_DEMAND if elements is None else NO_ELEMENTS)
             or self.phase is not _IDLE
         ):
             return Island.resume(self, elements)
         loop_handle = self.loop_handle
         self.phase = _AFTER_WAKE
-        self.is_slice_over = False
-        self.slice_end = 0.0
+        self.is_slice_over, self.slice_end = False, 0.0
         try:
             if elements is None:
                 pause: Pause | NotEntered = loop_handle.enter(next, drain)
@@ -112,16 +111,10 @@ class SyncIsland(Island):
         except BaseException as error:
             loop_handle.run(self._drain_raised, error)
             return False
-        if self.is_stopped or self.flush_batch is not None:
-            if pause is NOT_ENTERED:
-                self.phase = _IDLE
-                return Island.resume(self, elements)
-        elif pause is NO_ELEMENTS and elements is not None:
+        if pause is NO_ELEMENTS and elements is not None and not (flushes or self.is_stopped):
             queue: Any = self.input_queue
             if (
-                not queue.waiting
-                and not queue.is_lent
-                and not queue.is_ended
+                not (queue.waiting or queue.is_lent or queue.is_ended)
                 and self.limit is self.requested_limit
                 and (
                     queue.outstanding is UNBOUNDED or queue.outstanding >= self.needed_from_upstream
@@ -129,7 +122,7 @@ class SyncIsland(Island):
             ):
                 self.phase = _AFTER_PAUSE
                 return True
-        elif pause is NO_DEMAND and self.limit <= self.emitted:
+        elif pause is NO_DEMAND and not (flushes or self.is_stopped) and self.limit <= self.emitted:
             self.phase, self.pause = _AFTER_PAUSE, NO_DEMAND
             return False
         elif pause is NOT_ENTERED:
