@@ -28,7 +28,15 @@ from asyncio import (
     timeout,
 )
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Sequence,
+)
 from concurrent.futures import Executor
 from contextlib import suppress
 from contextvars import Context, copy_context
@@ -39,10 +47,10 @@ from socket import socket
 from threading import get_ident
 from time import monotonic
 from types import FrameType, TracebackType, coroutine
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 from weakref import ReferenceType, WeakKeyDictionary, ref
 
-from ..errors import NoRunningLoop, WrongLoop
+from ..errors import NoRunningLoop, TimedOut, WrongLoop
 from .losses import count_dropped_error
 from .unwinding import is_cleaning_up
 
@@ -127,6 +135,8 @@ class NotEntered(Enum):
 
 
 NOT_ENTERED: Final = NotEntered.NOT_ENTERED
+JOIN_TIME: Final = 5.0
+"""The seconds for which the end of an event loop waits for the threads of its flows."""
 _DEEPEST: Final = 24  # a hundred boundaries in a row must not exhaust the stack
 _thread = _Thread()
 
@@ -318,6 +328,22 @@ class LoopHandle:
         context = self.context.copy()  # only one thread at a time may enter a context
         return self.event_loop.run_in_executor(executor, partial(context.run, work, *args))
 
+    def join_at_end(self, user: "UsesThreads") -> None:
+        """Join the threads of *user* when the loop ends, unless that is not needed any more.
+
+        They are waited for as long as `JOIN_TIME`, and reported if they still run then.
+        """
+        users = _users_of_threads.get(self.event_loop)
+        if users is None:
+            users = _users_of_threads[self.event_loop] = _UsersOfThreads()
+        users.add(user)
+
+    def need_not_join(self, user: "UsesThreads") -> None:
+        """The threads of *user* are done; called on any thread."""
+        users = _users_of_threads.get(self.event_loop)
+        if users is not None:
+            users.discard(user)
+
     # -- signals of the system ------------------------------------------------------------------
     def add_signal_handler(
         self, number: int, callback: Callable[..., object]
@@ -351,6 +377,60 @@ class LoopHandle:
         """Call the loop's exception handler, for an error that no subscriber can receive (2.13)."""
         count_dropped_error()
         self.event_loop.call_exception_handler({"message": message, "exception": error, **details})
+
+
+class UsesThreads(Protocol):
+    """What has threads that run."""
+
+    def stop_threads(self) -> None:
+        """On the loop: let them end, or return from their calls, soon."""
+        ...
+
+    def join_threads(self, seconds: float) -> str:
+        """On another thread: wait for that; return the name of what runs for longer, or nothing."""
+        ...
+
+
+class _UsersOfThreads(set[UsesThreads]):
+    """What has threads on one event loop.
+
+    A flow that is left by ``break`` does not wait for its thread, and at the end of the program the
+    interpreter would kill that in the middle of a cleanup. ``asyncio.run`` closes the asynchronous
+    generators of its loop before it closes that: one of them waits for the threads.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._generator = _join_at_end(self)
+        with suppress(StopIteration):
+            self._generator.__anext__().send(None)  # from now on, the loop knows it
+
+
+_users_of_threads: WeakKeyDictionary[AbstractEventLoop, _UsersOfThreads] = WeakKeyDictionary()
+
+
+async def _join_at_end(users: set[UsesThreads]) -> AsyncGenerator[None]:
+    try:
+        yield
+    finally:
+        stopped = list(users)
+        for user in stopped:
+            user.stop_threads()
+        if stopped:
+            loop = asyncio.get_running_loop()
+            left = await loop.run_in_executor(None, _join, stopped)
+            await yield_to_loop()  # what they have passed on last
+            for name in left:
+                error = TimedOut(
+                    f"{name} still runs {JOIN_TIME:g} s after the end of its event loop"
+                )
+                report("a thread of a flow is left behind", error)
+
+
+def _join(users: list[UsesThreads]) -> list[str]:
+    end = monotonic() + JOIN_TIME
+    left = [user.join_threads(max(0.0, end - monotonic())) for user in users]
+    return [name for name in left if name]
 
 
 def running_handle(before: LoopHandle | None, what: str, remedy: str) -> LoopHandle:
@@ -438,7 +518,7 @@ class Cancellation:
             loop.call_soon(self._try)  # only where it is suspended can be said what it is doing
         elif task.cancellation is None and not is_cleaning_up(task.get_coro()):
             task.cancellation = self
-            Task.cancel(task)
+            cast("Any", Task).cancel(task)
         elif (waiter := getattr(task, "_fut_waiter", None)) is None:
             loop.call_soon(self._try)
         else:

@@ -11,7 +11,13 @@ import pickle
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future as CallFuture, ThreadPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future as CallFuture,
+    ThreadPoolExecutor,
+    wait,
+)
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -88,7 +94,8 @@ def map_in_thread(
     Fails: when the source or *mapper* fails, after the earlier results. Calls that run meanwhile
         and fail as well are reported to the loop's exception handler.
     Cancels: the source, when the subscriber cancels. A call that runs cannot be interrupted: its
-        result is dropped, and ``aclose`` waits for it. The other elements of its chunk are not
+        result is dropped, and ``aclose`` waits for it; so does the end of the event loop, for at
+        most 5 seconds. The other elements of its chunk are not
         worked on.
     Holds: 2 × *concurrency* × *chunk* elements; else 2 × *concurrency* × 1024 elements, as many as
         short calls alone can reach.
@@ -137,7 +144,8 @@ def map_in_process(
         which takes the results of its chunk with it. Calls that run meanwhile and fail as well are
         reported to the loop's exception handler.
     Cancels: the source, when the subscriber cancels. A call that runs is not interrupted: its
-        result is dropped, and ``aclose`` waits for it.
+        result is dropped, and ``aclose`` waits for it; so does the end of the event loop, for at
+        most 5 seconds.
     Holds: 2 × *concurrency* × *chunk* elements; else 2 × *concurrency* × 1024 elements, as many as
         short calls alone can reach.
     Rules: 1.1, 1.3, 3.5
@@ -270,7 +278,7 @@ class _ChunkCalls(Coordinator[Any]):
         self._unsent: deque[_Chunk] = deque()  # those of them that wait for a call
         self._ready: deque[Any] = deque()
         self._in_chunks = 0  # elements, and results that are not ready
-        self._running = 0
+        self._running: set[CallFuture[Any]] = set()
         self._has_failed = False  # so no more elements are taken
         self._timer: TimerHandle | None = None
         self._all_returned = self.loop_handle.create_future()
@@ -302,6 +310,13 @@ class _ChunkCalls(Coordinator[Any]):
         self._stop_timer()
         self._pool.close()
 
+    def stop_threads(self) -> None:
+        self.cancel()
+
+    def join_threads(self, seconds: float) -> str:
+        _, left = wait(list(self._running), seconds)
+        return f"a call of {self._name}" if left else ""
+
     @property
     def tasks(self) -> "Sequence[Future[Any]]":
         """With the calls that run, for which whoever closes this has to wait."""
@@ -313,15 +328,15 @@ class _ChunkCalls(Coordinator[Any]):
     @property
     def held(self) -> int:
         """All that it holds, but for one element of each call, which are in `calls`."""
-        return super().held + self._in_chunks + len(self._ready) - self._running
+        return super().held + self._in_chunks + len(self._ready) - len(self._running)
 
     @property
     def calls(self) -> int:
-        return self._running
+        return len(self._running)
 
     def numbers(self, waiting: int) -> tuple[int, int]:
         departed = self.emitted - waiting
-        return departed, departed + waiting + self.held + self._running
+        return departed, departed + waiting + self.held + len(self._running)
 
     # -- acts -------------------------------------------------------------------------------------
     def _advance(self) -> None:
@@ -334,7 +349,7 @@ class _ChunkCalls(Coordinator[Any]):
             else:
                 results, self._ready = [*self._ready], deque()
             self.emit(results)
-        while self._running < self._concurrency and (chunk := self._next_chunk()) is not None:
+        while len(self._running) < self._concurrency and (chunk := self._next_chunk()) is not None:
             self._send(chunk)
         self._request()
         self._end_if_done()
@@ -358,7 +373,8 @@ class _ChunkCalls(Coordinator[Any]):
         chunk.call = call = self._pool.submit(chunk, 2 * self._size.seconds, context)
         if not self._running:
             self._all_returned = self.loop_handle.create_future()
-        self._running += 1
+            self.loop_handle.join_at_end(self)
+        self._running.add(call)
         if len(chunk.elements) > 1:
             self._start_timer()
         call.add_done_callback(partial(self._on_done, chunk))
@@ -371,7 +387,8 @@ class _ChunkCalls(Coordinator[Any]):
             outcome = _Outcome(error=error, has_begun=isinstance(error, BrokenExecutor))
         else:
             outcome = self._pool.outcome(call.result())
-        self.loop_handle.call_soon_threadsafe(self.submit, self._on_returned, chunk, outcome)
+        on_returned = partial(self._on_returned, call)
+        self.loop_handle.call_soon_threadsafe(self.submit, on_returned, chunk, outcome)
 
     def _request(self) -> None:
         inner = self._inner
@@ -396,9 +413,10 @@ class _ChunkCalls(Coordinator[Any]):
             self.end_with(inner)
 
     # -- a call has returned ----------------------------------------------------------------------
-    def _on_returned(self, chunk: _Chunk, outcome: _Outcome) -> None:
-        self._running -= 1
+    def _on_returned(self, call: "CallFuture[Any]", chunk: _Chunk, outcome: _Outcome) -> None:
+        self._running.remove(call)
         if not self._running:
+            self.loop_handle.need_not_join(self)
             self._stop_timer()
             self._all_returned.set_result(None)
         chunk.call = None

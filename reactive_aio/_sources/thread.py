@@ -77,7 +77,8 @@ def from_thread(
     Completes: when the iterable ends, which shows only when one more element is requested.
     Fails: when making or iterating it raises.
     Cancels: returns at once; the thread ends when its current call returns, and closes there what
-        a function has made, and a generator.
+        a function has made, and a generator. The end of the event loop waits for that, for at most
+        5 seconds.
     Holds: *chunk* elements, which were requested and wait for the loop or a slow subscriber.
     Rules: 1.1, 3.4, 3.5, 3.13
     """
@@ -275,7 +276,9 @@ class _PullThread(Generic[T]):
             target=loop_handle.context.copy().run,
             args=(self._run,),
             name=f"reactive_aio-{name}-{next(_thread_numbers)}",
-            daemon=True,  # a call that blocks for ever must not keep the interpreter from ending
+            # A call that blocks for ever must not keep the interpreter from ending. The end of the
+            # loop waits for some time.
+            daemon=True,
         )
 
     def _run(self) -> None:
@@ -292,6 +295,7 @@ class _PullThread(Generic[T]):
         del error  # with its traceback
         self._post()
         self.owners.clear()
+        self.loop_handle.need_not_join(self)
 
     def _pull(self, closing: list[object]) -> None:
         """Pull the elements. *closing* receives what is to be closed afterwards."""
@@ -369,6 +373,24 @@ class _PullThread(Generic[T]):
         discard(self._on_discard, elements)
 
     # -- called by the loop -----------------------------------------------------------------------
+    def start(self) -> None:
+        self.loop_handle.join_at_end(self)
+        self.thread.start()
+
+    def stop_threads(self) -> None:
+        self.interrupt_and_stop()
+
+    def join_threads(self, seconds: float) -> str:
+        self.thread.join(seconds)
+        return self.thread.name if self.thread.is_alive() else ""
+
+    def interrupt_and_stop(self) -> None:
+        """`stop`, and interrupt the current call if that is possible."""
+        is_sleeping = self.event.is_waiting
+        self.stop()
+        if self.thread.ident is not None and not is_sleeping and not self.state.is_finished:
+            self.start_interrupting()
+
     def stop(self) -> None:
         """End the thread: at once if it sleeps, else when its current call returns."""
         self.state.cancel()
@@ -418,9 +440,10 @@ class _ThreadSubscription(FlowSubscription, Generic[T]):
             return
         self._is_started = True
         try:
-            worker.thread.start()
+            worker.start()
         except RuntimeError as error:  # the system has no thread left
             worker.owners.clear()
+            worker.loop_handle.need_not_join(worker)
             self._end(error)
 
     def deliver(self) -> None:
@@ -450,20 +473,13 @@ class _ThreadSubscription(FlowSubscription, Generic[T]):
 
     def cancel(self) -> None:
         self._downstream = None
-        self._stop_thread()
+        self._worker.interrupt_and_stop()
         self._worker.discard_ready()
 
     def stop_source(self) -> bool:
         """Complete when the call that runs has returned, with its element."""
-        self._stop_thread()
+        self._worker.interrupt_and_stop()
         return self._is_started
-
-    def _stop_thread(self) -> None:
-        worker = self._worker
-        is_sleeping = worker.event.is_waiting
-        worker.stop()
-        if self._is_started and not is_sleeping and not worker.state.is_finished:
-            worker.start_interrupting()
 
     @property
     def is_clean(self) -> bool:
