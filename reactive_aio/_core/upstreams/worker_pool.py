@@ -18,7 +18,6 @@ from ..loop import (
     Future,
     Task,
     cancel_task,
-    is_being_cancelled,
     report,
 )
 from ..observation.awaited import innermost_line
@@ -135,10 +134,6 @@ class WorkerPool(Coordinator[Any]):
         if isinstance(elements, GeneratorType) and not elements.gi_running:
             elements.close()
         self._discard_results()
-
-    def is_being_cancelled(self) -> bool:
-        """Whether the work that runs now is being cancelled."""
-        return is_being_cancelled()
 
     def discard_element(self, element: Any) -> None:
         """The work on *element* has failed or was cancelled."""
