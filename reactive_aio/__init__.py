@@ -14,6 +14,7 @@ from ._core.losses import Losses, losses
 from ._core.serial_executor import SerialExecutor
 from ._operators.choose import race
 from ._operators.combine import concat, merge, zip as zip
+from ._operators.foreign_names import hint_for_package as _hint_for_package
 from ._operators.latest import combine_latest
 from ._sinks.running import DrainReport, Run
 from ._sinks.until_signal import run_until_signal
@@ -24,6 +25,7 @@ from ._sources.asynchronous import (
     from_publisher,
     from_queue,
 )
+from ._sources.coerce import to_flow
 from ._sources.files import from_lines
 from ._sources.process import from_process
 from ._sources.push import Emitter, create
@@ -42,7 +44,6 @@ from ._sources.values import (
     range as range,
 )
 from .flow import Flow, GroupedFlow
-from .foreign_names import hint_for_package as _hint_for_package
 from .limits import AdaptiveLimit, CircuitBreaker, ConcurrencyLimit, RateLimit
 from .pools import ProcessPool
 from .processors import (
@@ -107,6 +108,7 @@ __all__ = (
     "race",
     "run_until_signal",
     "timer",
+    "to_flow",
     "using",
 )
 

@@ -8,7 +8,6 @@ operator returns a new one, and each subscription starts the source again.
 from collections.abc import AsyncIterator
 from typing import Final, Generic, TypeVar
 
-from . import foreign_names as _foreign_names
 from ._core.compiler.chain import Chain
 from ._operators import (
     async_map as _async_map,
@@ -21,6 +20,7 @@ from ._operators import (
     errors as _errors,
     executors as _executors,
     flat_map as _flat_map,
+    foreign_names as _foreign_names,
     framing as _framing,
     group as _group,
     introspection as _introspection,

@@ -21,16 +21,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from ._core.arguments import (
     Duration,
-    drop_handler,
-    explain_await,
-    is_coroutine_function,
-    refuse_awaitable,
     require_async_callable,
     require_callable,
-    require_element,
-    require_hashable,
     require_int,
-    require_number,
     require_sync_callable,
     to_seconds,
 )
@@ -42,51 +35,22 @@ from ._core.compiler.chain import (
     Name,
     PullSource,
     PushSource,
-    is_spent,
     push_next,
 )
-from ._core.compiler.discards import OnDiscard, rest_of
-from ._core.compiler.error_notes import add_bounded_note, note_element, short_text
+from ._core.compiler.discards import OnDiscard
 from ._core.compiler.inline import AppliedStage, InlineStage, describe
 from ._core.compiler.places import call_place
-from ._core.demand import UNBOUNDED, Demand, require_demand
-from ._core.discard_handler import discard_handler
-from ._core.failures import PLAIN_READER, not_an_end
+from ._core.demand import UNBOUNDED, Demand
+from ._core.failures import PLAIN_READER
 from ._core.flow_subscription import FlowSubscription
-from ._core.loop import LoopHandle, report, running_handle
-from ._core.losses import DropCounter, count_dropped
-from ._core.queues.batch_timer import BatchTimer, TimerAction
-from ._core.queues.bounded_queue import (
-    LOSSY,
-    BoundedQueue,
-    OverflowPolicy,
-    require_capacity,
-    require_policy,
-)
-from ._core.queues.output_buffer import OutputBuffer
-from ._core.queues.recent import RecentCosts, RecentElements
-from ._core.queues.reorder_buffer import ReorderBuffer
-from ._core.queues.shared_room import SharedRoom
+from ._core.loop import LoopHandle, report
 from ._core.run_control import (
     NestedFlow,
-    RunControl,
-    RunDiscards,
-    Work,
-    control_of,
-    discard_interrupted,
-    for_upstream,
-    with_figures,
-    without_hooks,
-    work_on,
 )
 from ._core.subscription.subscribing import subscribe
-from ._core.time_slice import TimeSlice
-from ._core.upstreams.after_cleanup import SourceBefore
-from ._core.upstreams.await_pool import AwaitPool
 from ._core.upstreams.coordinator import Coordinator
-from ._core.upstreams.decisions import run_now
 from ._core.upstreams.inner_subscriber import InnerSubscriber
-from ._core.upstreams.merging import MergingCoordinator, combine_errors
+from ._core.upstreams.merging import MergingCoordinator
 from ._core.upstreams.sequential import ForwardingCoordinator, SequentialCoordinator
 from ._core.upstreams.splitting import Branch, BranchSource, SplittingCoordinator
 from ._core.upstreams.timer import Timer
@@ -97,19 +61,13 @@ if TYPE_CHECKING:
     from .flow import Flow, GroupedFlow
 
 __all__ = (
-    "LOSSY",
     "UNBOUNDED",
-    "AwaitPool",
-    "BatchTimer",
-    "BoundedQueue",
     "Branch",
     "BranchSource",
     "Coordinator",
     "Demand",
     "Downstream",
-    "DropCounter",
     "Duration",
-    "Flattening",
     "FlowSubscription",
     "Fluent",
     "ForwardingCoordinator",
@@ -118,61 +76,21 @@ __all__ = (
     "LoopHandle",
     "MergingCoordinator",
     "OnDiscard",
-    "OutputBuffer",
-    "OverflowPolicy",
-    "RecentCosts",
-    "RecentElements",
-    "ReorderBuffer",
-    "RunControl",
-    "RunDiscards",
     "SequentialCoordinator",
-    "SharedRoom",
-    "SourceBefore",
     "SplittingCoordinator",
-    "TimeSlice",
     "Timer",
-    "TimerAction",
-    "Work",
     "WorkerPool",
-    "add_bounded_note",
-    "combine_errors",
-    "control_of",
-    "count_dropped",
     "describe",
-    "discard_handler",
-    "discard_interrupted",
-    "drop_handler",
-    "explain_await",
-    "for_upstream",
     "from_async",
     "from_pull",
     "from_push",
-    "grouped_from_push",
-    "is_coroutine_function",
-    "is_spent",
-    "not_an_end",
-    "note_element",
     "pull",
     "push_next",
-    "refuse_awaitable",
     "require_async_callable",
     "require_callable",
-    "require_capacity",
-    "require_demand",
-    "require_element",
-    "require_hashable",
     "require_int",
-    "require_number",
-    "require_policy",
     "require_sync_callable",
-    "rest_of",
-    "run_now",
-    "running_handle",
-    "short_text",
     "to_seconds",
-    "with_figures",
-    "without_hooks",
-    "work_on",
 )
 
 T = TypeVar("T")

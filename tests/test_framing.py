@@ -9,8 +9,8 @@ from typing import TypeVar
 import pytest
 from hypothesis import given, strategies as st
 
+from reactive_aio._sources.framing import Lines, UniversalSplitter, require_encoding
 from reactive_aio.errors import FrameTooLong
-from reactive_aio.framing import Lines, UniversalSplitter, require_encoding
 
 T = TypeVar("T")
 PIECES = st.lists(st.sampled_from([b"", b"a", b"bc", b"\n", b"\r", b"\r\n", b"\n\r"]), max_size=12)

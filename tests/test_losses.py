@@ -12,7 +12,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow, Losses, MulticastProcessor
-from reactive_aio.stage import DropCounter
+from reactive_aio._core.losses import DropCounter
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 
 pytestmark = pytest.mark.virtual_time

@@ -10,7 +10,8 @@ from typing import Any, cast
 import pytest
 
 import reactive_aio as r
-from reactive_aio import Flow, foreign_names
+from reactive_aio import Flow
+from reactive_aio._operators import foreign_names
 from reactive_aio.errors import AlreadySubscribed, WrongLoop
 from reactive_aio.testing import SubscriberProbe
 

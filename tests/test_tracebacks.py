@@ -16,8 +16,9 @@ import anyio
 import pytest
 
 import reactive_aio as r
-from reactive_aio import Flow, tracebacks
+from reactive_aio import Flow
 from reactive_aio._core.compiler.places import describe_place
+from reactive_aio.observe import tracebacks
 
 ROOT = Path(__file__).parents[1]
 
@@ -198,7 +199,7 @@ def test_a_program_shows_uncaught_exceptions_folded(tmp_path: Path) -> None:
     program.write_text(
         "import asyncio\n"
         "import reactive_aio as rx\n"
-        "from reactive_aio import tracebacks\n"
+        "from reactive_aio.observe import tracebacks\n"
         "tracebacks.install()\n"
         "asyncio.run(rx.just('x').map(int).run())\n"
     )

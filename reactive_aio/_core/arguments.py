@@ -1,8 +1,9 @@
 """Checks of operators' arguments: a wrong one raises where the flow is assembled."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import timedelta
+from difflib import get_close_matches
 from inspect import (
     CO_ASYNC_GENERATOR,
     CO_COROUTINE,
@@ -265,3 +266,14 @@ def to_seconds(duration: Duration, name: str, *, zero: bool = False) -> float:
         seconds = f"{least} seconds" if isfinite(value) else f"a finite number of seconds, {least}"
         raise ValueError(f"{name} must be {seconds}, not {value!r}")
     return float(value)
+
+
+def require_known_options(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Each name of *given* must be one of *known*, the options of the function *what*."""
+    names = list(known)
+    unknown = [each for each in given if each not in names]
+    if not unknown:
+        return
+    similar = [name for each in unknown for name in get_close_matches(each, names, 1)]
+    hint = f"did you mean {', '.join(similar)}?" if similar else f"known are {', '.join(names)}"
+    raise TypeError(f"{what}: unknown {', '.join(unknown)}; {hint}")

@@ -3,20 +3,20 @@
 from collections.abc import Awaitable, Callable, Hashable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..element_work import ElementWork, OnError, WorkOptions, work_options
+from .._core.arguments import explain_await
+from .._core.queues.reorder_buffer import ReorderBuffer
 from ..limits import Limit
 from ..retry import RetryPolicy
 from ..stage import (
     Duration,
     InlineStage,
-    ReorderBuffer,
     WorkerPool,
     describe,
-    explain_await,
     from_push,
     require_async_callable,
     require_int,
 )
+from .element_work import ElementWork, OnError, WorkOptions, work_options
 
 if TYPE_CHECKING:
     from ..flow import Flow

@@ -8,21 +8,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..stage import (
+from .._core.arguments import drop_handler
+from .._core.losses import DropCounter
+from .._core.queues.bounded_queue import (
     LOSSY,
-    UNBOUNDED,
     BoundedQueue,
+    OverflowPolicy,
+    require_capacity,
+    require_policy,
+)
+from .._core.queues.output_buffer import OutputBuffer
+from ..stage import (
+    UNBOUNDED,
     Coordinator,
-    DropCounter,
     ForwardingCoordinator,
     InnerSubscriber,
-    OutputBuffer,
-    OverflowPolicy,
-    drop_handler,
     from_push,
-    require_capacity,
     require_int,
-    require_policy,
 )
 
 if TYPE_CHECKING:

@@ -8,7 +8,9 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
-from ..coerce import WINDOW, Source, to_flow, to_flows
+from .._core.arguments import require_number
+from .._core.upstreams.merging import combine_errors
+from .._sources.coerce import WINDOW, Source, to_flow, to_flows
 from ..stage import (
     UNBOUNDED,
     Coordinator,
@@ -20,13 +22,11 @@ from ..stage import (
     MergingCoordinator,
     OnDiscard,
     SequentialCoordinator,
-    combine_errors,
     describe,
     from_pull,
     from_push,
     pull,
     require_int,
-    require_number,
 )
 
 if TYPE_CHECKING:

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from ..coerce import WINDOW
+from .._core.queues.recent import RecentCosts
+from .._core.upstreams.await_pool import AwaitPool
+from .._sources.coerce import WINDOW
 from ..limits import Limit, require_limit
 from ..stage import (
-    AwaitPool,
     Coordinator,
     Duration,
     ForwardingCoordinator,
     InnerSubscriber,
-    RecentCosts,
     Timer,
     from_push,
     require_int,

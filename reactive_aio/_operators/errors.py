@@ -7,7 +7,8 @@ from functools import partial
 from random import random
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
-from ..coerce import WINDOW, Source, to_flow
+from .._core.arguments import refuse_awaitable
+from .._sources.coerce import WINDOW, Source, to_flow
 from ..errors import NotAnElement
 from ..retry import Attempts, RetryPolicy
 from ..spec import Publisher
@@ -20,7 +21,6 @@ from ..stage import (
     from_pull,
     from_push,
     pull,
-    refuse_awaitable,
     require_sync_callable,
 )
 

@@ -24,6 +24,10 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
+from .._core.arguments import refuse_awaitable
+from .._core.compiler.error_notes import note_element, short_text
+from .._core.failures import not_an_end
+from .._core.run_control import discard_interrupted
 from ..errors import NotAnElement
 from ..pools import ProcessPool, SentOnce, SharedThreads, sendable, shared_processes
 from ..stage import (
@@ -31,14 +35,9 @@ from ..stage import (
     Downstream,
     InnerSubscriber,
     describe,
-    discard_interrupted,
     from_push,
-    not_an_end,
-    note_element,
-    refuse_awaitable,
     require_int,
     require_sync_callable,
-    short_text,
 )
 
 if TYPE_CHECKING:

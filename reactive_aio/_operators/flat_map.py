@@ -7,26 +7,24 @@ from itertools import chain, islice
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ..coerce import Source, to_flow
+from .._core.compiler.chain import Flattening, is_spent
+from .._core.compiler.discards import rest_of
+from .._core.run_control import Work, for_upstream
+from .._core.time_slice import TimeSlice
+from .._core.upstreams.await_pool import AwaitPool
+from .._sources.coerce import Source, to_flow
 from ..errors import NotAnElement
 from ..stage import (
     UNBOUNDED,
-    AwaitPool,
-    Flattening,
     InnerSubscriber,
     MergingCoordinator,
     OnDiscard,
-    TimeSlice,
-    Work,
     describe,
-    for_upstream,
     from_pull,
     from_push,
-    is_spent,
     pull,
     require_int,
     require_sync_callable,
-    rest_of,
 )
 
 if TYPE_CHECKING:

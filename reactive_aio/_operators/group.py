@@ -4,23 +4,22 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
+from .._core.arguments import drop_handler, require_hashable
+from .._core.compiler.error_notes import short_text
+from .._core.losses import DropCounter
 from ..errors import Overflow, Stalled
 from ..stage import (
     Branch,
     BranchSource,
-    DropCounter,
     Duration,
     InnerSubscriber,
     SplittingCoordinator,
     Timer,
     describe,
-    drop_handler,
     from_push,
     grouped_from_push,
-    require_hashable,
     require_int,
     require_sync_callable,
-    short_text,
     to_seconds,
 )
 

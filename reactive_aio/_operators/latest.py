@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
-from ..coerce import WINDOW, Source, to_flow, to_flows
+from .._core.arguments import refuse_awaitable
+from .._core.upstreams.merging import combine_errors
+from .._sources.coerce import WINDOW, Source, to_flow, to_flows
 from ..errors import NotAnElement
 from ..stage import (
     Coordinator,
     ForwardingCoordinator,
     InnerSubscriber,
-    combine_errors,
     from_push,
-    refuse_awaitable,
     require_int,
     require_sync_callable,
 )

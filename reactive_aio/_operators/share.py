@@ -4,30 +4,26 @@ from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from .._core.loop import running_handle
+from .._core.losses import DropCounter
+from .._core.queues.bounded_queue import BoundedQueue, OverflowPolicy, require_policy
+from .._core.queues.output_buffer import OutputBuffer
+from .._core.queues.recent import RecentElements
+from .._core.queues.shared_room import SharedRoom
+from .._core.run_control import RunControl, RunDiscards, discard_interrupted
+from .._core.upstreams.after_cleanup import SourceBefore
+from .._core.upstreams.decisions import run_now
 from ..errors import Interrupted, Overflow
 from ..stage import (
-    BoundedQueue,
     Demand,
     Downstream,
-    DropCounter,
     Duration,
     FlowSubscription,
     InnerSubscriber,
     LoopHandle,
     OnDiscard,
-    OutputBuffer,
-    OverflowPolicy,
-    RecentElements,
-    RunControl,
-    RunDiscards,
-    SharedRoom,
-    SourceBefore,
-    discard_interrupted,
     from_push,
     require_int,
-    require_policy,
-    run_now,
-    running_handle,
     to_seconds,
 )
 

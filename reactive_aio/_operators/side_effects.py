@@ -8,7 +8,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from ..stage import InlineStage, describe, discard_handler, require_int, require_sync_callable
+from .._core.discard_handler import discard_handler
+from ..stage import InlineStage, describe, require_int, require_sync_callable
 
 if TYPE_CHECKING:
     from ..flow import Flow

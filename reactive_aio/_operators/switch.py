@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..coerce import WINDOW, Source, to_flow
+from .._core.time_slice import TimeSlice
+from .._sources.coerce import WINDOW, Source, to_flow
 from ..errors import Overflow
 from ..stage import (
     InnerSubscriber,
     SequentialCoordinator,
-    TimeSlice,
     describe,
     from_push,
     require_int,

@@ -9,17 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ..stage import (
-    UNBOUNDED,
-    Coordinator,
-    DropCounter,
-    Duration,
-    InnerSubscriber,
-    Timer,
-    drop_handler,
-    from_push,
-    to_seconds,
-)
+from .._core.arguments import drop_handler
+from .._core.losses import DropCounter
+from ..stage import UNBOUNDED, Coordinator, Duration, InnerSubscriber, Timer, from_push, to_seconds
 
 if TYPE_CHECKING:
     from ..flow import Flow

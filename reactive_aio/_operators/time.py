@@ -5,18 +5,17 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
-from ..coerce import WINDOW, Source, to_flow
+from .._core.arguments import refuse_awaitable
+from .._core.queues.batch_timer import BatchTimer, TimerAction
+from .._sources.coerce import WINDOW, Source, to_flow
 from ..errors import TimedOut
 from ..stage import (
-    BatchTimer,
     Coordinator,
     Duration,
     InnerSubscriber,
     SequentialCoordinator,
     Timer,
-    TimerAction,
     from_push,
-    refuse_awaitable,
     require_int,
     require_sync_callable,
     to_seconds,

@@ -3,12 +3,8 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, overload
 
-from ..stage import (
-    InlineStage,
-    require_element,
-    require_int,
-    require_sync_callable,
-)
+from .._core.arguments import require_element
+from ..stage import InlineStage, require_int, require_sync_callable
 
 if TYPE_CHECKING:
     from ..flow import Flow

@@ -18,8 +18,9 @@ from .._core.compiler.discards import OnDiscard, discard
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from .._core.loop import Future, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
-from ..coerce import FlowIterator
-from ..stage import FlowSubscription, LoopHandle, TimeSlice, flow_of, require_int
+from .._core.time_slice import TimeSlice
+from .._sources.coerce import FlowIterator
+from ..stage import FlowSubscription, LoopHandle, flow_of, require_int
 
 if TYPE_CHECKING:
     from types import TracebackType

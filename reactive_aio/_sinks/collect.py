@@ -3,8 +3,9 @@
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, overload
 
+from .._core.arguments import refuse_awaitable
 from ..errors import TooManyElements
-from ..stage import describe, refuse_awaitable, require_int, require_sync_callable
+from ..stage import describe, require_int, require_sync_callable
 from .first_value import only_value
 from .terminal import USE_MAP_ASYNC, fold
 

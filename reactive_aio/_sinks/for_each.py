@@ -5,21 +5,20 @@ from functools import partial
 from inspect import isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ..element_work import ElementWork, OnError, work_options
+from .._core.arguments import explain_await, is_coroutine_function
+from .._core.queues.reorder_buffer import ReorderBuffer
+from .._core.run_control import control_of
+from .._operators.element_work import ElementWork, OnError, work_options
 from ..limits import Limit
 from ..retry import RetryPolicy
 from ..stage import (
     Duration,
     Fluent,
     InlineStage,
-    ReorderBuffer,
     WorkerPool,
-    control_of,
     describe,
-    explain_await,
     flow_of,
     from_push,
-    is_coroutine_function,
     require_callable,
     require_int,
 )

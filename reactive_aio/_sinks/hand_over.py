@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
+from .._core.arguments import is_coroutine_function
 from ..spec import Subscriber
-from ..stage import describe, is_coroutine_function
+from ..stage import describe
 from .for_each import for_each
 
 if TYPE_CHECKING:

@@ -7,20 +7,13 @@ from inspect import isawaitable, iscoroutine, iscoroutinefunction
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar, cast
 
-from .._core.arguments import Absent
+from .._core.arguments import Absent, is_coroutine_function
 from .._core.compiler.awaitable_chain import AwaitableChain
 from .._core.compiler.places import call_place
 from .._core.loop import QUEUE_SHUT_DOWN
-from ..coerce import AwaitOnce, from_async_iterable, from_foreign
 from ..errors import AlreadySubscribed
-from ..stage import (
-    Fluent,
-    describe,
-    flow_of,
-    from_async,
-    is_coroutine_function,
-    require_callable,
-)
+from ..stage import Fluent, describe, flow_of, from_async, require_callable
+from .coerce import AwaitOnce, from_async_iterable, from_foreign
 
 if TYPE_CHECKING:
     from ..flow import Flow

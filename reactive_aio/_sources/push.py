@@ -8,23 +8,19 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from .._core.cleanup import add_cleanup_error
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
 from .._core.loop import Task, cancel_task, wait_for_others
-from .._core.queues.bounded_queue import LOSSY, Emission
-from .._core.queues.hot_emitter import HotEmitter
-from ..errors import Interrupted, NotAnElement
-from ..stage import (
+from .._core.losses import DropCounter
+from .._core.queues.bounded_queue import (
+    LOSSY,
     BoundedQueue,
-    Downstream,
-    DropCounter,
-    FlowSubscription,
-    LoopHandle,
-    OutputBuffer,
+    Emission,
     OverflowPolicy,
-    describe,
-    from_push,
-    require_callable,
     require_capacity,
     require_policy,
 )
+from .._core.queues.hot_emitter import HotEmitter
+from .._core.queues.output_buffer import OutputBuffer
+from ..errors import Interrupted, NotAnElement
+from ..stage import Downstream, FlowSubscription, LoopHandle, describe, from_push, require_callable
 
 if TYPE_CHECKING:
     from ..flow import Flow

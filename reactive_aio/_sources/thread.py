@@ -20,6 +20,7 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, Generic, TypeGuard, TypeVar, cast
 from weakref import ref
 
+from .._core.arguments import refuse_awaitable
 from .._core.cleanup import CleanupErrors, add_cleanup_error
 from .._core.compiler.discards import OnDiscard, discard
 from .._core.failures import as_failure, not_an_end
@@ -31,7 +32,6 @@ from ..stage import (
     LoopHandle,
     describe,
     from_push,
-    refuse_awaitable,
     require_int,
     require_sync_callable,
 )

@@ -2,16 +2,9 @@
 
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
+from .._core.losses import count_dropped
 from ..errors import NotAnElement
-from ..stage import (
-    Downstream,
-    Duration,
-    FlowSubscription,
-    LoopHandle,
-    count_dropped,
-    from_push,
-    to_seconds,
-)
+from ..stage import Downstream, Duration, FlowSubscription, LoopHandle, from_push, to_seconds
 
 if TYPE_CHECKING:
     from .._core.loop import TimerHandle

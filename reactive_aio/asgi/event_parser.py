@@ -4,8 +4,8 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Final
 
+from .._sources.framing import UniversalSplitter
 from ..errors import FrameTooLong
-from ..framing import UniversalSplitter
 from .formats import Event
 
 _MAX_DIGITS: Final = 12

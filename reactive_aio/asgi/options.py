@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypedDict
 
-from .._core.arguments import Duration, require_int, to_seconds
-from ..option_names import require_known_options
+from .._core.arguments import Duration, require_int, require_known_options, to_seconds
 from .http import Headers, encode_headers
 from .problem import ErrorPolicy, error_policy
 

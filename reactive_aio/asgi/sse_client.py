@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast
 
 from anyio.to_thread import run_sync
 
-from .._core.arguments import Duration, require_int, to_seconds
+from .._core.arguments import Duration, require_int, require_known_options, to_seconds
 from .._sources.values import defer
 from ..errors import MissingExtra
-from ..option_names import require_known_options
 from ..retry import RetryPolicy
 from ..stage import from_async
 from .event_parser import EventParser

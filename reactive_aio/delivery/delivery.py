@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar, cast
 
+from .._core.arguments import refuse_awaitable, require_element
 from ..errors import WrongLoop
-from ..stage import refuse_awaitable, require_callable, require_element, require_int
+from ..stage import require_callable, require_int
 from .errors import AlreadySettled
 
 __all__ = ("Delivery",)

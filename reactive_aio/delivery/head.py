@@ -7,14 +7,11 @@ from functools import partial
 from random import random
 from typing import TYPE_CHECKING, Any, Final
 
+from .._core.compiler.error_notes import add_bounded_note
+from .._core.upstreams.merging import combine_errors
 from ..errors import Interrupted, WrongLoop
 from ..retry import Attempts
-from ..stage import (
-    Coordinator,
-    InnerSubscriber,
-    add_bounded_note,
-    combine_errors,
-)
+from ..stage import Coordinator, InnerSubscriber
 from .delivery import Delivery
 from .errors import Unfinished
 from .nack_policy import Decision, NackPolicy, Next, decide

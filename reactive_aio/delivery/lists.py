@@ -4,8 +4,9 @@ from dataclasses import dataclass, field
 from math import isinf
 from typing import TYPE_CHECKING, Any, cast
 
+from .._core.queues.batch_timer import BatchTimer, TimerAction
 from .._operators.time import BufferTimeout, Cutter
-from ..stage import BatchTimer, Downstream, InnerSubscriber, TimerAction, from_push
+from ..stage import Downstream, InnerSubscriber, from_push
 from .session import Session
 from .ties import Tied, batched
 

@@ -11,22 +11,16 @@ from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from .._core.arguments import refuse_awaitable
 from .._core.compiler.loop_runtime import no_element
 from .._core.compiler.places import Place
+from .._core.queues.reorder_buffer import ReorderBuffer
+from .._operators.element_work import ElementWork, Misused, OnError, WorkOptions
 from .._operators.time import Cutter
-from ..coerce import Source, to_flow
-from ..element_work import ElementWork, Misused, OnError, WorkOptions
+from .._sources.coerce import Source, to_flow
 from ..limits import Limit
 from ..retry import RetryPolicy
-from ..stage import (
-    InlineStage,
-    ReorderBuffer,
-    WorkerPool,
-    describe,
-    from_push,
-    pull,
-    refuse_awaitable,
-)
+from ..stage import InlineStage, WorkerPool, describe, from_push, pull
 from .delivery import ENDED, Delivery
 from .errors import AlreadySettled
 from .lists import lists

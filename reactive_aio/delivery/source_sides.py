@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
+from .._core.arguments import require_hashable
 from ..retry import Attempts
-from ..stage import Coordinator, Timer, describe, require_hashable
+from ..stage import Coordinator, Timer, describe
 from .commit_tracker import CommitTracker
 from .delivery import Delivery
 

@@ -3,13 +3,8 @@
 from typing import TYPE_CHECKING, Any, Final
 
 from .._core.compiler.chain import Chain, PushSource
-from ..stage import (
-    Downstream,
-    ForwardingCoordinator,
-    OnDiscard,
-    from_push,
-    without_hooks,
-)
+from .._core.run_control import without_hooks
+from ..stage import Downstream, ForwardingCoordinator, OnDiscard, from_push
 from .head import Head, HeadOptions
 from .operators import Step
 from .session import Session

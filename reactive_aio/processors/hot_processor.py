@@ -12,23 +12,22 @@ from .._core.compiler.error_notes import restorer
 from .._core.losses import DISCARDED, OVERTAKEN, REFUSED, DropCounter
 from .._core.observation.figures import FlowStats
 from .._core.observation.registry import add_processor
-from .._core.queues.bounded_queue import LOSSY, Emission
-from .._core.queues.hot_emitter import EMISSIONS_PER_CLOCK_READ, HotEmitter
-from .._core.subscription.bulk_subscriber import BulkReceiver, BulkSubscriber
-from ..errors import NotAnElement
-from ..flow import Flow
-from ..spec import Subscription
-from ..stage import (
+from .._core.queues.bounded_queue import (
+    LOSSY,
     BoundedQueue,
-    Downstream,
-    FlowSubscription,
-    InnerSubscriber,
-    OutputBuffer,
+    Emission,
     OverflowPolicy,
     require_capacity,
     require_policy,
-    run_now,
 )
+from .._core.queues.hot_emitter import EMISSIONS_PER_CLOCK_READ, HotEmitter
+from .._core.queues.output_buffer import OutputBuffer
+from .._core.subscription.bulk_subscriber import BulkReceiver, BulkSubscriber
+from .._core.upstreams.decisions import run_now
+from ..errors import NotAnElement
+from ..flow import Flow
+from ..spec import Subscription
+from ..stage import Downstream, FlowSubscription, InnerSubscriber
 
 if TYPE_CHECKING:
     from .._core.loop import Future

@@ -4,16 +4,11 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 
 from .._core.losses import DISCARDED
-from .._core.queues.bounded_queue import Emission
+from .._core.queues.bounded_queue import BoundedQueue, Emission, OverflowPolicy
+from .._core.queues.output_buffer import OutputBuffer
+from .._core.queues.shared_room import SharedRoom
 from ..errors import Interrupted
-from ..stage import (
-    BoundedQueue,
-    Downstream,
-    FlowSubscription,
-    OutputBuffer,
-    OverflowPolicy,
-    SharedRoom,
-)
+from ..stage import Downstream, FlowSubscription
 from .hot_processor import NO_SUBSCRIBER, HotProcessor
 
 if TYPE_CHECKING:

@@ -2,15 +2,9 @@
 
 from typing import TypeVar
 
-from .._core.queues.bounded_queue import Emission
-from ..stage import (
-    BoundedQueue,
-    Duration,
-    OverflowPolicy,
-    RecentElements,
-    require_int,
-    to_seconds,
-)
+from .._core.queues.bounded_queue import BoundedQueue, Emission, OverflowPolicy
+from .._core.queues.recent import RecentElements
+from ..stage import Duration, require_int, to_seconds
 from .multicast import MulticastProcessor
 
 T = TypeVar("T")

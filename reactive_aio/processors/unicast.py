@@ -3,16 +3,10 @@
 from collections.abc import Iterable
 from typing import TypeVar
 
-from .._core.queues.bounded_queue import Emission
+from .._core.queues.bounded_queue import BoundedQueue, Emission, OverflowPolicy
+from .._core.queues.output_buffer import OutputBuffer
 from ..errors import AlreadySubscribed, Overflow
-from ..stage import (
-    UNBOUNDED,
-    BoundedQueue,
-    Downstream,
-    FlowSubscription,
-    OutputBuffer,
-    OverflowPolicy,
-)
+from ..stage import UNBOUNDED, Downstream, FlowSubscription
 from .hot_processor import HotProcessor
 
 T = TypeVar("T")

@@ -5,8 +5,7 @@ from inspect import isawaitable
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
 
-from .._core.arguments import Duration, to_seconds
-from ..option_names import require_known_options
+from .._core.arguments import Duration, require_known_options, to_seconds
 from ..retry import RetryPolicy
 from .connecting import Dialer, TimeLimit, wait_accepted
 from .driver import Driver

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from anyio import Event
 
-from .._core.arguments import Duration, require_int, to_seconds
+from .._core.arguments import Duration, require_int, require_known_options, to_seconds
 from .._core.loop import LoopHandle
-from ..option_names import require_known_options
 from .client import ClientOptions, checked_options, client_driver
 from .driver import Driver
 from .interceptors import Intercepting, checked_outgoing

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 import reactive_aio as r
-from reactive_aio import DrainReport, Flow, Subscriber
-from reactive_aio.coerce import to_flow
+from reactive_aio import DrainReport, Flow, Subscriber, to_flow
 from reactive_aio.stage import FlowSubscription, from_push
 from reactive_aio.testing import PublisherProbe
 from tests.cases import cases, identities

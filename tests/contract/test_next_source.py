@@ -501,7 +501,12 @@ async def test_a_time_limit_begins_with_the_next_run() -> None:
     pool = Pool()
     loop, began = asyncio.get_running_loop(), list[float]()
     timed = r.from_aiter(rows_of(pool)).skip(1).timeout(GOODBYE / 2)
-    noting = r.defer(lambda: (began.append(loop.time()), timed)[1])
+
+    def note() -> Flow[str]:
+        began.append(loop.time())
+        return timed
+
+    noting = r.defer(note)
     with pytest.raises(r.errors.TimedOut):
         await noting.retry(3).to_list()
     gaps = [after - before for before, after in pairwise(began)]
@@ -515,7 +520,7 @@ async def test_two_readers_of_a_shared_flow_start_it_afresh_once() -> None:
     before = SubscriberProbe[str](1).subscribed_to(shared)
     await before.wait_for_signals(1)
     before.cancel()
-    assert await asyncio.gather(shared.first(), shared.first()) == ["row", "row"]
+    assert [*await asyncio.gather(shared.first(), shared.first())] == ["row", "row"]
     assert (pool.opened, pool.is_used) == (2, False)
 
 

@@ -15,9 +15,9 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Emitter, Flow, MulticastProcessor, UnicastProcessor
+from reactive_aio._core.queues.bounded_queue import LOSSY, OverflowPolicy
 from reactive_aio.errors import Overflow
 from reactive_aio.spec import Subscription
-from reactive_aio.stage import LOSSY, OverflowPolicy
 
 pytestmark = pytest.mark.virtual_time
 

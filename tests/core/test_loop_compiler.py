@@ -13,9 +13,8 @@ from typing import Any, cast
 import pytest
 from hypothesis import example, given, strategies as st
 
-from reactive_aio import Flow, from_iterable
+from reactive_aio import Flow, from_iterable, to_flow
 from reactive_aio._sinks.async_iteration import generate
-from reactive_aio.coerce import to_flow
 from reactive_aio.stage import Downstream, FlowSubscription, InlineStage, from_push, pull
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 

@@ -108,15 +108,16 @@ FAILING = """
 import nbformat.v4 as notebooks
 from nbclient import NotebookClient
 cells = [
-    "import reactive_aio as rx; from reactive_aio import tracebacks; end = tracebacks.install()",
+    "import reactive_aio as rx",
+    "from reactive_aio.observe import tracebacks; end = tracebacks.install()",
     "await rx.just('x').boundary(2).map(int).to_list()",
     "end()",
 ]
 notebook = notebooks.new_notebook(cells=[notebooks.new_code_cell(cell) for cell in cells])
 NotebookClient(notebook, timeout=100, kernel_name="python3", allow_errors=True).execute()
-[failure] = notebook.cells[1].outputs
+[failure] = notebook.cells[2].outputs
 print("\\n".join(failure.traceback))
-print([cell.outputs for cell in notebook.cells[2:]])
+print([cell.outputs for cell in notebook.cells[3:]])
 """
 
 

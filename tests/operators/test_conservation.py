@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 import reactive_aio as r
-from reactive_aio import Flow
-from reactive_aio.coerce import to_flow
+from reactive_aio import Flow, to_flow
 from reactive_aio.processors import MulticastProcessor, UnicastProcessor
 from reactive_aio.testing.ledger import Ledger, Token
 

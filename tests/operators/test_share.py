@@ -8,8 +8,8 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow, Publisher
+from reactive_aio._core.queues.bounded_queue import OverflowPolicy
 from reactive_aio.errors import Overflow, WrongLoop
-from reactive_aio.stage import OverflowPolicy
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow

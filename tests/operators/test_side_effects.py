@@ -20,8 +20,8 @@ from reactive_aio import (
     just,
     never,
     range as flow_range,
+    to_flow,
 )
-from reactive_aio.coerce import to_flow
 from reactive_aio.errors import IllegalDemand
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
 from tests.cases import Identities, Needs

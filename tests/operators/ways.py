@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from reactive_aio import Flow, from_iterable
-from reactive_aio.coerce import to_flow
+from reactive_aio import Flow, from_iterable, to_flow
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 
 __all__ = ("UNBOUNDED", "WAYS", "Failed", "Sample", "collected", "in_every_way", "source")

@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 
 from reactive_aio import MulticastProcessor, UnicastProcessor
+from reactive_aio._core.queues.bounded_queue import OverflowPolicy
 from reactive_aio.processors.hot_processor import HotProcessor
-from reactive_aio.stage import OverflowPolicy
 from tests.processors.test_fan_out import counted_calls
 
 Kind = Callable[..., HotProcessor[int]]

@@ -13,8 +13,7 @@ from anyio import create_memory_object_stream
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 import reactive_aio
-from reactive_aio import Flow, Subscriber, Subscription
-from reactive_aio.coerce import to_flow
+from reactive_aio import Flow, Subscriber, Subscription, to_flow
 from reactive_aio.testing.marbles import ALL, Demand, Diagram, Lane, Marbles, play
 from tests.cases import PUBLIC
 

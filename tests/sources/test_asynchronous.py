@@ -618,13 +618,13 @@ class TestReading:
 
     @pytest.mark.parametrize("wrong", ["abc", b"abc", 5, None, print])
     def test_something_that_is_not_a_source_is_refused_with_a_remedy(self, wrong: Any) -> None:
-        from reactive_aio.coerce import to_flow
+        from reactive_aio import to_flow
 
         with pytest.raises(TypeError, match=r"merge: .* cannot be read as a flow[;,] "):
             to_flow(wrong, name="merge")
 
     def test_a_coroutine_is_refused_with_a_remedy(self) -> None:
-        from reactive_aio.coerce import to_flow
+        from reactive_aio import to_flow
 
         async def work() -> int:
             return 1
@@ -635,7 +635,7 @@ class TestReading:
         coroutine.close()
 
     async def test_every_source_is_read(self) -> None:
-        from reactive_aio.coerce import to_flow
+        from reactive_aio import to_flow
 
         flow = r.range(3)
         assert to_flow(flow) is flow

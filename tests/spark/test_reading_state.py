@@ -1,5 +1,7 @@
 """What a subscription in mode "arrow" does next, without Spark and without a socket."""
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -31,13 +33,16 @@ class Driver:
 
     cleanup = None
     on_discard = None
+    outstanding = 0
 
     def push(self, elements: list[int], /) -> None:
         self.received += elements
 
     def push_one(self, element: int, /) -> None: ...
 
-    def process(self) -> None: ...
+    def try_push(self, element: int, /) -> None: ...
+
+    def lend(self, elements: Iterator[int], count: int, /) -> None: ...
 
     def complete(self) -> None: ...
 

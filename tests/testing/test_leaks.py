@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from reactive_aio import Flow, interval, never, range as numbers
-from reactive_aio.coerce import to_flow
+from reactive_aio import Flow, interval, never, range as numbers, to_flow
 from reactive_aio.processors import MulticastProcessor
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from reactive_aio.testing.leaks import Snapshot, no_leaks

@@ -2,15 +2,18 @@
 
 import asyncio
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import reactive_aio as r
-from reactive_aio.coerce import Source, to_flow
+from reactive_aio import to_flow
 from reactive_aio.processors import UnicastProcessor
 from reactive_aio.spec import Publisher, Subscriber, Subscription
 from reactive_aio.testing.ledger import Ledger, Token
+
+if TYPE_CHECKING:
+    from reactive_aio._sources.coerce import Source
 
 KEPT: list[Any] = []
 

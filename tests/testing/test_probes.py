@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from reactive_aio import from_iterable, range as numbers
-from reactive_aio.coerce import to_flow
+from reactive_aio import from_iterable, range as numbers, to_flow
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
 from reactive_aio.testing.journal import Kind
 

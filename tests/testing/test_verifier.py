@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from reactive_aio import empty, error, from_iterable, interval, just, never, range as numbers
-from reactive_aio.coerce import to_flow
+from reactive_aio import (
+    empty,
+    error,
+    from_iterable,
+    interval,
+    just,
+    never,
+    range as numbers,
+    to_flow,
+)
 from reactive_aio.spec import Subscriber
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from reactive_aio.testing.marbles import Marbles

@@ -11,11 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 from anyio import CancelScope, move_on_after
 
-from ..._core.arguments import Duration, require_callable, require_int, to_seconds
+from ..._core.arguments import (
+    Duration,
+    require_callable,
+    require_int,
+    require_known_options,
+    to_seconds,
+)
 from ..._core.loop import LoopHandle, wait_settled
 from ..._sources.resource import using
 from ...errors import MissingExtra
-from ...option_names import require_known_options
 from ...rsocket.routing import Router, to_router
 from ..formats import to_json
 from ..http import HttpRequest

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from opentelemetry import context, propagate, trace as api
 
+from ..._core.compiler.error_notes import short_text
 from ..._core.observation.figures import held_by
 from ..._core.observation.tracing import End, OnEnd, current_tracer, set_tracer
-from ...stage import short_text
 
 if TYPE_CHECKING:
     from ..._core.subscription.island import Island

@@ -10,6 +10,7 @@ from itertools import chain, islice
 from typing import Any, cast
 
 from ..._core.compiler.chain import Chain, PullSource
+from ..._core.failures import PLAIN_READER
 from ..._core.loop import report
 from ...stage import Fluent
 from .batch_size import BatchSize
@@ -43,7 +44,7 @@ class PulledRun:
 
     async def start(self) -> None:
         """Open the source."""
-        self._elements = cast("Generator[Any]", self._flow.run("generator", None, report))
+        self._elements = cast("Generator[Any]", self._flow.run("generator", PLAIN_READER, report))
 
     def chunks(self, size: BatchSize) -> Generator[list[Any]]:
         """Yield lists of elements, each as long as *size* says. On the main thread."""

@@ -5,8 +5,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from ..._core.compiler.error_notes import short_text
 from ...errors import ReactiveError
-from ...stage import short_text
 from .._internals import arrow_schema, table_of_rows
 from ..batch_fitting import fitted
 from ..value_checks import reason_of, value_check

@@ -7,22 +7,15 @@ from inspect import isawaitable
 from random import random
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
-from ._core.compiler.loop_runtime import no_element
-from ._core.failures import as_failure, is_cancelled_here
-from ._core.loop import CancelledError, Lock, LoopHandle, TimeLimit, sleep
-from .errors import TimedOut
-from .limits import Limit, require_limit
-from .retry import Attempts, RetryPolicy
-from .stage import (
-    DropCounter,
-    Duration,
-    Fluent,
-    describe,
-    require_callable,
-    require_hashable,
-    require_sync_callable,
-    to_seconds,
-)
+from .._core.arguments import require_hashable
+from .._core.compiler.loop_runtime import no_element
+from .._core.failures import as_failure, is_cancelled_here
+from .._core.loop import CancelledError, Lock, LoopHandle, TimeLimit, sleep
+from .._core.losses import DropCounter
+from ..errors import TimedOut
+from ..limits import Limit, require_limit
+from ..retry import Attempts, RetryPolicy
+from ..stage import Duration, Fluent, describe, require_callable, require_sync_callable, to_seconds
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

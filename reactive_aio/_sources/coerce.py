@@ -19,10 +19,10 @@ from threading import Event as ThreadEvent
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
-from ._core.loop import Future, shield
-from .errors import AlreadySubscribed
-from .spec import Publisher
-from .stage import (
+from .._core.loop import Future, shield
+from ..errors import AlreadySubscribed
+from ..spec import Publisher
+from ..stage import (
     Downstream,
     Fluent,
     ForwardingCoordinator,
@@ -33,7 +33,7 @@ from .stage import (
 )
 
 if TYPE_CHECKING:
-    from .flow import Flow
+    from ..flow import Flow
 
 __all__ = (
     "WINDOW",

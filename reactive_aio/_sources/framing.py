@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, takewhile
 from typing import Any, Final
 
-from ._core.compiler.error_notes import short_text
-from ._core.compiler.inline import describe
-from .errors import FrameTooLong, NotAnElement
+from .._core.compiler.error_notes import short_text
+from .._core.compiler.inline import describe
+from ..errors import FrameTooLong, NotAnElement
 
 __all__ = (
     "LIMIT",

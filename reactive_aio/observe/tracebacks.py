@@ -2,7 +2,7 @@
 
 ::
 
-    from reactive_aio import tracebacks
+    from reactive_aio.observe import tracebacks
 
     tracebacks.install()                     # for uncaught exceptions, in every thread
     print(tracebacks.format_error(error))    # or for one exception
@@ -25,7 +25,7 @@ __all__ = ("LogFormatter", "format_error", "install")
 
 _LOOPS: Final = "<reactive_aio "
 """How the file names of generated loops begin."""
-_PACKAGE: Final = str(Path(__file__).parent)
+_PACKAGE: Final = str(Path(__file__).parents[1])
 _STANDARD: Final = Path(get_path("stdlib"))
 _FOLDED: Final = (
     (_LOOPS, "reactive_aio"),
