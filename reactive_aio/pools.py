@@ -90,8 +90,8 @@ class ProcessPool(Executor):
     `concurrent.futures.process.BrokenProcessPool`; the next call gets a new process.
 
     Without ``pool=``, `map_in_process` uses one pool for the whole program, with a process for each
-    core. It is a `concurrent.futures.Executor`: ``submit`` and ``map`` work as with a
-    `concurrent.futures.ProcessPoolExecutor`.
+    core. It is a `concurrent.futures.Executor` itself: ``submit`` and ``map`` call any function in
+    its processes.
 
     Args:
         workers: The most processes, and so the most calls at the same time; by default one for each

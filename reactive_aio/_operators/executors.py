@@ -1,7 +1,7 @@
 """Operators that call a plain function for each element in threads, or in processes.
 
-Elements travel to a pool in chunks, and a chunk follows the time that the function takes: about a
-millisecond, since to hand it over takes a tenth of that. Nobody has to guess a size, and a wrong
+Elements travel to a pool in chunks, and a chunk follows the time that the function takes: about two
+milliseconds, since to hand it over takes a tenth of that. Nobody has to guess a size, and a wrong
 guess does no harm: a thread or a process that has worked for twice as long returns the results so
 far, and the rest of the chunk is sent again, cut for the time that was measured.
 """
@@ -52,11 +52,11 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _REMEDY: Final = "use map_async for a coroutine function."
-_MOST: Final = 1024
+_MOST: Final = 2048
 """The most elements of a chunk that follows the time."""
-_GROWTH: Final = 8
+_GROWTH: Final = 16
 """How many times larger than the last one a chunk is at most."""
-_CHUNK_SECONDS: Final = 0.001
+_CHUNK_SECONDS: Final = 0.002
 _FIXED_CHUNK_SECONDS: Final = 0.05
 """After twice this time, a chunk of a fixed size returns the results so far: a flow that has ended
 need not wait for the rest of it."""
@@ -79,7 +79,7 @@ def map_in_thread(
 
     The threads are those of *pool*, which is yours to shut down; without it, flows share threads
     that end with the last of these flows. A thread takes as many elements at a time as take it
-    about a millisecond: one, if a call takes longer, and more of a short function, up to 1024, if
+    about two milliseconds: one, if a call takes longer, and more of a short function, up to 2048 if
     so many have arrived. With *chunk*, it takes exactly so many, and waits until they have arrived.
 
     ::
@@ -94,9 +94,8 @@ def map_in_thread(
         and fail as well are reported to the loop's exception handler.
     Cancels: the source, when the subscriber cancels. A call that runs cannot be interrupted: its
         result is dropped, and ``aclose`` waits for it; so does the end of the event loop, for at
-        most 5 seconds. The other elements of its chunk are not
-        worked on.
-    Holds: 2 × *concurrency* × *chunk* elements; else 2 × *concurrency* × 1024 elements, as many as
+        most 5 seconds. The other elements of its chunk are not worked on.
+    Holds: 2 × *concurrency* × *chunk* elements; else 2 × *concurrency* × 2048 elements, as many as
         short calls alone can reach.
     Rules: 1.1, 1.3, 3.5
     """
@@ -127,11 +126,12 @@ def map_in_process(
     starts them when they are needed first, and ends with the program. Each of them imports the
     program's main module; so the program needs an ``if __name__ == "__main__":``.
 
-    Elements are sent as many at a time as take a process about a millisecond: one, if a call takes
-    longer, and more of a short function, up to 1024, if so many have arrived. With *chunk*, exactly
-    so many are sent, when they have arrived. At most *concurrency* chunks are under way: by default
-    two for each process, so that the next one waits there when one is done. Results keep the order
-    of the elements; with ``ordered=False`` they are emitted as they arrive.
+    As many elements are sent at a time as take a process about two milliseconds: one, if a call
+    takes longer, and more of a short function, up to 2048 if so many have arrived. Results are sent
+    back together, so that an element that takes long holds up those before it in its chunk. With
+    *chunk*, exactly so many are sent, when they have arrived. At most *concurrency* chunks are on
+    their way: by default two for each process, so that the next one waits there when one is done.
+    Results keep the order of the elements; with ``ordered=False`` they are emitted as they arrive.
 
     *mapper*, elements and results are pickled. A function that is defined at the top of a module is
     found there; a lambda, a function inside another one or in a notebook needs the package
@@ -145,7 +145,7 @@ def map_in_process(
     Cancels: the source, when the subscriber cancels. A call that runs is not interrupted: its
         result is dropped, and ``aclose`` waits for it; so does the end of the event loop, for at
         most 5 seconds.
-    Holds: 2 × *concurrency* × *chunk* elements; else 2 × *concurrency* × 1024 elements, as many as
+    Holds: 2 × *concurrency* × *chunk* elements; else 2 × *concurrency* × 2048 elements, as many as
         short calls alone can reach.
     Rules: 1.1, 1.3, 3.5
     """
@@ -419,8 +419,11 @@ class _ChunkCalls(Coordinator[Any]):
             self._stop_timer()
             self._all_returned.set_result(None)
         chunk.call = None
-        for _ in outcome.results:
-            chunk.elements.popleft()
+        if len(outcome.results) == len(chunk.elements):
+            chunk.elements.clear()
+        else:
+            for _ in outcome.results:
+                chunk.elements.popleft()
         chunk.results.extend(outcome.results)
         rest = [*outcome.failed, *chunk.elements]
         chunk.elements.clear()
@@ -491,9 +494,14 @@ class _ChunkCalls(Coordinator[Any]):
             chunks.popleft()
 
     def _make_ready(self, chunk: _Chunk) -> None:
-        for _ in range(len(chunk.results)):  # a thread may be adding more
+        count = len(chunk.results)  # a thread may be adding more
+        self._in_chunks -= count
+        if chunk.call is None:
+            self._ready += chunk.results
+            chunk.results.clear()
+            return
+        for _ in range(count):
             self._ready.append(chunk.results.popleft())
-            self._in_chunks -= 1
 
     # -- a thread that takes long -----------------------------------------------------------------
     def _start_timer(self) -> None:
@@ -659,7 +667,7 @@ def _call_each(
     seconds: float,
 ) -> _Outcome:
     """Call *mapper* with one of *elements* after another, as long as there is time for it."""
-    count = 0
+    count, kind = 0, None
     begin = now = perf_counter()
     end = begin + seconds
     while elements and now < end:
@@ -674,7 +682,9 @@ def _call_each(
                     f"{name}: {describe(mapper)} returned None, which is not an element; for work "
                     "without a result, return the element"
                 )
-            refuse_awaitable(name, mapper, result)
+            if result.__class__ is not kind:
+                refuse_awaitable(name, mapper, result)
+                kind = result.__class__
         except BaseException as error:
             return _Outcome(error=error, failed=(element,))
         results.append(result)

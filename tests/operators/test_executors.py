@@ -324,7 +324,7 @@ class TestThreads:
             return x
 
         flow = r.range(20_000).map_in_thread(thread, concurrency=2)
-        assert flow.bound().total == 2 * 2 * 1024
+        assert flow.bound().total == 2 * 2 * 2048
         assert await flow.to_list() == [*range(20_000)]
         assert len(sizes) < 2_000
 
@@ -484,7 +484,7 @@ class TestProcesses:
     async def test_a_pool_is_used_and_left_to_its_owner(self) -> None:
         pool = r.ProcessPool(1)
         flow = r.range(6).map_in_process(process_of, pool=pool)
-        assert flow.bound().total == 2 * 2 * 1024
+        assert flow.bound().total == 2 * 2 * 2048
         [process] = {*await flow.to_list()}
         assert {*await flow.to_list()} == {process}
         await asyncio.to_thread(pool.shutdown)
