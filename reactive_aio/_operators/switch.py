@@ -140,7 +140,7 @@ class _SwitchMap(SequentialCoordinator[Any]):
         if error is not None or outer is None or (outer.is_done and not outer.elements):
             self.end(error)
         else:
-            self.leave()
+            self.release_active()
 
 
 def expand(

@@ -96,7 +96,7 @@ class SequentialCoordinator(Coordinator[T]):
         While an upstream is still waited for, *begin* replaces the one that was given before.
         """
         self._following = begin, kind
-        self.leave()
+        self.release_active()
 
     def follow(
         self, publisher: Publisher[T], *, kind: UpstreamKind = "source", work: Work | None = None
@@ -105,7 +105,7 @@ class SequentialCoordinator(Coordinator[T]):
         self.active = self.subscribe_to(publisher, kind=kind, work=work)
         self.request_missing(self.active)
 
-    def leave(self) -> None:
+    def release_active(self) -> None:
         """Release the active upstream; what follows begins when it has cleaned up."""
         before, self.active = self.active, None
         if before is not None:
