@@ -452,7 +452,7 @@ class _SharedOutput(OutputBuffer[T]):
     shared: _Shared[T]
 
     def stop_source(self) -> bool:
-        return self.shared.drain(self) or OutputBuffer.stop_source(self)
+        return self.shared.drain(self) or OutputBuffer[T].stop_source(self)
 
     @property
     def is_settled(self) -> bool:

@@ -85,7 +85,7 @@ _TO_DICT = fold(
     emit $all
     """,
     held="$found.values()",
-    result=dict.values,
+    result=dict[Any, Any].values,
 )
 
 

@@ -17,7 +17,6 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import suppress
-from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
 from random import Random
@@ -351,11 +350,14 @@ async def drain_the_calls(p: Pipeline) -> None:
 
 
 async def collect(p: Pipeline) -> None:
-    collect = p.random.choice((Flow.to_list, partial(Flow.to_dict, key=id)))
+    ways: list[Callable[[Flow[Any]], Awaitable[list[Any] | dict[int, Any]]]] = [
+        lambda flow: flow.to_list(),
+        lambda flow: flow.to_dict(id),
+    ]
+    collect = p.random.choice(ways)
     async with asyncio.timeout(p.random.choice((0.01, 0.3, 1.1, 5))):
-        found: Any = await collect(p.flow)
-        for element in found if isinstance(found, list) else found.values():
-            p.enter(element, "delivered")
+        found = await collect(p.flow)
+        p.enter(found if isinstance(found, list) else [*found.values()], "delivered")
 
 
 WAYS: list[Callable[[Pipeline], Awaitable[None]]] = [

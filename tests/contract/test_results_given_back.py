@@ -8,6 +8,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow
+from reactive_aio.errors import TooManyElements
 
 pytestmark = pytest.mark.virtual_time
 
@@ -72,7 +73,7 @@ async def failing_to_clean_up() -> AsyncIterator[int]:
 
 async def given_back(flow: Flow[Any], end: Terminal) -> list[object]:
     discarded: list[object] = []
-    with pytest.raises((TimeoutError, OSError, r.errors.TooManyElements)):
+    with pytest.raises((TimeoutError, OSError, TooManyElements)):
         async with asyncio.timeout(2):
             await end(flow.do_on_discard(discarded.append))
     await asyncio.sleep(1000)  # until a cleanup that was not waited for has ended

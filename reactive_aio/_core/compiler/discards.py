@@ -6,7 +6,7 @@ when they are opened.
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ..run_control import (
     OnDiscard,
@@ -32,7 +32,7 @@ def discard(on_discard: OnDiscard | None, elements: Iterable[object]) -> None:
 
 def rest_of(iterator: object) -> Iterable[object]:
     """What *iterator* has left of a list; any other one makes its elements when it is read."""
-    return iterator if isinstance(iterator, _OF_LISTS) else ()
+    return cast("Iterable[object]", iterator) if isinstance(iterator, _OF_LISTS) else ()
 
 
 class Discards:
