@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from types import GeneratorType
 from typing import Any, Final, Protocol, TypeVar, cast
 
 from ..cleanup import CleanupErrors
@@ -14,7 +13,7 @@ from ..run_control import RunControl, RunDiscards
 from . import error_notes
 from .discards import Discards, OnDiscard
 from .inline import AppliedStage, InlineStage, describe
-from .loop_runtime import length_hint_of
+from .loop_runtime import UntilStopped, length_hint_of
 from .loops import CompiledLoop, LoopShape, compile_loop
 from .places import Place, call_place
 
@@ -270,21 +269,7 @@ def _opened(source: Any, on_discard: OnDiscard | None) -> Any:
     if control is not None and control.is_stopped:
         return iter(())
     opened = source.open(on_discard) if source.gives_back else source.open()
-    return opened if control is None else _until_stopped(opened, control)
-
-
-def _until_stopped(elements: Iterator[T], control: RunControl) -> Generator[T]:
-    """The elements up to the drain of their run."""
-    try:
-        if control.is_stopped:
-            return
-        for element in elements:
-            yield element
-            if control.is_stopped:
-                return  # type: ignore[unreachable]  # it has changed in between
-    finally:
-        if isinstance(elements, GeneratorType):
-            elements.close()
+    return opened if control is None else UntilStopped(opened, control)
 
 
 class Chain:

@@ -1,13 +1,14 @@
 """What generated loops use: how they pause and unwind, and close a source."""
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from itertools import takewhile
 from types import GeneratorType
-from typing import Any
+from typing import Any, Final
 
 from ...errors import NotAnElement
+from ..run_control import RunControl
 
 
 class Pause(Enum):
@@ -58,10 +59,45 @@ def extend_to_none(kept: list[Any] | deque[Any], batch: Iterable[Any]) -> int:
     return len(elements)
 
 
+class UntilStopped:
+    """The elements of a source up to the drain of its run."""
+
+    __slots__ = ("_control", "_elements", "_left")
+
+    def __init__(self, elements: Iterator[Any], control: RunControl) -> None:
+        self._elements = elements
+        self._control = control
+        self._left = length_hint_of(elements)
+
+    def __iter__(self) -> "UntilStopped":
+        return self
+
+    def __next__(self) -> Any:
+        if self._control.is_stopped:
+            raise StopIteration
+        return next(self._elements)
+
+    def __length_hint__(self) -> int:
+        """0 where no element follows for certain."""
+        if self._control.is_stopped:
+            return 0
+        return 1 if self._left is None else self._left()
+
+    @property
+    def gi_running(self) -> bool:
+        return isinstance(self._elements, GeneratorType) and self._elements.gi_running
+
+    def close(self) -> None:
+        if isinstance(self._elements, GeneratorType):
+            self._elements.close()
+
+
+CLOSABLE: Final = (GeneratorType, UntilStopped)
+"""Iterators that have a cleanup."""
 # Iterators that report how many elements are left, so that on_complete can follow the last
 # requested element directly (1.5) without reading ahead.
 _SIZED: tuple[Iterable[Any], ...] = ((), [], {}, "", b"", range(0), range(1 << 70))
-_EXACT = frozenset(type(iter(sized)) for sized in _SIZED)
+_EXACT = frozenset((*(type(iter(sized)) for sized in _SIZED), UntilStopped))
 
 
 def length_hint_of(iterator: Any) -> Callable[[], int] | None:
@@ -79,7 +115,7 @@ def close_source(
 
     What the cleanup raises is *report*ed, so that it does not replace *error*.
     """
-    if isinstance(source, GeneratorType):
+    if isinstance(source, CLOSABLE):
         try:
             source.close()
         except BaseException as raised:

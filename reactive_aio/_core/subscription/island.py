@@ -11,7 +11,6 @@ from dataclasses import InitVar, dataclass, field
 from functools import partial
 from inspect import isawaitable, iscoroutine
 from threading import get_ident
-from types import GeneratorType
 from typing import Any, Final, cast
 
 from ...errors import Interrupted
@@ -21,6 +20,7 @@ from ..compiler.chain import Chain, PullSource, PushSource, control_of_source, i
 from ..compiler.discards import Discards
 from ..compiler.end_hooks import EndHooks
 from ..compiler.loop_runtime import (
+    CLOSABLE,
     NO_DEMAND,
     NO_ELEMENTS,
     Pause,
@@ -320,6 +320,8 @@ class Island(TimeSlice, FlowSubscription):
 
     def _open(self) -> None:
         source = self.chain.source
+        if not isinstance(source, PushSource) and (control := self.control) is not None:
+            control.add(self)
         if isinstance(source, PullSource):
             self.source = self.chain.open_source(self.compiled_loop, self.discards)
         elif isinstance(source, PushSource):
@@ -384,8 +386,17 @@ class Island(TimeSlice, FlowSubscription):
         return isinstance(error, GeneratorExit) or is_cancelled(self.task, error)
 
     def is_source_spent(self) -> bool:
-        """Whether the source is known to be exhausted."""
-        return is_spent(self.source)
+        """Whether the source is known to be exhausted, or its run is drained."""
+        if is_spent(self.source):
+            return True
+        control = None if self.input_queue is not None else self.control
+        return control is not None and control.is_stopped
+
+    def stop_source(self) -> bool:
+        """The source that is pulled ends here: no demand is waited for to find that out."""
+        if self.pause is NO_DEMAND:
+            self.wake()
+        return True
 
     # -- the end ----------------------------------------------------------------------------------
     def _subscriber_raised(self, signal: str, error: BaseException) -> None:
@@ -415,6 +426,8 @@ class Island(TimeSlice, FlowSubscription):
             if self.end_hooks is not None:
                 self.end_hooks.cancel_rest()
         finally:  # if a callback stops the program, the source is closed as well
+            if (control := self.control) is not None:
+                control.remove(self)
             self._close_source()
 
     def _close_source(self) -> None:
@@ -423,7 +436,7 @@ class Island(TimeSlice, FlowSubscription):
         try:
             if queue is not None:
                 self.closing_upstream = queue.close(self.keeps_flows)
-            elif isinstance(source, GeneratorType):
+            elif isinstance(source, CLOSABLE):
                 source.close()
         except STOPS_PROGRAM:
             raise

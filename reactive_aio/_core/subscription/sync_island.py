@@ -1,11 +1,11 @@
 """SyncIsland: a subscription whose generated loop is a generator, run in the caller's frame."""
 
-from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..compiler.chain import PullSource
 from ..compiler.loop_runtime import (
     AWAIT_SIGNAL,
+    CLOSABLE,
     NO_DEMAND,
     NO_ELEMENTS,
     SLICE_OVER,
@@ -239,12 +239,12 @@ class SyncIsland(Island):
             and self.input_queue is None
             and self.end_hooks is None
             and self.record is None
-            and source.__class__ is not GeneratorType
+            and not isinstance(source, CLOSABLE)
         ):
             self._complete()
             return
         # A cleanup that raises turns the completion into a failure, as it does in a task.
-        if isinstance(source, GeneratorType) and self.error is None and not self.is_stopped:
+        if isinstance(source, CLOSABLE) and self.error is None and not self.is_stopped:
             self.source = None
             try:
                 source.close()

@@ -3,7 +3,6 @@
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import Interrupted
@@ -11,7 +10,7 @@ from ..arguments import explain_await
 from ..compiler.chain import Downstream
 from ..compiler.error_notes import note_element
 from ..compiler.inline import describe
-from ..compiler.loop_runtime import no_element
+from ..compiler.loop_runtime import CLOSABLE, no_element
 from ..failures import PLAIN_READER, STOPS_PROGRAM, as_failure, is_cancelled
 from ..loop import (
     CancelledError,
@@ -131,7 +130,7 @@ class WorkerPool(Coordinator[Any]):
             worker.cancel()
         elements, self._elements = self._elements, iter(())
         # One that is running has cancelled the flow itself; the last reference closes it.
-        if isinstance(elements, GeneratorType) and not elements.gi_running:
+        if isinstance(elements, CLOSABLE) and not elements.gi_running:
             elements.close()
         self._discard_results()
 
