@@ -22,8 +22,7 @@ class Endless:
 
     def __iter__(self) -> Iterator[int]:
         try:
-            for number in range(10**9):
-                yield number
+            yield from range(10**9)
         finally:
             self.closed += 1
 
