@@ -556,7 +556,7 @@ class _MicroBatchRows(SequentialCoordinator[Numbered]):
         if error is not None:
             self.fail(error)
         else:
-            self.leave()
+            self.release_active()
             self._request_micro_batch()
 
 
