@@ -14,8 +14,9 @@ from ._core.losses import Losses, losses
 from ._core.serial_executor import SerialExecutor
 from ._operators.choose import race
 from ._operators.combine import concat, merge, zip as zip
-from ._operators.foreign_names import hint_for_package as _hint_for_package
 from ._operators.latest import combine_latest
+from ._shared.coerce import to_flow
+from ._shared.foreign_names import hint_for_package as _hint_for_package
 from ._sinks.running import DrainReport, Run
 from ._sinks.until_signal import run_until_signal
 from ._sources.asynchronous import (
@@ -25,7 +26,6 @@ from ._sources.asynchronous import (
     from_publisher,
     from_queue,
 )
-from ._sources.coerce import to_flow
 from ._sources.files import from_lines
 from ._sources.process import from_process
 from ._sources.push import Emitter, create

@@ -20,7 +20,6 @@ from ._operators import (
     errors as _errors,
     executors as _executors,
     flat_map as _flat_map,
-    foreign_names as _foreign_names,
     framing as _framing,
     group as _group,
     introspection as _introspection,
@@ -35,6 +34,7 @@ from ._operators import (
     transform as _transform,
     window as _window,
 )
+from ._shared import foreign_names as _foreign_names
 from ._sinks import (
     async_iteration as _async_iteration,
     collect as _collect,

@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import given, strategies as st
 
-from reactive_aio._sources.framing import Lines, UniversalSplitter, require_encoding
+from reactive_aio._shared.framing import Lines, UniversalSplitter, require_encoding
 from reactive_aio.errors import FrameTooLong
 
 T = TypeVar("T")

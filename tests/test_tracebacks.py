@@ -61,7 +61,7 @@ async def test_a_frame_of_the_library_that_raised_is_shown() -> None:
     error = await error_of(r.just(1).map(lambda _: None))
     text = tracebacks.format_error(error)
     assert "  … 3 frames of reactive_aio\n" in text
-    assert 'File "<reactive_aio fair_generator' in text
+    assert 'File "<reactive_aio async_generator' in text
     assert 'raise no_element("map")' in text
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._core.arguments import explain_await
 from .._core.queues.reorder_buffer import ReorderBuffer
+from .._shared.element_work import ElementWork, OnError, WorkOptions, work_options
 from ..limits import Limit
 from ..retry import RetryPolicy
 from ..stage import (
@@ -16,7 +17,6 @@ from ..stage import (
     require_async_callable,
     require_int,
 )
-from .element_work import ElementWork, OnError, WorkOptions, work_options
 
 if TYPE_CHECKING:
     from ..flow import Flow

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from .._sources.coerce import WINDOW, Moment, Source, to_flow, to_flows, to_moment
+from .._shared.coerce import WINDOW, Moment, Source, to_flow, to_flows, to_moment
 from ..stage import (
     ForwardingCoordinator,
     InnerSubscriber,

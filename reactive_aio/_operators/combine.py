@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from .._core.arguments import require_number
 from .._core.upstreams.merging import combine_errors
-from .._sources.coerce import WINDOW, Source, to_flow, to_flows
+from .._shared.coerce import WINDOW, Source, to_flow, to_flows
 from ..stage import (
     UNBOUNDED,
     Coordinator,

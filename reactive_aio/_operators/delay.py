@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from .._core.queues.recent import RecentCosts
 from .._core.upstreams.await_pool import AwaitPool
-from .._sources.coerce import WINDOW
+from .._shared.coerce import WINDOW
 from ..limits import Limit, require_limit
 from ..stage import (
     Coordinator,

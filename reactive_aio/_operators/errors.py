@@ -8,7 +8,7 @@ from random import random
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 from .._core.arguments import refuse_awaitable
-from .._sources.coerce import WINDOW, Source, to_flow
+from .._shared.coerce import WINDOW, Source, to_flow
 from ..errors import NotAnElement
 from ..retry import Attempts, RetryPolicy
 from ..spec import Publisher

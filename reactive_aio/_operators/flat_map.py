@@ -12,7 +12,7 @@ from .._core.compiler.discards import rest_of
 from .._core.run_control import Work, for_upstream
 from .._core.time_slice import TimeSlice
 from .._core.upstreams.await_pool import AwaitPool
-from .._sources.coerce import Source, to_flow
+from .._shared.coerce import Source, to_flow
 from ..errors import NotAnElement
 from ..stage import (
     UNBOUNDED,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from .._sources.framing import LIMIT, JsonLines, Lines, Splitter, require_encoding
+from .._shared.framing import LIMIT, JsonLines, Lines, Splitter, require_encoding
 from ..stage import InlineStage, require_int
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from .._core.arguments import refuse_awaitable
 from .._core.upstreams.merging import combine_errors
-from .._sources.coerce import WINDOW, Source, to_flow, to_flows
+from .._shared.coerce import WINDOW, Source, to_flow, to_flows
 from ..errors import NotAnElement
 from ..stage import (
     Coordinator,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from random import random
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from .._sources.coerce import WINDOW
+from .._shared.coerce import WINDOW
 from ..retry import Attempts, RetryPolicy
 from ..stage import SequentialCoordinator, Timer, from_push, require_int, to_seconds
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._core.time_slice import TimeSlice
-from .._sources.coerce import WINDOW, Source, to_flow
+from .._shared.coerce import WINDOW, Source, to_flow
 from ..errors import Overflow
 from ..stage import (
     InnerSubscriber,

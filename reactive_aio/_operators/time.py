@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from .._core.arguments import refuse_awaitable
 from .._core.queues.batch_timer import BatchTimer, TimerAction
-from .._sources.coerce import WINDOW, Source, to_flow
+from .._shared.coerce import WINDOW, Source, to_flow
 from ..errors import TimedOut
 from ..stage import (
     Coordinator,

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from .._sources.coerce import WINDOW
+from .._shared.coerce import WINDOW
 from ..stage import (
     Branch,
     BranchSource,

@@ -19,7 +19,7 @@ from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from .._core.loop import Future, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .._core.time_slice import TimeSlice
-from .._sources.coerce import FlowIterator
+from .._shared.coerce import FlowIterator
 from ..stage import FlowSubscription, LoopHandle, flow_of, require_int
 
 if TYPE_CHECKING:

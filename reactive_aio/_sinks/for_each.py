@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from .._core.arguments import explain_await, is_coroutine_function
 from .._core.queues.reorder_buffer import ReorderBuffer
 from .._core.run_control import control_of
-from .._operators.element_work import ElementWork, OnError, work_options
+from .._shared.element_work import ElementWork, OnError, work_options
 from ..limits import Limit
 from ..retry import RetryPolicy
 from ..stage import (

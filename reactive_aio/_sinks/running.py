@@ -8,7 +8,7 @@ from .._core.cleanup import CleanupErrors
 from .._core.loop import CancelledError, Future, current_task, timeout as time_limit, wait_first
 from .._core.run_control import OnDiscard, RunControl, RunDiscards
 from .._core.subscription.bulk_subscriber import BulkSubscriber
-from .._operators.element_work import OnError
+from .._shared.element_work import OnError
 from ..limits import Limit
 from ..retry import RetryPolicy
 from ..stage import UNBOUNDED, Duration, FlowSubscription, LoopHandle, to_seconds

@@ -11,9 +11,9 @@ from .._core.arguments import Absent, is_coroutine_function
 from .._core.compiler.awaitable_chain import AwaitableChain
 from .._core.compiler.places import call_place
 from .._core.loop import QUEUE_SHUT_DOWN
+from .._shared.coerce import AwaitOnce, from_async_iterable, from_foreign
 from ..errors import AlreadySubscribed
 from ..stage import Fluent, describe, flow_of, from_async, require_callable
-from .coerce import AwaitOnce, from_async_iterable, from_foreign
 
 if TYPE_CHECKING:
     from ..flow import Flow

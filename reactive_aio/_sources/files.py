@@ -13,6 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .._core.loop import CancelledError, shield, sleep, wait_settled
+from .._shared.framing import LIMIT, Lines, require_encoding
 from ..stage import (
     Duration,
     InlineStage,
@@ -22,7 +23,6 @@ from ..stage import (
     require_int,
     to_seconds,
 )
-from .framing import LIMIT, Lines, require_encoding
 
 if TYPE_CHECKING:
     from ..flow import Flow

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .._core.child_process import ChildProcess, Command
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
+from .._shared.coerce import Source, to_flow
 from ..errors import Interrupted, ProcessFailed
 from ..stage import (
     Coordinator,
@@ -17,7 +18,6 @@ from ..stage import (
     from_push,
     to_seconds,
 )
-from .coerce import Source, to_flow
 
 if TYPE_CHECKING:
     from .._core.loop import Future, Task

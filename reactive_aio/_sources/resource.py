@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
 from .._core.loop import Future, cancel_task
+from .._shared.coerce import WINDOW, Source, to_flow
 from ..errors import Interrupted
 from ..stage import (
     ForwardingCoordinator,
@@ -14,7 +15,6 @@ from ..stage import (
     from_push,
     require_sync_callable,
 )
-from .coerce import WINDOW, Source, to_flow
 
 if TYPE_CHECKING:
     from .._core.loop import Task

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Never, SupportsIndex, TypeVar, cast, over
 
 from .._core.compiler.error_notes import remove_notes, restorer
 from .._core.subscription.subscribing import INERT
+from .._shared.coerce import Source, from_factory, from_sync_iterable
 from ..errors import NotAnElement
 from ..stage import InlineStage, describe, from_pull, from_push, require_sync_callable
-from .coerce import Source, from_factory, from_sync_iterable
 
 if TYPE_CHECKING:
     from ..flow import Flow

@@ -4,7 +4,7 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator
 from typing import Final
 
-from .._sources.framing import UniversalSplitter
+from .._shared.framing import UniversalSplitter
 from ..errors import FrameTooLong
 from .formats import Event
 

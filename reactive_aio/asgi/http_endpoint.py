@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar, Unpack, cast
 
 from .._core.arguments import Duration, require_callable
 from .._core.loop import LoopHandle
-from .._sources.coerce import Source, is_source, to_flow
+from .._shared.coerce import Source, is_source, to_flow
 from .body_writer import BodyWriter, ResponseStart
 from .disconnect_watch import DisconnectWatch
 from .formats import BodyFormat, EventStream, Ndjson, negotiate, to_json

@@ -6,9 +6,9 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Generic, TypeGuard, TypeVar, overload
 
 from .._core.compiler.places import call_place
-from .._operators.element_work import OnError, work_options
 from .._operators.time import cutter_of
-from .._sources.coerce import Source
+from .._shared.coerce import Source
+from .._shared.element_work import OnError, work_options
 from ..limits import Limit
 from ..retry import RetryPolicy
 from ..stage import (

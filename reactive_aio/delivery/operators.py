@@ -15,9 +15,9 @@ from .._core.arguments import refuse_awaitable
 from .._core.compiler.loop_runtime import no_element
 from .._core.compiler.places import Place
 from .._core.queues.reorder_buffer import ReorderBuffer
-from .._operators.element_work import ElementWork, Misused, OnError, WorkOptions
 from .._operators.time import Cutter
-from .._sources.coerce import Source, to_flow
+from .._shared.coerce import Source, to_flow
+from .._shared.element_work import ElementWork, Misused, OnError, WorkOptions
 from ..limits import Limit
 from ..retry import RetryPolicy
 from ..stage import InlineStage, WorkerPool, describe, from_push, pull

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, Final, TypeVar, overload
 
-from .._sources.coerce import Source, to_flow
+from .._shared.coerce import Source, to_flow
 from ..stage import Duration, require_callable, require_int, require_sync_callable, to_seconds
 from .delivery import Delivery
 from .delivery_flow import DeliveryFlow

@@ -11,7 +11,7 @@ from anyio import Event, fail_after, move_on_after, sleep
 from .._core.arguments import Duration, require_callable, to_seconds
 from .._core.failures import as_failure, stop_program
 from .._core.loop import LoopHandle, Task, wait_settled
-from .._sources.coerce import Source
+from .._shared.coerce import Source
 from .._sources.values import defer
 from ..retry import RetryPolicy
 from .balance import BalancedServer, Member, ServerState, choose

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._core.flow_subscription import FlowSubscription
 from .._core.loop import CancelledError
-from .._sources.coerce import to_flow
+from .._shared.coerce import to_flow
 from ..errors import AlreadySubscribed
 from ..stage import Downstream, from_push
 from .callbacks import ends_task

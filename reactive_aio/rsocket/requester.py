@@ -18,7 +18,7 @@ from typing import (
 from .._core.arguments import Duration, to_seconds
 from .._core.failures import stop_program
 from .._core.loop import yield_to_loop
-from .._sources.coerce import Source, to_flow
+from .._shared.coerce import Source, to_flow
 from ..errors import TimedOut
 from ..stage import Downstream, from_push
 from .driver import Driver

@@ -17,7 +17,7 @@ from anyio import Event, fail_after, move_on_after
 from .._core.arguments import Duration, require_int, to_seconds
 from .._core.failures import stop_program
 from .._core.loop import CancelledError
-from .._sources.coerce import to_flow
+from .._shared.coerce import to_flow
 from .callbacks import ends_task, notify
 from .direct_responses import (
     SINGLE_TYPES,

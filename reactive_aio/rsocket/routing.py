@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast, get_args
 from uuid import UUID
 
 from .._core.arguments import require_callable
-from .._sources.coerce import is_source, to_flow
+from .._shared.coerce import is_source, to_flow
 from ..flow import Flow
 from ..stage import describe
 from .payloads import JSON, MSGPACK, Codec, PayloadError, error_text, readable, typed

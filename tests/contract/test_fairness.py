@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import Flow, from_iterable, just, range as flow_range, timer
-from reactive_aio._sources.coerce import WINDOW
+from reactive_aio._shared.coerce import WINDOW
 from reactive_aio.stage import FlowSubscription, InlineStage, from_push
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 from tests.cases import Case, cases

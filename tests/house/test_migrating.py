@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 
 from reactive_aio import Flow
-from reactive_aio._operators.foreign_names import name_here
+from reactive_aio._shared.foreign_names import name_here
 from tests.house.equivalents import problems
 from tests.house.migrating import CATALOGUES, PAGES, Catalogue, Row, codes, rows
 

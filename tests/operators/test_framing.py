@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 import reactive_aio as r
 from reactive_aio import Flow
-from reactive_aio._sources.framing import Lines, Splitter
+from reactive_aio._shared.framing import Lines, Splitter
 from reactive_aio.errors import FrameTooLong, NotAnElement
 from reactive_aio.testing import SubscriberProbe
 from tests.cases import Identities, Needs

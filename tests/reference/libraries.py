@@ -2,13 +2,13 @@
 
 Names that differ only in case from the operator that does the same, such as ``flatMap``, are left
 out. A flow suggests its own name for one of another library
-(`reactive_aio._operators.foreign_names`): a test compares both tables.
+(`reactive_aio._shared.foreign_names`): a test compares both tables.
 """
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from reactive_aio._operators.foreign_names import FOREIGN_NAMES, in_snake_case
+from reactive_aio._shared.foreign_names import FOREIGN_NAMES, in_snake_case
 
 __all__ = ("ELSEWHERE", "FUNCTIONS", "ForeignName", "foreign_names")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from reactive_aio._operators.foreign_names import NO_EQUIVALENT
+from reactive_aio._shared.foreign_names import NO_EQUIVALENT
 from reactive_aio.testing.marbles import Diagram, Lane, diagrams
 from tests.reference.diagram_runs import Run, run
 from tests.reference.docstrings import Docstring, markdown

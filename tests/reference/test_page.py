@@ -7,7 +7,7 @@ import pytest
 
 import reactive_aio as rx
 from reactive_aio import Flow
-from reactive_aio._operators.foreign_names import (
+from reactive_aio._shared.foreign_names import (
     FOREIGN_NAMES,
     FOREIGN_SOURCES,
     NO_EQUIVALENT,
@@ -106,7 +106,7 @@ def test_a_flow_suggests_its_name_for_each_method_of_another_library() -> None:
                 for name in filter(is_method, theirs.split()):
                     here.setdefault(in_snake_case(name), set()).add(ours)
     unknown = {name for name in here if not hasattr(Flow, name) and name not in FOREIGN_NAMES}
-    assert not unknown, "add them to reactive_aio/_operators/foreign_names.py"
+    assert not unknown, "add them to reactive_aio/_shared/foreign_names.py"
     assert not {
         name for name in here.keys() & FOREIGN_NAMES.keys() if FOREIGN_NAMES[name] not in here[name]
     }

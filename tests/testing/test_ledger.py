@@ -13,7 +13,7 @@ from reactive_aio.spec import Publisher, Subscriber, Subscription
 from reactive_aio.testing.ledger import Ledger, Token
 
 if TYPE_CHECKING:
-    from reactive_aio._sources.coerce import Source
+    from reactive_aio._shared.coerce import Source
 
 KEPT: list[Any] = []
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from ..._core.demand import Demand
 from ..._core.failures import is_cancelled_here
 from ..._core.flow_subscription import FlowSubscription
-from ..._sources.coerce import to_flow
+from ..._shared.coerce import to_flow
 from ...errors import NotAnElement, RuleViolation
 from ...stage import Downstream, from_push
 from ..function_errors import failure_of
