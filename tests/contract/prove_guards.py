@@ -295,8 +295,8 @@ GUARDS: Final = (
     Guard(
         "3.13 the reference to the subscriber is dropped",
         ISLAND,
-        "self.subscriber = self.flush_batch = self.pending_signal = None",
-        "pass",
+        "        self.subscriber = self.flush_batch = None\n",
+        "",
     ),
     Guard(
         "3.13 the reference to a subscriber that is completed at once is dropped",
