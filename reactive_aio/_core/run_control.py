@@ -1,7 +1,7 @@
 """RunControl: completes the sources of one run, so that what its flow holds is delivered.
 
 A run gives its control to its flow together with the function that receives discarded elements:
-both travel upstream by reference, from a subscription to the next (docs/decisions/0041). Each
+both travel upstream by reference, from a subscription to the next (docs/decisions/0010). Each
 source that is opened for the run adds itself, and `stop` completes it as the end of its input
 would: what was read before still passes through every stage, queue and worker, and the operators
 complete one after another. A source that is opened later completes at once.

@@ -1,4 +1,4 @@
-"""A failure has its place behind elements: who leaves before has not reached it (decision 26)."""
+"""A failure has its place behind elements: who leaves before has not reached it (decision 0008)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator

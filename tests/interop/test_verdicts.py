@@ -54,7 +54,7 @@ PYPI: Final = {
 
 
 def test_the_known_faults_of_rsocket_py_are_found() -> None:
-    """Missing SETUP, credentials, 16 MiB, demand, errors: see decision 0012."""
+    """Missing SETUP, credentials, 16 MiB, demand, errors: see decision 0028."""
     port = free_port()
     command = [sys.executable, "-m", "tests.interop.pypi_server", str(port)]
     report = judged(port, command, *PYPI)

@@ -1,7 +1,7 @@
 """Figures: what one subscription has delivered, what upstream holds, and what it waits for.
 
-The counts of a loop are local variables of a generator or a coroutine. They are read in its frame,
-where it is suspended, so that they cost nothing while it runs.
+A loop adds 1 for each element that passes the name of its flow. Everything else is looked up on the
+thread of the event loop: in the queues and operators upstream, and in suspended coroutines.
 """
 
 from collections.abc import Iterator, Mapping
@@ -47,7 +47,7 @@ class PartStats:
     """How often it has subscribed again."""
     oldest: float | None
     """For how many seconds, at least, its oldest element is held, as far as it was looked at
-    (docs/decisions/0045); None if it holds none, or makes something else of its elements."""
+    (docs/decisions/0019); None if it holds none, or makes something else of its elements."""
     is_made: bool
     """Whether it belongs to a flow that was made while this one runs, as `flat_map` does."""
     awaited: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 The elements of a queue are numbered as they arrive. A look notes the time and the number of the
 next element to arrive. While the oldest element held has a lower number, it had arrived by then: so
-it is at least as old as the earliest such look (docs/decisions/0045).
+it is at least as old as the earliest such look (docs/decisions/0019).
 """
 
 from collections import deque

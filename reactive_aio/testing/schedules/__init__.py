@@ -19,7 +19,7 @@ task or thread that has not ended, or an exception that was never retrieved. The
 fails is reduced to as few departures as possible and reported as `ScheduleFailure`, whose message
 lists the steps and the call of `replay` that repeats them.
 
-docs/decisions/0010 defines which orders are legal. A scenario creates its objects itself, and
+docs/decisions/0034 defines which orders are legal. A scenario creates its objects itself, and
 depends on nothing but the order: no wall clock, no sockets, no random numbers.
 """
 

@@ -1,6 +1,6 @@
 """One run of a scenario under one script, on a loop where the script decides what runs next.
 
-docs/decisions/0010 defines what is legal, and why. In short: the callbacks that one callback
+docs/decisions/0034 defines what is legal, and why. In short: the callbacks that one callback
 schedules run in that order, those of one actor (a task, or the object whose method is called) run
 in that order, a timer never runs before what was ready when it became due, and timers of different
 times keep their order. Everything else may run in any order, and threads may arrive at any time.
