@@ -254,7 +254,7 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
 
     def _is_full(self) -> bool:
         queue = self.output.queue
-        return queue.room <= 0 and queue.policy in ("wait", "fail")
+        return queue.is_full and queue.policy in ("wait", "fail")
 
     def _finish(self, error: BaseException | None) -> None:
         self.output.end(error)

@@ -108,4 +108,4 @@ class UnicastProcessor(HotProcessor[T]):
     def _is_full(self) -> bool:
         if self._overflow not in ("wait", "fail"):
             return False
-        return self._queue.room <= 0
+        return self._queue.is_full

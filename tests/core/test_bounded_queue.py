@@ -57,9 +57,10 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def follow(self) -> None:
-        is_full = self.queue.room <= 0
+        is_full, is_used = self.queue.room <= 0, bool(self.queue.elements)
         has_followed = self.queue.follow(self.next)
-        assert has_followed == (bool(self.model) and not is_full)
+        assert not has_followed or (is_used and not is_full)
+        assert has_followed or not self.model or len(self.queue.elements) >= self.queue.capacity
         if has_followed:
             self.model.append(self.next)
             self.next += 1

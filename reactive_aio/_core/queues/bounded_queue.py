@@ -114,6 +114,11 @@ class BoundedQueue(Generic[T]):
         return self.capacity - self.rest.__length_hint__()
 
     @property
+    def is_full(self) -> bool:
+        # The list is looked at first: its length costs less, and is no less than that of the queue.
+        return len(self.elements) >= self.capacity and self.room <= 0
+
+    @property
     def lent(self) -> int:
         """How many of the elements held are lent."""
         return max(0, self.lent_until - self.entered + self.rest.__length_hint__())
@@ -139,29 +144,36 @@ class BoundedQueue(Generic[T]):
         return self._drop(Emission.ACCEPTED, oldest)
 
     def follow(self, element: T) -> bool:
-        """Hold *element* behind others, if there are any, and room; else nothing is decided."""
-        size = self.rest.__length_hint__()
-        if not 0 < size < self.capacity:
+        """Hold *element* if that needs no decision: others are before it, of which the last may be
+        in process, and there is room even if none of them has left since `tidy`."""
+        elements = self.elements
+        count = len(elements)
+        if not 0 < count < self.capacity:
             return False
-        self.elements.append(element)
+        elements.append(element)
         self.entered += 1
-        if size >= self.highest:
-            self.highest = size + 1
+        if count >= self.highest and (size := self.rest.__length_hint__()) > self.highest:
+            self.highest = size
         return True
 
     def enter(self, element: T) -> None:
         """Hold *element*: the caller knows that it may."""
         self.elements.append(element)
         self.entered += 1
-        size = self.rest.__length_hint__()
-        if size > self.highest:
-            self.highest = size
+        if len(self.elements) > self.highest:
+            self._note_highest()
 
     def enter_all(self, elements: list[T]) -> None:
         """Hold *elements*, for which there is room."""
         self.elements += elements
         self.entered += len(elements)
-        self.highest = max(self.highest, self.rest.__length_hint__())
+        if len(self.elements) > self.highest:
+            self._note_highest()
+
+    def _note_highest(self) -> None:
+        size = self.rest.__length_hint__()
+        if size > self.highest:
+            self.highest = size
 
     def _drop(self, outcome: Emission, element: T) -> Decision[T]:
         self.drops.add(self.policy)

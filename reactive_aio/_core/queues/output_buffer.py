@@ -54,7 +54,10 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     def offer(self, element: T) -> Decision[T]:
         """Have the island process *element* now, if it waits for one; else let the queue decide."""
         queue = self.queue
-        if not queue.elements and self.downstream.try_push(element) is not None:
+        if queue.elements:
+            if not self.is_ended and queue.follow(element):
+                return _PASSED
+        elif self.downstream.try_push(element) is not None:
             return _PASSED
         if self.is_ended:
             if not self.keeps_refused:
@@ -67,7 +70,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         decision = queue.offer(element)
         outcome = decision.outcome
         if outcome is _ACCEPTED:
-            if queue.entered - len(queue) >= queue.lent_until:
+            if queue.entered - queue.rest.__length_hint__() >= queue.lent_until:
                 self.flush()
         elif outcome is Emission.OVERFLOWED:
             self._stop_accepting(Overflow(self.name, queue.capacity))

@@ -56,7 +56,7 @@ class SharedRoom:
         """Whether one of them cannot hold one more element."""
         count = len(outputs)
         for index in self._circle(count):
-            if outputs[index].room <= 0:
+            if outputs[index].queue.is_full:
                 self._in_the_way = index % count
                 return True
         return False
