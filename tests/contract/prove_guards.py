@@ -91,7 +91,7 @@ GUARDS: Final = (
     Guard(
         "3.13 a generator is closed before its flow is completed",
         SYNC_ISLAND,
-        "            and source.__class__ is not GeneratorType\n",
+        "            and not isinstance(source, CLOSABLE)\n",
         "",
     ),
     Guard(
