@@ -142,7 +142,7 @@ class Source:
 
 
 class Made(FlowSubscription):
-    """Pushes the elements of an iterator as they are requested."""
+    """Pushes the elements of an iterator as they are requested, a few at a time."""
 
     def __init__(
         self, downstream: Downstream[int], numbers: Generator[int, None, None], n: float
@@ -150,20 +150,36 @@ class Made(FlowSubscription):
         self.downstream = downstream
         self.numbers = numbers
         self.remaining = n
+        self.requested = 0
+        self.is_pushing = self.is_over = False
+        self.is_processed = True
 
     def request(self, n: int, /) -> None:
-        count = int(min(n, self.remaining))
-        self.remaining -= count
-        push_next(self.downstream, self.numbers, count)
-        if not count:
-            self.processed()
+        self.requested += n
+        self.processed()
 
     def processed(self) -> None:
+        self.is_processed = True
+        if self.is_pushing:
+            return
+        self.is_pushing = True
+        while self.is_processed and not self.is_over and (self.requested or not self.remaining):
+            self.push()
+        self.is_pushing = False
+
+    def push(self) -> None:
         if not self.remaining:
-            self.numbers.close()
+            self.cancel()
             self.downstream.complete()
+            return
+        count = int(min(self.requested, self.remaining, 8))
+        self.requested -= count
+        self.remaining -= count
+        self.is_processed = False
+        push_next(self.downstream, self.numbers, count)
 
     def cancel(self) -> None:
+        self.is_over = True
         self.numbers.close()
 
 
