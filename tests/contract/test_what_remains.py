@@ -9,7 +9,7 @@ import asyncio
 import builtins
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 from weakref import ref
 
 import pytest
@@ -22,6 +22,7 @@ from tests.contract.pipelines.run import PipelineError, Run
 
 pytestmark = pytest.mark.virtual_time
 
+T = TypeVar("T")
 COUNT = 12
 
 
@@ -61,7 +62,7 @@ class Sources:
     def __aiter__(self) -> AsyncIterator[Token]:
         return self._noted(self._numbers_later())
 
-    def _noted(self, opened: Any) -> Any:
+    def _noted(self, opened: T) -> T:
         self.opened.append(ref(opened))
         return opened
 
