@@ -4,10 +4,12 @@
 `Interrupted`. Every other exception is a failure of the flow like any `Exception`.
 """
 
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any, Final, cast
 
 from ..errors import Interrupted
-from .loop import CancelledError, LoopHandle, Task, is_being_cancelled, raise_error
+from .loop import CancelledError, LoopHandle, Task, is_being_cancelled, raise_error, report
 from .unwinding import is_cleanup
 
 STOPS_PROGRAM: Final = (KeyboardInterrupt, SystemExit)
@@ -88,6 +90,30 @@ async def run_cleanup(source: Any) -> BaseException | None:
     except BaseException as error:
         return cleanup_failure(error)
     return None
+
+
+def close_pulled(*iterators: Any, is_end: bool = False) -> None:
+    """Close what an operator has pulled from, each of them, whatever the others raise.
+
+    At the end of the operator, what they raise is reported: it is no failure of its source.
+    """
+    with ExitStack() as stack:
+        for iterator in iterators:
+            if callable(close := getattr(iterator, "close", None)):
+                stack.callback(_close_reporting if is_end else _call, close)
+
+
+def _call(close: Callable[[], object]) -> None:
+    close()
+
+
+def _close_reporting(close: Callable[[], object]) -> None:
+    try:
+        close()
+    except STOPS_PROGRAM:
+        raise
+    except BaseException as error:
+        report("the cleanup of a source raised", error)
 
 
 def is_cancelled(task: Task[object] | None, error: BaseException) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from .._core.failures import close_pulled
 from .._shared.coerce import WINDOW, Moment, Source, to_flow, to_flows, to_moment
 from ..stage import (
     ForwardingCoordinator,
@@ -119,10 +120,15 @@ def _or_else(
     source: "Flow[Any]", other: "Flow[Any]", on_discard: OnDiscard | None = None
 ) -> Iterator[Any]:
     is_empty = True
-    for element in (elements := pull(source, on_discard)):
-        is_empty = False
-        yield element
-        break
+    elements = pull(source, on_discard)
+    try:
+        for element in elements:
+            is_empty = False
+            yield element
+            break
+    except GeneratorExit:
+        close_pulled(elements)
+        raise
     yield from pull(other, on_discard) if is_empty else elements
 
 

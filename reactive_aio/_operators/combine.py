@@ -2,13 +2,13 @@
 
 from builtins import range as range_of, zip as zip_iterators
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from .._core.arguments import require_number
+from .._core.failures import close_pulled
 from .._core.upstreams.merging import combine_errors
 from .._shared.coerce import WINDOW, Source, to_flow, to_flows
 from ..stage import (
@@ -80,13 +80,6 @@ def _combined(
         one_by_one=one_by_one,
         contents=contents,
     )
-
-
-def _close(iterators: Iterable[Any]) -> None:
-    with ExitStack() as stack:  # each is closed, whatever the others raise
-        for iterator in iterators:
-            if hasattr(iterator, "close"):
-                stack.callback(iterator.close)
 
 
 @overload
@@ -313,6 +306,7 @@ class _PrioritizedMerge(Coordinator[Any]):
 def _interleave(flows: _Flows, on_discard: OnDiscard | None = None, *, size: int) -> Iterator[Any]:
     iterators = [pull(flow, on_discard) for flow in flows]
     following: list[Iterator[Any]] = []
+    is_end = True
     try:
         while iterators:
             for iterator in iterators:
@@ -323,9 +317,11 @@ def _interleave(flows: _Flows, on_discard: OnDiscard | None = None, *, size: int
                 if not missing:
                     following.append(iterator)
             iterators, following = following, []
+    except GeneratorExit:
+        is_end = False
+        raise
     finally:
-        _close(iterators)
-        _close(following)
+        close_pulled(*iterators, *following, is_end=is_end)
 
 
 @dataclass(eq=False, repr=False)
@@ -479,10 +475,14 @@ def _zip_all(iterators: list[Any], strict: bool, on_discard: OnDiscard) -> Itera
 
 
 def _closing_after(zipped: Iterator[Any], iterators: list[Iterator[Any]]) -> Iterator[Any]:
+    is_end = True
     try:
         yield from zipped
+    except GeneratorExit:
+        is_end = False
+        raise
     finally:
-        _close(iterators)
+        close_pulled(*iterators, is_end=is_end)
 
 
 @dataclass(eq=False, repr=False)

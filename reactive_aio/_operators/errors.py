@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from random import random
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
 
 from .._core.arguments import refuse_awaitable
+from .._core.failures import close_pulled
 from .._shared.coerce import WINDOW, Source, to_flow
 from ..errors import NotAnElement
 from ..retry import Attempts, RetryPolicy
@@ -199,9 +201,14 @@ def _check_only(only: object) -> None:
 def _resume(
     source: "Flow[Any]", other: "Flow[Any]", only: Errors, on_discard: OnDiscard | None = None
 ) -> Iterator[Any]:
+    elements: Any = None
     try:
-        yield from pull(source, on_discard)
+        elements = pull(source, on_discard)
+        # Leaving this ends it at the `yield`: without `chain`, it would close the source in there,
+        # where an error of that cleanup would look like a failure of the source.
+        yield from chain(elements)
     except GeneratorExit:
+        close_pulled(elements)
         raise
     except only as error:
         first = error
