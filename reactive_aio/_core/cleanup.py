@@ -23,10 +23,10 @@ class Closable(Protocol):
 
 @dataclass(slots=True, eq=False)
 class CleanupErrors:
-    """The errors of the cleanups of one flow; reported at once unless its consumer is waiting."""
+    """The errors of the cleanups of one flow, which are kept for its consumer."""
 
-    is_awaited: bool = False
-    """Whether the flow has ended or was cancelled, and its consumer waits for the cleanup."""
+    is_awaited: bool = True
+    """Whether the consumer is going to take them: it has not left, and has not taken any."""
     _kept: list[tuple[BaseException, Report]] = field(
         default_factory=list[tuple[BaseException, Report]]
     )
@@ -72,6 +72,12 @@ class CleanupErrors:
         self.is_awaited = False
         for _, report in kept:
             report()
+
+    def flush(self) -> None:
+        """The flow goes on: report what its consumer would only receive at the end."""
+        is_awaited = self.is_awaited
+        self.report()
+        self.is_awaited = is_awaited
 
 
 def add_cleanup_error(cleanup: CleanupErrors | None, error: BaseException, report: Report) -> None:

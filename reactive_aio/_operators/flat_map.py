@@ -465,7 +465,7 @@ class _FlatMap(MergingCoordinator[Any]):
         """Its place is free when it has cleaned up."""
         if not inner.elements and not self.accounting.held_by(inner):
             self.accounting.forget(inner)
-            self.release(inner, None if inner.is_clean else self.emit_waiting)
+            self.release(inner) if inner.is_clean else self.release(inner, self.emit_waiting)
             inner.finish()
 
     def _check_slice(self) -> bool:

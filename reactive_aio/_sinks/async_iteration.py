@@ -417,7 +417,6 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
 
     async def aclose(self) -> None:
         subscription = self._subscription
-        self.cleanup.is_awaited = True
         self.cancel()
         if isinstance(subscription, FlowSubscription):
             await self.cleanup.wait(subscription)
@@ -479,7 +478,7 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
         self.on_complete()
 
     def on_complete(self) -> None:
-        self._is_done = self.cleanup.is_awaited = True
+        self._is_done = True
         self.flush()
 
 

@@ -121,7 +121,7 @@ class _FirstValueSubscriber(BulkSubscriber):
 
     def flush(self) -> None:
         if self._elements and not self.is_notified:
-            self.is_notified = self.cleanup.is_awaited = True
+            self.is_notified = True
             if self._leaves:
                 self.on_complete()
                 if isinstance(self._subscription, FlowSubscription):
@@ -132,6 +132,5 @@ class _FirstValueSubscriber(BulkSubscriber):
         self.on_complete()
 
     def on_complete(self) -> None:
-        self.cleanup.is_awaited = True
         if not self.arrival.done():
             self.arrival.set_result(None)

@@ -376,5 +376,4 @@ class _RunSubscriber(BulkSubscriber):
         self._on_failure()
 
     def on_complete(self) -> None:
-        self.cleanup.is_awaited = True
         self._set_ended()

@@ -349,3 +349,122 @@ async def test_a_generator_is_closed_while_the_error_that_ended_its_flow_is_kept
         assert caught.value.__traceback__ is not None
     finally:
         gc.enable()
+
+
+# -- an error of the cleanup is no failure of the work ---------------------------------------------
+class Counted:
+    """Sources whose cleanup fails, and how often one was opened."""
+
+    def __init__(self) -> None:
+        self.opened = 0
+
+    def __iter__(self) -> Iterator[int]:
+        self.opened += 1
+        try:
+            yield from range(MANY)
+        finally:
+            raise CleanupError
+
+    async def iterate(self) -> AsyncIterator[int]:
+        self.opened += 1
+        try:
+            for number in range(MANY):
+                await asyncio.sleep(0)
+                yield number
+        finally:
+            raise CleanupError
+
+
+COUNTED: dict[str, Callable[[Counted], Flow[int]]] = {
+    "a generator": lambda source: r.from_iterable(source),
+    "an asynchronous generator": lambda source: r.from_aiter(source.iterate),
+    "boundary": lambda source: r.from_iterable(source).boundary(2),
+    "flat_map": lambda source: r.from_iterable(source).flat_map(lambda x: [x]),
+}
+HANDLING: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
+    "retry": lambda flow: flow.retry(3),
+    "restart": lambda flow: flow.restart(1),
+    "on_error_resume": lambda flow: flow.on_error_resume([-1]),
+    "on_error_resume, asynchronously": lambda flow: flow.on_error_resume(lambda _: [-1]),
+    "on_error_return": lambda flow: flow.on_error_return(-1),
+    "on_error_map": lambda flow: flow.on_error_map(lambda _: KeyError("mapped")),
+    "on_error_complete": lambda flow: flow.on_error_complete(),
+    "concat": lambda flow: flow.concat_with([1]),
+    "zip": lambda flow: flow.zip_with([0, 1]).map(lambda pair: pair[0]),
+    "merge": lambda flow: flow.merge_with([1]),
+    "switch_if_empty": lambda flow: flow.filter(lambda _: False).switch_if_empty([0]),
+    "flat_map": lambda flow: r.just(0).flat_map(lambda _: flow),
+    "named": lambda flow: flow.name("cleanup"),
+}
+ENDING_EARLY: dict[str, Callable[[Flow[int]], Flow[int]]] = {
+    "take": lambda flow: flow.take(1),
+    "take_while": lambda flow: flow.take_while(lambda x: x < 1),
+    "take_until": lambda flow: flow.take(1).take_until(r.never()),
+}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("early", ENDING_EARLY)
+@pytest.mark.parametrize("handling", HANDLING)
+@pytest.mark.parametrize("source", COUNTED)
+async def test_nothing_handles_it_as_a_failure_of_the_flow(
+    source: str, handling: str, early: str, expects_loop_errors: Reports
+) -> None:
+    counted = Counted()
+    flow = HANDLING[handling](ENDING_EARLY[early](COUNTED[source](counted)))
+    raised: list[BaseException] = []
+    received: list[Any] = []
+    try:
+        await flow.do_on_next(received.append).run()
+    except CleanupError as error:
+        raised.append(error)
+    await asyncio.sleep(1)
+    assert sorted(received) in ([0], [0, 1])
+    assert counted.opened == 1
+    assert len(expects_loop_errors) + len(raised) == 1  # it is told once
+
+
+LEAVING: dict[str, Callable[[Flow[int]], Flow[Any]]] = {
+    **ENDING_EARLY,
+    "nothing": lambda flow: flow,
+    "take, do_finally": lambda flow: flow.take(1).do_finally(lambda _: None),
+    "take, share": lambda flow: flow.take(1).share(),
+    "share": lambda flow: flow.share(),
+    "take, replay": lambda flow: flow.take(1).replay(1),
+    "take, cache": lambda flow: flow.take(1).cache(),
+    "take, boundary": lambda flow: flow.take(1).boundary(2),
+    "zip": lambda flow: flow.zip_with([0]),
+    "window": lambda flow: flow.window(2).take(1),
+    "windows": lambda flow: flow.window(2).flat_map(lambda window: window).take(1),
+    "group_by": lambda flow: (
+        flow.group_by(lambda x: x % 2, max_groups=4).flat_map(lambda group: group).take(1)
+    ),
+    "flat_map": lambda flow: flow.flat_map(lambda x: [x]).take(1),
+    "in flat_map": lambda flow: r.just(1).flat_map(lambda _: flow).take(1),
+    "taken in flat_map": lambda flow: r.just(1).flat_map(lambda _: flow.take(1)),
+    "concat_map": lambda flow: r.just(1).concat_map(lambda _: flow.take(1)),
+    "switch_map": lambda flow: r.just(1).switch_map(lambda _: flow.take(1)),
+    "merge": lambda flow: flow.take(1).merge_with([1]),
+    "element_at": lambda flow: flow.take(2).skip(1),
+    "first": lambda flow: r.from_awaitable(flow.first),
+    "any": lambda flow: r.from_awaitable(lambda: flow.any(lambda x: x == 0)),
+    "all": lambda flow: r.from_awaitable(lambda: flow.all(lambda x: x == 1)),
+    "processor": lambda flow: flow.take(1).with_latest_from(r.just(1)),
+}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("leaving", LEAVING)
+@pytest.mark.parametrize("source", COUNTED)
+async def test_it_is_told_when_a_flow_is_left_by_break(
+    source: str, leaving: str, expects_loop_errors: Reports
+) -> None:
+    counted, told = Counted(), list[BaseException]()
+    try:
+        async for _ in LEAVING[leaving](COUNTED[source](counted)):
+            break
+    except CleanupError as error:
+        told.append(error)
+    await asyncio.sleep(1)
+    told += [each["exception"] for each in expects_loop_errors]
+    assert [type(each) for each in told] == [CleanupError] * counted.opened

@@ -430,17 +430,8 @@ async def test_a_drain_during_the_wait_completes() -> None:
     assert (report.is_complete, report.delivered, pool.opened, pool.is_used) == (True, 1, 1, False)
 
 
-ENDED_BY_TAKE = (
-    "take, repeat",
-    "take, boundary, repeat",
-    "repeat with delays",
-    "start_with",
-    "expand",
-)
-
-
 @pytest.mark.virtual_time
-@pytest.mark.parametrize("operator", [each for each in OPERATORS if each not in ENDED_BY_TAKE])
+@pytest.mark.parametrize("operator", OPERATORS)
 async def test_what_a_cleanup_raises_does_not_stop_what_follows(
     operator: str, expects_loop_errors: Reports
 ) -> None:

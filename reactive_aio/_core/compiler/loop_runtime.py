@@ -110,15 +110,20 @@ def close_source(
     report: Callable[[str, BaseException], None],
     failure_of: Callable[[BaseException], BaseException] | None,
     error: BaseException | None = None,
+    *,
+    is_read_by_operator: bool = False,
 ) -> None:
     """Run the cleanup of a generator now: *error*, which ended the flow, may be kept for long.
 
-    What the cleanup raises is *report*ed, so that it does not replace *error*.
+    What the cleanup raises is *report*ed, so that it does not replace *error*; and where an
+    operator reads the loop, which would take it for a failure of the source.
     """
     if isinstance(source, CLOSABLE):
         try:
             source.close()
         except BaseException as raised:
-            if error is None or isinstance(error, GeneratorExit):
+            is_raised = error is None and not is_read_by_operator
+            stops_program = isinstance(raised, (KeyboardInterrupt, SystemExit))
+            if is_raised or stops_program or isinstance(error, GeneratorExit):
                 raise raised if failure_of is None else failure_of(raised)  # noqa: B904
             report("the cleanup of a source raised", raised)

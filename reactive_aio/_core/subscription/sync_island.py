@@ -243,16 +243,16 @@ class SyncIsland(Island):
         ):
             self._complete()
             return
-        # A cleanup that raises turns the completion into a failure, as it does in a task.
         if isinstance(source, CLOSABLE) and self.error is None and not self.is_stopped:
             self.source = None
             try:
                 source.close()
-            except BaseException as error:
+            except STOPS_PROGRAM as error:
                 self.error = as_failure(error)
-                if isinstance(error, STOPS_PROGRAM):
-                    super()._terminate()
-                    raise
+                super()._terminate()
+                raise
+            except BaseException as error:
+                self._report_dropped(as_failure(error))
         Island._terminate(self)
 
     def _complete(self) -> None:

@@ -131,7 +131,7 @@ class TaskIsland(Island):
         return StoppableIterator(opened, control, cast("Task[Any]", self.task))
 
     async def _clean_up(self, source: Any, failed: BaseException | None = None) -> None:
-        """Run an asynchronous source's cleanup; its errors do not replace that of the flow."""
+        """Run an asynchronous source's cleanup; its errors are no failures of the flow."""
         if not isinstance(self.chain.source, AsyncSource) or not hasattr(source, "aclose"):
             return
         if isinstance(failed, GeneratorExit):
@@ -139,10 +139,10 @@ class TaskIsland(Island):
         if (failure := await run_cleanup(source)) is None:
             return
         # A cancellation may be that of a task group in the source, which raises the cause only now.
-        is_hidden = failed is not None and not isinstance(failed, CancelledError)
-        if self.is_stopped or not is_hidden or isinstance(failure, STOPS_PROGRAM):
+        is_cause = isinstance(failed, CancelledError) and not self.is_stopped
+        if is_cause or isinstance(failure, STOPS_PROGRAM):
             raise failure
-        self._report_dropped(failure)
+        self._report_dropped(as_failure(failure))
 
     # -- called by the compiled loop --------------------------------------------------------------
     async def wait_for_demand(self, emitted: int, within: bool = False) -> None:

@@ -22,16 +22,11 @@ Then = Callable[[BaseException | None, Interrupted | None], object]
 
 def after_cleanup(
     loop_handle: "LoopHandle", inner: "InnerSubscriber[Any]", then: Then
-) -> "Task[None] | None":
-    """Cancel *inner* unless it is done, and call *then* when it has cleaned up.
+) -> "Task[None]":
+    """Call *then* when *inner*, which is done, has cleaned up; return the task that waits for it.
 
-    Where there is nothing to wait for, *then* is called at once. Otherwise a task waits, which is
-    returned; a cancellation does not reach the cleanup.
+    A cancellation of the task does not reach the cleanup.
     """
-    inner.cancel()
-    if inner.is_clean:
-        then(None, None)
-        return None
     name = f"the wait for the cleanup of {inner.source_name}"
     return loop_handle.create_task(_wait(inner, then), name, partial(_on_done, then))
 
@@ -65,7 +60,9 @@ class SourceBefore:
         """*inner* is the source, which has ended or is to be cancelled."""
         inner.cancel()
         inner.finish()
-        self._wait = after_cleanup(loop_handle, inner, partial(self._cleaned_up, loop_handle))
+        if not inner.is_clean:
+            on_clean = partial(self._on_clean, loop_handle)
+            self._wait = after_cleanup(loop_handle, inner, on_clean)
 
     def forget(self) -> None:
         """Its loop is closed."""
@@ -79,14 +76,12 @@ class SourceBefore:
         if self._wait is not None:
             await wait_for_others((self._wait,))
 
-    def _cleaned_up(
+    def _on_clean(
         self,
         loop_handle: "LoopHandle",
         error: BaseException | None,
         interrupted: Interrupted | None,
     ) -> None:
-        if self._wait is None:
-            return
         self._wait = None
         if error is not None:
             loop_handle.report("the cleanup of a shared source raised", error)

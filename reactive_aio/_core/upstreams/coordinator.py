@@ -167,7 +167,7 @@ class Coordinator(FlowSubscription, Generic[R]):
             inner.request(missing)
 
     def release(
-        self, inner: InnerSubscriber[Any], then: Callable[[], object] | None = None
+        self, inner: InnerSubscriber[Any], then: Callable[[], object] = lambda: None
     ) -> None:
         """Remove an upstream, cancel it unless it is done, and call *then* when it has cleaned up.
 
@@ -182,33 +182,30 @@ class Coordinator(FlowSubscription, Generic[R]):
             inner.finish()
         else:
             self._unfinished.append(inner)
-        if then is None:
-            if not inner.is_clean:
-                self._closing = [*(each for each in self._closing if not each.is_clean), inner]
-            return
-        wait = after_cleanup(self.loop_handle, inner, partial(self._cleaned_up, inner, then))
-        if wait is not None:
-            self.cleanups[inner] = wait
+        if inner.is_clean:
+            self._go_on(then)
+        else:
+            on_clean = partial(self._on_inner_clean, inner, then)
+            self.cleanups[inner] = after_cleanup(self.loop_handle, inner, on_clean)
 
-    def _cleaned_up(
+    def _on_inner_clean(
         self,
         inner: InnerSubscriber[Any],
         then: Callable[[], object],
         error: BaseException | None,
         interrupted: Interrupted | None,
     ) -> None:
-        if self.cleanups.pop(inner, None) is None:
-            then()  # at once
-            return
+        del self.cleanups[inner]
         if error is not None:
             self.report_cleanup("the cleanup of a source raised", error)
-        if interrupted is not None:
-            then = partial(self.fail, interrupted)
-        self.submit(self._unless_closed, then)
+        self.submit(self._go_on, then if interrupted is None else partial(self.fail, interrupted))
 
-    def _unless_closed(self, then: Callable[[], object]) -> None:
-        if not self.is_closed:
-            then()
+    def _go_on(self, then: Callable[[], object]) -> None:
+        if self.is_closed:
+            return
+        if self.cleanup is not None:
+            self.cleanup.flush()
+        then()
 
     def add_timer(self, timer: Timer) -> None:
         """*timer* is to be stopped when the operator ends."""

@@ -82,12 +82,11 @@ class OutputRows(BulkSubscriber):
             self._hand_over()
 
     def on_error(self, error: BaseException) -> None:
-        self._cleanup.is_awaited = True
         self._elements.clear()
         self._on_end(error)
 
     def on_complete(self) -> None:
-        self._cleanup.is_awaited = self._is_ended = True
+        self._is_ended = True
         if self._target:
             self._answer_end()
 
