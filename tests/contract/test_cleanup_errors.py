@@ -400,6 +400,8 @@ ENDING_EARLY: dict[str, Callable[[Flow[int]], Flow[int]]] = {
     "take": lambda flow: flow.take(1),
     "take_while": lambda flow: flow.take_while(lambda x: x < 1),
     "take_until": lambda flow: flow.take(1).take_until(r.never()),
+    "zip": lambda flow: flow.zip_with([0]).map(lambda pair: pair[0]),
+    "merge": lambda flow: flow.take(1).merge_with(r.empty()),
 }
 
 
