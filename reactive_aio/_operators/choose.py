@@ -35,7 +35,8 @@ def race(*sources: Source[Any]) -> "Flow[Any]":
 
     All sources are subscribed to with the first request, and one element is requested of each. An
     element, the end and an error all count as the first signal; of sources that have one at once,
-    the first in the list wins.
+    the first in the list wins. The first one does not wait for the cleanup of the others; what
+    follows the flow, such as another run of ``repeat``, does.
 
     ::
 
@@ -87,6 +88,8 @@ class _Race(ForwardingCoordinator[Any]):
 
 def switch_if_empty(source: "Flow[T]", other: Source[U]) -> "Flow[T | U]":
     """When the source completes without an element, continue with *other*.
+
+    *other* begins when the source has cleaned up.
 
     ::
 

@@ -91,8 +91,8 @@ def concat(*sources: Source[T]) -> "Flow[T]": ...
 def concat(*sources: Source[Any]) -> "Flow[Any]":
     """Emit the elements of several sources, one source after the other.
 
-    A source is subscribed to when the previous one has completed, and receives the demand that is
-    then outstanding. Sources that are all synchronous become one iterator.
+    A source is subscribed to when the previous one has completed and cleaned up, and receives the
+    demand that is then outstanding. Sources that are all synchronous become one iterator.
 
     ::
 
@@ -111,6 +111,8 @@ def concat(*sources: Source[Any]) -> "Flow[Any]":
 
 def concat_with(source: "Flow[T]", *others: Source[U]) -> "Flow[T | U]":
     """Emit the elements of this flow, then those of *others*, one source after the other.
+
+    A source is subscribed to when the previous one has completed and cleaned up.
 
     ::
 
@@ -556,7 +558,8 @@ def then(source: "Flow[object]", successor: Source[U]) -> "Flow[U]":
         ---------(z|)
 
     *successor* is a flow, a publisher, an iterable or an asynchronous iterable, which is subscribed
-    to only then. To wait for the end without a successor, use ``await flow.run()``.
+    to only then, when this flow has cleaned up. To wait for the end without a successor, use
+    ``await flow.run()``.
 
     Demand: unbounded upstream, with the first request; then passed through to *successor*, at
         most 256 at a time.

@@ -52,9 +52,12 @@ def on_error_resume(
 ) -> "Flow[T | U]":
     """When the source fails, continue with another source.
 
+    The other one begins when the source has cleaned up, so that a pool of one connection is enough.
+
     *fallback* is a flow (or a publisher, an iterable, an asynchronous iterable), or a function of
     the error that returns one. Errors that are not instances of *only* are passed on. The error of
-    a *fallback* that fails as well has the first one as its ``__context__``.
+    a *fallback* that fails as well has the first one as its ``__context__``. What the cleanup of
+    the source raises when the flow is left, or after ``take``, is no failure: it opens nothing.
 
     ::
 
@@ -271,7 +274,9 @@ def retry(source: "Flow[T]", policy: RetryPolicy | int = 3) -> "Flow[T]":
 
     An int is the number of attempts, including the first, without delays in between. Each
     subscription has its own attempts and its own time budget. A cold source starts from the
-    beginning: the elements of the failed attempt are emitted again.
+    beginning: the elements of the failed attempt are emitted again. An attempt begins when the one
+    before has cleaned up, so that a pool of one connection is enough; a delay counts from the
+    failure, and the cleanup is part of it.
 
     ::
 

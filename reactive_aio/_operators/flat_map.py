@@ -52,7 +52,8 @@ def flat_map(
     *mapper* returns a flow, a publisher, an iterable or an asynchronous iterable. At most
     *concurrency* of them are active at a time, and each may be up to *prefetch* elements ahead of
     the subscriber. A synchronous one is pulled by demand, to its end, before the next is made;
-    ``concurrency=1`` keeps the order of the elements in every case.
+    ``concurrency=1`` keeps the order of the elements in every case. One that has ended is active
+    until it has cleaned up: *concurrency* connections are enough.
 
     ::
 
@@ -78,7 +79,7 @@ def concat_map(
     """Make a source of each element, and emit their elements, one source after the other.
 
     *mapper* returns a flow, a publisher, an iterable or an asynchronous iterable. The next source
-    is made when the one before it has completed.
+    is made when the one before it has completed and cleaned up.
 
     ::
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 def repeat(source: "Flow[T]", times: int | RetryPolicy | None = None) -> "Flow[T]":
-    """When the source completes, subscribe to it again.
+    """When the source completes, subscribe to it again, as soon as it has cleaned up.
 
     *times* is how often it runs in all, without end by default. A `RetryPolicy` sets delays between
     the runs as well: *attempts* of them, with *delay*, *factor*, *maximum* and *jitter*, and none
@@ -126,6 +126,9 @@ _ALWAYS: Final = RetryPolicy(attempts=None, delay=0.1, maximum=30.0, reset=True)
 
 def restart(source: "Flow[T]", policy: RetryPolicy | int = _ALWAYS) -> "Flow[T]":
     """When the source completes or fails, subscribe to it again, as *policy* allows.
+
+    A run begins when the one before has cleaned up, so that a pool of one connection is enough; a
+    delay counts from the end of that run, and its cleanup is part of it.
 
     For a source that is meant to run for ever: a consumer of a broker, a connection. By default
     there is no limit, and the delays grow from 0.1 to 30 seconds, beginning again once an element

@@ -50,9 +50,9 @@ def share(
 
     The source is subscribed to with the first request of the first subscriber, and cancelled
     *grace* seconds after the last one has left; in these seconds, nothing is requested of it. The
-    next subscriber then starts it afresh. A later subscriber first receives the last *replay*
-    elements. A drain of the only subscriber completes the source at once, and delivers what it has
-    emitted.
+    next subscriber then starts it afresh, as soon as it has cleaned up. A later subscriber first
+    receives the last *replay* elements. A drain of the only subscriber completes the source at
+    once, and delivers what it has emitted.
 
     Each subscriber has a queue of *capacity* elements. When it is full, *overflow* decides:
     ``"wait"`` (the source waits for the slowest subscriber), ``"drop_newest"``, ``"drop_oldest"``,

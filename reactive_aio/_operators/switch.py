@@ -40,6 +40,10 @@ def switch_map(source: "Flow[T]", mapper: Callable[[T], Source[R]]) -> "Flow[R]"
     without a pause, as an iterable does; from one without an end, nothing would be passed on. What
     the subscriber has been given is not withdrawn, also where it has requested ahead.
 
+    A new source begins when the one before has cleaned up, so that a pool of one connection is
+    enough. Until then *mapper* is not called, and a newer element replaces the one that waits,
+    which is discarded.
+
     ::
 
         a--b-----|
@@ -150,6 +154,7 @@ def expand(
 
     For trees and for pages that name the next one. Level by level: the elements of the source
     first, then those made of them. *mapper* returns a source, an empty one where nothing follows.
+    It is called when the source before has cleaned up.
 
     ::
 

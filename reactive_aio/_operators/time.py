@@ -52,7 +52,8 @@ def timeout(
     Time runs only while there is outstanding demand: a slow subscriber cannot make a flow time out.
     One that requests ahead, such as ``for_each``, has demand while it works on an element.
     *first* is the limit for the first element, if it differs. With a *fallback*, the source is
-    cancelled and the flow continues with the fallback, without a limit.
+    cancelled and the flow continues with the fallback, without a limit, as soon as the source has
+    cleaned up. Without one, the flow fails at once.
 
     ::
 
