@@ -52,6 +52,13 @@ _MAX_OBJECTS: Final = 3_000
 """Objects that one search visits."""
 
 
+def is_kept_by_loop(generator: Generator) -> bool:
+    """Whether it waits for the end of its event loop, to join the threads of flows then."""
+    frame = generator.ag_frame
+    name = None if frame is None else frame.f_globals.get("__name__")
+    return generator.__name__ == "_join_at_end" and name == "reactive_aio._core.loop"
+
+
 class Snapshot:
     """The tasks, threads, timers and subscriptions at one moment; ``leaks()`` are the later ones.
 
@@ -102,7 +109,7 @@ class Snapshot:
         for each in new:
             kind: type[Any] = type(each)  # pyright: ignore[reportUnknownVariableType]
             if kind is AsyncGeneratorType:
-                if id(each) not in stack:
+                if id(each) not in stack and not is_kept_by_loop(each):
                     lines = (f"\n    {location(frame)}" for frame in frames(each))
                     name = cast("Generator", each).__qualname__
                     yield f"an asynchronous generator is not closed: {name}{''.join(lines)}"

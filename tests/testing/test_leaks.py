@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reactive_aio import Flow, interval, never, range as numbers, to_flow
+from reactive_aio import Flow, from_thread, interval, never, range as numbers, to_flow
 from reactive_aio.processors import MulticastProcessor
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from reactive_aio.testing.leaks import Snapshot, no_leaks
@@ -73,6 +73,10 @@ class TestNoFalseAlarm:
     async def test_idle_workers_of_a_pool_may_stay(self) -> None:
         async with no_leaks():
             await asyncio.to_thread(int)
+
+    async def test_what_joins_the_threads_of_flows_at_the_end_of_the_loop_may_stay(self) -> None:
+        async with no_leaks(strict=True):
+            await from_thread(lambda: [1, 2]).run()
 
     async def test_an_error_of_the_block_is_passed_on(self) -> None:
         async def fail() -> None:
