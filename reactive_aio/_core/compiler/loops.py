@@ -448,7 +448,7 @@ class _Writer:
                 *_indent(1, ["stop = 0"] if self.stops or self.ends or self.hooked else []),
                 *_indent(1, ["spent = 0"] if self.expands else []),
                 *_indent(1, ["looking = True"] if self.last_look else []),
-                *_indent(1, self._closing(self._guarded(args) if self.hooked else self._run())),
+                *_indent(1, self._letting_go(self._guarded(args) if self.hooked else self._run())),
                 "",
             ]
         )
@@ -469,10 +469,13 @@ class _Writer:
             return ["try:", *_indent(1, run), *handler]
         return run
 
-    def _closing(self, lines: list[str]) -> list[str]:
-        """Close the source of an iterator, which no island does."""
+    def _letting_go(self, lines: list[str]) -> list[str]:
+        """Let go of the source at the end: an error that is kept refers to the frame of the loop.
+
+        The source of an iterator is closed, which no island does.
+        """
         if not self.iterated:
-            return lines
+            return ["try:", *_indent(1, lines), "finally:", "    src = None"]
         failure_of = "S.failure_of" if self.shape.mode == "async_generator" else "None"
         by_operator = ", is_read_by_operator=True" if self.shape.mode == "generator" else ""
         return [
