@@ -177,7 +177,7 @@ async def what_remains(
     return remains
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("operator", OPERATORS)
 async def test_nothing(operator: str) -> None:
     for source in SOURCES:
