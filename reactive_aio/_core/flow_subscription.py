@@ -133,8 +133,7 @@ class FlowSubscription:
     def is_clean(self) -> bool:
         """Whether `aclose` would return at once. A class with an `aclose` of its own says it."""
         above: list[FlowSubscription] = [self]
-        while above:  # no recursion, for flows of any depth
-            each = above.pop()
+        for each in above:  # it grows meanwhile: no recursion, for flows of any depth
             if type(each).aclose is not FlowSubscription.aclose:
                 if each is self or not each.is_clean:
                     return False
@@ -142,6 +141,8 @@ class FlowSubscription:
                 return False
             else:
                 above += each.closing
+        for each in above:
+            each.on_clean()  # so that a chain of *n* operators that end is not looked at *n* times
         return True
 
     async def aclose(self) -> None:

@@ -168,9 +168,6 @@ class Island(TimeSlice, FlowSubscription):
     def closing(self) -> Sequence[FlowSubscription]:
         return () if self.closing_upstream is None else (self.closing_upstream,)
 
-    def on_clean(self) -> None:
-        self.closing_upstream = None
-
     def _request_unusual(self, n: object) -> None:
         """Handle rule 3.9, and subclasses of int."""
         try:

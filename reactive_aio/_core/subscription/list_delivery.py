@@ -146,9 +146,6 @@ class ListDelivery(FlowSubscription, Generic[T]):
     def closing(self) -> Sequence[FlowSubscription]:
         return () if self._closing is None else (self._closing,)
 
-    def on_clean(self) -> None:
-        self._closing = None
-
     # -- what it does, for reports ----------------------------------------------------------------
     @property
     def upstreams(self) -> Sequence[FlowSubscription]:

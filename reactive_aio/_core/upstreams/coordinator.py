@@ -37,10 +37,10 @@ class Coordinator(FlowSubscription, Generic[R]):
 
     # A subclass may have attributes of its own without declaring them. With all of them in one
     # dictionary, they could be more than CPython looks up quickly (30).
-    __slots__ = ("__dict__", "__weakref__", "_age_marks", "_closing", "_control", "_started",
-                 "_timers", "_unfinished", "cleanups", "demand", "downstream", "emitted",
-                 "inners", "is_closed", "keeps_flows", "loop_handle", "processed_count",
-                 "submit")  # fmt: skip
+    __slots__ = ("__dict__", "__weakref__", "_age_marks", "_closing", "_control",
+                 "_is_clean", "_started", "_timers", "_unfinished", "cleanups", "demand",
+                 "downstream", "emitted", "inners", "is_closed", "keeps_flows", "loop_handle",
+                 "processed_count", "submit")  # fmt: skip
     is_serialized: ClassVar[bool] = True
     """Whether decisions go through `Decisions`. A subclass may say False if each of its
     decisions changes all state first and calls at most one other object, at its end."""
@@ -71,6 +71,7 @@ class Coordinator(FlowSubscription, Generic[R]):
         if self._control is not None:
             self._control.add(self)
         self._closing: list[InnerSubscriber[Any]] = []  # their cleanup may still be running
+        self._is_clean = False  # it is over
         self._unfinished: list[InnerSubscriber[Any]] = []
         """Those that were released before downstream had processed their elements."""
         self.cleanups: dict[InnerSubscriber[Any], Task[Any]] = {}
@@ -362,10 +363,12 @@ class Coordinator(FlowSubscription, Generic[R]):
 
     @property
     def closing(self) -> Sequence[FlowSubscription]:
+        if self._is_clean:
+            return ()
         return [each for inner in self._closing if (each := inner.upstream) is not None]
 
     def on_clean(self) -> None:
-        self._closing.clear()
+        self._is_clean = self.is_closed
 
     def leave(self) -> None:
         self.keeps_flows = True

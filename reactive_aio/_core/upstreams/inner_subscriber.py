@@ -66,8 +66,8 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
     exposes to any publisher.
     """
 
-    __slots__ = ("_control", "_kind", "_owner", "_subscribed", "_subscription", "append",
-                 "elements", "error", "is_cancelled", "is_done", "is_notified",
+    __slots__ = ("_control", "_is_finished", "_kind", "_owner", "_subscribed", "_subscription",
+                 "append", "elements", "error", "is_cancelled", "is_done", "is_notified",
                  "is_released", "outstanding", "tag", "work")  # fmt: skip
 
     takes_lists = True
@@ -87,6 +87,7 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         self._control: RunControl | None = None  # of a foreign publisher that is a source of a run
         self._subscribed = False  # it called subscribe() itself, so only one publisher may signal
         self._subscription: Subscription | None = None
+        self._is_finished = False
         self.tag: Any = tag
         """A note of the owner about this upstream."""
         self.is_notified: bool = False
@@ -206,7 +207,10 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
     def finished(self) -> Sequence[FlowSubscription]:
         """What `finish` tells."""
         subscription = self.upstream if self.is_done else None
-        return () if subscription is None else (subscription,)
+        if subscription is None or self._is_finished:
+            return ()
+        self._is_finished = True  # upstream is told once, and so are all above it
+        return (subscription,)
 
     def discard_held(self) -> None:
         """Discard the elements held."""
