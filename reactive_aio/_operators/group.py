@@ -327,6 +327,8 @@ class _GroupBy(SplittingCoordinator[Any]):
             self._drops.add("")
             if limits.on_drop is not None:
                 limits.on_drop(element)
+            elif self.is_left:
+                self.discard((element,))
             return None
         predecessor = self._ending.get(key)
         if predecessor is not None and not predecessor.is_finished:
