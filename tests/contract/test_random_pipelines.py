@@ -2,8 +2,10 @@
 
 Each is a program of a source, up to five operators and a sink, drawn from the tables in
 `tests.contract.pipelines`. Afterwards: the values delivered are those of the plain-Python model;
-each element was delivered, dropped for a reason, or discarded where that is allowed; the flow held
-no more than ``bound()``; no rule of demand and signals was broken; no element, task, timer, thread
+each element was delivered, dropped for a reason, or discarded where that is allowed; if the flow
+ends with `do_on_discard`, that was called once for each element that was discarded, and the report
+of a drain has the same figures; the errors of cleanups were told; the flow held no more than
+``bound()``; no rule of demand and signals was broken; no element, task, timer, thread
 or subscription is alive; and nothing unexpected was logged or reported.
 
 A failure prints its program, and names its seed: ``SEED=7`` runs that one alone.
@@ -33,7 +35,7 @@ from tests.contract.pipelines.sources import EXCEPTIONS as NO_SOURCES, SOURCES
 from tests.harness.effort import Effort, effort
 from tests.harness.leftover_checks import LostErrors
 
-COUNTS: Mapping[Effort, int] = {Effort.QUICK: 100, Effort.NORMAL: 300, Effort.THOROUGH: 10_000}
+COUNTS: Mapping[Effort, int] = {Effort.QUICK: 150, Effort.NORMAL: 600, Effort.THOROUGH: 20_000}
 PARTS = 10
 """Tests that share the seeds."""
 KEEPING = frozenset({"cache", "replay", "share"})
@@ -141,7 +143,7 @@ def test_an_operator_without_a_row_joins_in_the_form_of_its_identity() -> None:
     pipeline = Pipeline(Expected((0, 1, 2)))
     pipeline.begin("range", SOURCES["range"], {"n": 3})
     pipeline.add("map", rows["map"], {})
-    pipeline.finish("to_list", SINKS["to_list"], {})
+    pipeline.finish("to_list", SINKS["to_list"], {}, accounts=True)
     assert "FORMS['map'](flow1)" in pipeline.script
     run_script(pipeline.script)
 

@@ -42,6 +42,8 @@ class Expected:
     """The names of the errors with which it may fail."""
     discards: bool = False
     """Elements may be freed that were neither delivered nor dropped."""
+    accounts: bool = True
+    """None of them may, if the flow ends with `do_on_discard`."""
     slack: int | None = 0
     """How many elements may be held beyond the bound; None for any number."""
     is_whole: bool = True

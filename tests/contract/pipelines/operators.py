@@ -25,6 +25,7 @@ from tests.contract.pipelines.expected import (
     resumed,
     same,
     thinned,
+    unknown,
     when_empty,
     whole,
 )
@@ -40,13 +41,21 @@ class Operator:
     text: str
     effect: Effect = same
     discards: bool = False
-    """It leaves elements out, and calls no function with them."""
+    """Elements may be discarded that its source has sent."""
+    unaccounted: str = ""
+    """Why an element may be neither delivered nor given to a function, not to `do_on_discard`."""
     loses_on_failure: bool = False
     """When the source fails, elements that it has sent are discarded."""
     may_fail: str = ""
     """The error with which it may fail, by itself."""
     slack: int | None = 0
     """Elements held beyond the bound; None where their number is not bounded."""
+
+
+_LEAVES_OUT: Final = "it leaves elements out on purpose"
+_IN_SEVERAL: Final = "an element is in several of its lists"
+_READ_BY_OTHERS: Final = "others may read what it keeps"
+_BEHIND_ANOTHER: Final = "what reads the source is another consumer, which tells nobody"
 
 
 def _others(parameters: Parameters) -> Iterable[int]:
@@ -152,9 +161,8 @@ OPERATORS: dict[str, Operator] = {
     "filter_map": Operator("{flow}.filter_map(run.kept({n}))", each(_divided)),
     "of_type": Operator("{flow}.start_with('no token').of_type(Token)"),
     "scan": Operator(
-        "{flow}.scan(lambda total, x: run.token(run.value(total) + run.value(x)))",
+        "{flow}.scan(run.summed)",
         whole(lambda values, _: accumulate(values), shrinks=False),
-        discards=True,
     ),
     "scan: seed": Operator(
         "{flow}.scan(lambda _, token: token, seed={v}).map(run.tokenized)",
@@ -164,7 +172,7 @@ OPERATORS: dict[str, Operator] = {
     "pairwise": Operator(
         "{flow}.pairwise().flat_map(run.copies, concurrency=1)",
         whole(_pairs, shrinks=False),
-        discards=True,
+        unaccounted=_IN_SEVERAL,
     ),
     "start_with": Operator(
         "{flow}.start_with({v}).map(run.tokenized)", added(lambda p: [p["v"]], after=False)
@@ -189,6 +197,14 @@ OPERATORS: dict[str, Operator] = {
     "map_async: limited": Operator(
         "{flow}.map_async(run.soon, concurrency={n}, timeout=10**6, limiter=r.ConcurrencyLimit(1))"
     ),
+    "map_async: fails": Operator(
+        "{flow}.map_async(run.failing_async({k}))", failing(_is_k), discards=True
+    ),
+    "map_async: fails beside others": Operator(
+        "{flow}.map_async(run.failing_async({k}), concurrency={n})",
+        lambda e, p: thinned(failing(_is_k)(e, p), p),
+        discards=True,
+    ),
     "filter_async": Operator("{flow}.filter_async(run.keeps_async({n}))", each(_divided)),
     "filter_async: ordered": Operator(
         "{flow}.filter_async(run.keeps_async({n}), concurrency={m})", each(_divided)
@@ -198,7 +214,7 @@ OPERATORS: dict[str, Operator] = {
     "take": Operator("{flow}.take({n})", _TAKE, discards=True),
     "take: none": Operator("{flow}.take(0)", _nothing, discards=True),
     "take_while": Operator(
-        "{flow}.take_while(run.below({k}))",
+        "{flow}.take_while(run.ledger.filter(run.below({k})))",
         whole(
             _take_while,
             fails=lambda values, p: False if any(x >= p["k"] for x in values) else None,
@@ -208,26 +224,31 @@ OPERATORS: dict[str, Operator] = {
     "take_last": Operator(
         "{flow}.take_last({n})",
         whole(lambda values, p: values[-p["n"] :]),
-        discards=True,
+        unaccounted=_LEAVES_OUT,
         loses_on_failure=True,
     ),
-    "skip": Operator("{flow}.skip({n})", whole(lambda values, p: values[p["n"] :]), discards=True),
+    "take_last: all": Operator("{flow}.take_last(10_000)", loses_on_failure=True),
+    "skip": Operator(
+        "{flow}.skip({n})", whole(lambda values, p: values[p["n"] :]), unaccounted=_LEAVES_OUT
+    ),
     "skip_while": Operator(
         "{flow}.skip_while(run.below({k}))",
         whole(lambda values, p: dropwhile(lambda x: x < p["k"], values)),
-        discards=True,
+        unaccounted=_LEAVES_OUT,
     ),
     "skip_last": Operator(
         "{flow}.skip_last({n})", whole(lambda values, p: values[: -p["n"]]), discards=True
     ),
     "distinct": Operator(
-        "{flow}.distinct(run.value, max_keys=None)", whole(_distinct), discards=True
+        "{flow}.distinct(run.value, max_keys=None)", whole(_distinct), unaccounted=_LEAVES_OUT
     ),
     "distinct_until_changed": Operator(
-        "{flow}.distinct_until_changed(run.value)", whole(_changed), discards=True
+        "{flow}.distinct_until_changed(run.value)", whole(_changed), unaccounted=_LEAVES_OUT
     ),
     # -- flat_map, switch
-    "flat_map": Operator("{flow}.flat_map(run.twice, concurrency={n})", each(_twice)),
+    "flat_map": Operator(
+        "{flow}.flat_map(run.twice, concurrency={n}).map(run.of_part)", each(_twice)
+    ),
     "flat_map: inner flows": Operator(
         "{flow}.flat_map(run.twice_async, concurrency={n}, prefetch={m})",
         lambda e, p: reordered(each(_twice)(e, p), p),
@@ -253,13 +274,18 @@ OPERATORS: dict[str, Operator] = {
     ),
     "expand": Operator("{flow}.expand(run.children)", _tree_effect, loses_on_failure=True),
     # -- choose, latest
+    "race: with another": Operator(
+        "r.race({flow}, r.from_aiter(lambda: run.steps({n}, {v})))",
+        lambda e, _: unknown(replace(e, fails=e.fails and None)),
+        discards=True,
+    ),
     "race": Operator("r.race({flow}, r.never())"),
     "switch_if_empty": Operator(
         "{flow}.switch_if_empty(run.numbers({n}, {v}))", when_empty(_others)
     ),
     "take_until": Operator("{flow}.take_until(r.never())"),
     "take_until: a time": Operator(
-        "{flow}.take_until(r.timer(0.0{k}5))",
+        "{flow}.take_until(r.timer(0.{k}5))",
         _until_a_time,
         discards=True,
     ),
@@ -285,8 +311,17 @@ OPERATORS: dict[str, Operator] = {
         _zipped,
         discards=True,
     ),
+    "zip_with: another": Operator(
+        "{flow}.zip_with(r.from_aiter(lambda: run.steps({n}, {v})), prefetch={m})"
+        ".flat_map(run.copies, concurrency=1)",
+        lambda e, p: unknown(_zipped(e, p)),
+        discards=True,
+    ),
     "then": Operator(
-        "{flow}.then(run.numbers({n}, {v}))", _successor, discards=True, loses_on_failure=True
+        "{flow}.then(run.numbers({n}, {v}))",
+        _successor,
+        unaccounted=_LEAVES_OUT,
+        loses_on_failure=True,
     ),
     # -- clock, delay, throttle, time
     "timestamp": Operator("{flow}.timestamp().map(lambda pair: pair[1])"),
@@ -304,6 +339,7 @@ OPERATORS: dict[str, Operator] = {
         "{flow}.throttle_latest(0.1, on_drop=run.dropped)", thinned, loses_on_failure=True
     ),
     "sample": Operator("{flow}.sample(0.1, on_drop=run.dropped)", thinned, loses_on_failure=True),
+    "timeout: fires": Operator("{flow}.timeout(0.05)", thinned, discards=True, may_fail="TimedOut"),
     "timeout": Operator("{flow}.timeout(10**6)"),
     # -- chunk, window, group
     "buffer": Operator(
@@ -312,7 +348,7 @@ OPERATORS: dict[str, Operator] = {
     "buffer: overlapping": Operator(
         "{flow}.buffer({n}, step={m}).flat_map(run.copies)",
         whole(lambda values, p: _windows(p["n"], p["m"], values, partial=True), shrinks=False),
-        discards=True,
+        unaccounted=_IN_SEVERAL,
         loses_on_failure=True,
     ),
     "buffer_until": Operator(
@@ -325,11 +361,17 @@ OPERATORS: dict[str, Operator] = {
     "sliding_window": Operator(
         "{flow}.sliding_window({n}, step={m}).flat_map(run.copies)",
         whole(lambda values, p: _windows(p["n"], p["m"], values, partial=False), shrinks=False),
-        discards=True,
+        unaccounted=_IN_SEVERAL,
         loses_on_failure=True,
     ),
     "window": Operator(
         "{flow}.window({n}).flat_map(lambda window: window, concurrency=1)", slack=None
+    ),
+    "window: left early": Operator(
+        "{flow}.window({n}).flat_map(lambda window: window.take(1), concurrency=1)",
+        whole(lambda values, p: values[:: p["n"]]),
+        discards=True,
+        slack=None,
     ),
     "window_timeout": Operator(
         "{flow}.window_timeout({n}, 0.05).flat_map(lambda window: window, concurrency=1)",
@@ -390,12 +432,16 @@ OPERATORS: dict[str, Operator] = {
     "limit_rate": Operator("{flow}.limit_rate({n})"),
     "share": Operator("{flow}.share(capacity={n})"),
     "share: with another subscriber": Operator(
-        "run.beside({flow}.share(capacity={n}))", discards=True
+        "run.beside({flow}.share(capacity={n}))", unaccounted=_READ_BY_OTHERS
     ),
     "replay": Operator(
-        "{flow}.take_until(run.finished).replay(10_000, capacity={n}).map(run.copied)", slack=None
+        "{flow}.take_until(run.finished).replay(10_000, capacity={n}).map(run.copied)",
+        slack=None,
+        unaccounted=_READ_BY_OTHERS,
     ),
-    "cache": Operator("{flow}.take_until(run.finished).cache().map(run.copied)"),
+    "cache": Operator(
+        "{flow}.take_until(run.finished).cache().map(run.copied)", unaccounted=_READ_BY_OTHERS
+    ),
     # -- side_effects
     "do_on_next": Operator("{flow}.do_on_next(run.value)"),
     "do_on_discard": Operator("{flow}.do_on_discard(run.value, only=Token)"),
@@ -407,28 +453,34 @@ OPERATORS: dict[str, Operator] = {
     "log": Operator("{flow}.log(logger=run.logger, requests=True)"),
     "name": Operator("{flow}.name('a name')"),
     # -- sources of sources, and processors
-    "from_publisher": Operator("r.from_publisher(run.relay({flow}))"),
-    "from_aiter": Operator("r.from_aiter(lambda: run.read_ahead({flow}))"),
+    "from_publisher": Operator("r.from_publisher(run.relay({flow}))", unaccounted=_BEHIND_ANOTHER),
+    "from_aiter": Operator(
+        "r.from_aiter(lambda: run.read_ahead({flow}))", unaccounted=_BEHIND_ANOTHER
+    ),
     "defer": Operator("r.defer(lambda: run.inner({flow}))"),
     "using": Operator("r.using(run.async_resource, lambda _: run.inner({flow}))"),
     "UnicastProcessor": Operator(
-        "r.defer(lambda: run.inner({flow}).into(r.UnicastProcessor({n})))", loses_on_failure=True
+        "r.defer(lambda: run.inner({flow}).into(r.UnicastProcessor({n})))",
+        unaccounted=_BEHIND_ANOTHER,
+        loses_on_failure=True,
     ),
     "MulticastProcessor": Operator(
         "r.defer(lambda: run.inner({flow}).into(r.MulticastProcessor({n})))",
+        unaccounted=_READ_BY_OTHERS,
         loses_on_failure=True,
     ),
     "ReplayProcessor": Operator(
         "r.defer(lambda: run.inner({flow}.take_until(run.finished))"
         ".into(r.ReplayProcessor({n})))"
         ".map(run.copied)",
+        unaccounted=_READ_BY_OTHERS,
         loses_on_failure=True,
     ),
     "LatestProcessor": Operator(
         "r.defer(lambda: run.inner({flow}.take_until(run.finished))"
         ".into(r.LatestProcessor(run.token({v}))))",
         lambda e, p: thinned(added(lambda p: [p["v"]], after=False)(e, p), p),
-        discards=True,
+        unaccounted=_READ_BY_OTHERS,
         loses_on_failure=True,
     ),
 }

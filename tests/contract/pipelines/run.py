@@ -8,11 +8,11 @@ import asyncio
 import gc
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import anyio
 
@@ -21,7 +21,7 @@ from reactive_aio import Flow
 from reactive_aio.testing import Ledger, Token
 from tests.contract.pipelines.endpoints import AsyncProbe, Offences, Probe, Relay, StepPublisher
 
-__all__ = ("CHILD", "PipelineError", "Run")
+__all__ = ("CHILD", "ChildError", "CleanupError", "PipelineError", "Run")
 
 CHILD = 500
 """The value of a child in a tree, less that of its parent."""
@@ -29,6 +29,22 @@ CHILD = 500
 
 class PipelineError(Exception):
     """The error of sources and functions."""
+
+
+class ChildError(PipelineError):
+    """Of a task that a source has started."""
+
+
+class CleanupError(PipelineError):
+    """Of a ``finally`` clause."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A member of a list that a function has made of *token*."""
+
+    token: Token
+    value: int
 
 
 @dataclass(eq=False)
@@ -61,10 +77,13 @@ class Run:
     offences: Offences = field(default_factory=Offences)
     opened: int = 0
     closed: int = 0
+    failed_cleanups: int = 0
+    """How often a cleanup raised that ran before its source was read to the end."""
     bound: int | None = 0
     """What the flow may hold at most; None if that is not bounded."""
     max_held: int = 0
     """The most that it held, if that was more."""
+    discarded_count: int = 0
     description: str = ""
     three_lines: Path = Path(__file__).parents[2] / "sources" / "three_lines.txt"
     finished: asyncio.Event = field(default_factory=asyncio.Event)
@@ -100,19 +119,36 @@ class Run:
 
     def copied(self, token: Token) -> Token:
         """Another token with its value; of a token that comes several times, too."""
+        self._use_up(token)
+        return self.token(self.value(token))
+
+    def _use_up(self, token: Token) -> None:
         if token.number not in self._copied:
             self._copied.add(token.number)
             self.ledger.drop(token, "copied")
-        return self.token(self.value(token))
 
     def copies(self, tokens: Any) -> Iterator[Token]:
-        return (self.copied(token) for token in tokens)
+        """Copies of all of them, which are used up when the first one is taken."""
+        values = [self.value(token) for token in tokens]
+        for token in tokens:
+            self._use_up(token)
+        del tokens
+        for value in values:
+            yield self.token(value)
 
     def tokenized(self, element: Token | int) -> Token:
         return self.token(element) if isinstance(element, int) else element
 
     def dropped(self, token: Token) -> None:
         self.ledger.drop(token)
+
+    def discarded(self, element: object) -> None:
+        """`do_on_discard` has been given *element*, a token or what contains some."""
+        self.discarded_count += not isinstance(element, Flow)  # but the elements of a window are
+        if isinstance(element, Part):
+            self._use_up(element.token)
+        for token in tokens_in(element):
+            self.ledger.drop(token, "discarded")
 
     def deliver(self, token: Token) -> int:
         """The sink receives *token*."""
@@ -142,23 +178,34 @@ class Run:
 
         def mapper(token: Token) -> Token:
             if self.value(token) == k:
-                self.ledger.drop(token, "refused")
                 raise PipelineError
             return token
+
+        return mapper
+
+    def failing_async(self, k: int) -> Callable[[Token], Coroutine[Any, Any, Token]]:
+        fails = self.failing(k)
+
+        async def mapper(token: Token) -> Token:
+            await asyncio.sleep(0.001 * (token.number % 2))
+            return fails(token)
 
         return mapper
 
     def summed(self, total: Token, token: Token) -> Token:
         return self.changed(token, self.value(total) + self.value(token))
 
-    def twice(self, token: Token) -> list[Token]:
+    def twice(self, token: Token) -> "list[Part]":
         value = self.value(token)
-        return [self.changed(token, value), self.token(value + 1)]
+        return [Part(token, value), Part(token, value + 1)]
+
+    def of_part(self, part: "Part") -> Token:
+        """A token for *part*; the one that the part was made of is used up."""
+        self._use_up(part.token)
+        return self.token(part.value)
 
     def twice_async(self, token: Token) -> Flow[Token]:
-        value = self.value(token)
-        self.ledger.drop(token, "replaced")
-        return r.from_aiter(lambda: self.steps(2, start=value))
+        return r.from_aiter(lambda: self.steps(2, start=self.value(token), replaces=token))
 
     def children(self, token: Token) -> list[Token]:
         value = self.value(token)
@@ -208,13 +255,25 @@ class Run:
         return Numbers(self, count, start, PipelineError() if fails else None)
 
     async def steps(
-        self, count: int, start: int = 0, *, every: float = 0.0, fails: bool = False
+        self,
+        count: int,
+        start: int = 0,
+        *,
+        every: float = 0.0,
+        fails: bool = False,
+        replaces: Token | None = None,
     ) -> AsyncGenerator[Token]:
-        """Tokens, one *every* so many seconds or turn of the loop."""
+        """Tokens, one *every* so many seconds or turn of the loop.
+
+        With *replaces*, they take its place, and it is used up when the first one is made.
+        """
         self.opened += 1
         try:
             for value in range(start, start + count):
                 await asyncio.sleep(every)
+                if replaces is not None:
+                    self.ledger.drop(replaces, "replaced")
+                    replaces = None
                 yield self.token(value)
             if fails:
                 raise PipelineError
@@ -224,12 +283,34 @@ class Run:
             finally:  # a cancellation at that moment interrupts the wait
                 self.closed += 1
 
-    async def in_a_task_group(self, count: int) -> AsyncIterator[Token]:
+    async def in_a_task_group(self, count: int, fails_at: int = -1) -> AsyncIterator[Token]:
+        """Tokens beside the work of a child, which may fail before one of them."""
         async with asyncio.TaskGroup() as group:
-            child = group.create_task(asyncio.sleep(10**6))
-            async for token in self.steps(count):
-                yield token
+            failing = asyncio.Event()
+            child = group.create_task(self._child(failing))
+            async with aclosing(self.steps(count)) as tokens:
+                async for token in tokens:
+                    if self.value(token) == fails_at:
+                        failing.set()
+                    yield token
+                    del token
             child.cancel()
+
+    async def _child(self, failing: asyncio.Event) -> None:
+        await failing.wait()
+        raise ChildError
+
+    async def with_a_failing_cleanup(self, count: int) -> AsyncIterator[Token]:
+        is_read = False
+        try:
+            async with aclosing(self.steps(count)) as tokens:
+                async for token in tokens:
+                    yield token
+                    del token
+            is_read = True
+        finally:
+            self.failed_cleanups += not is_read
+            raise CleanupError
 
     async def in_an_anyio_task_group(self, count: int) -> AsyncIterator[Token]:
         async with anyio.create_task_group() as group:
@@ -267,7 +348,13 @@ class Run:
         async def emitter(to: r.Emitter[Token]) -> None:
             for value in range(count):
                 await asyncio.sleep(every)
-                await to.emit(self.token(value))
+                token, is_accepted = self.token(value), False
+                try:
+                    is_accepted = bool(await to.emit(token))
+                finally:
+                    if not is_accepted:
+                        self.ledger.drop(token, "kept by its producer")
+                    del token
 
         return emitter
 
@@ -329,8 +416,8 @@ class Run:
 
     # -- sinks ------------------------------------------------------------------------------------
     async def arrive(self, token: Token) -> None:
-        await asyncio.sleep(0)
         self.deliver(token)
+        await asyncio.sleep(0)
 
     async def arrive_late(self, token: Token) -> None:
         self.deliver(token)
@@ -340,6 +427,48 @@ class Run:
     async def each(self, flow: Flow[Token], concurrency: int) -> int:
         self._add_bound(2 * concurrency, r.empty())
         return await flow.for_each(self.arrive, concurrency=concurrency)
+
+    async def each_fails(self, flow: Flow[Token], at: int, **options: Any) -> None:
+        """Call a function that fails for one of the elements."""
+
+        async def arrive(token: Token) -> None:
+            await self.arrive(token)
+            if len(self.received) == at + 1:
+                raise PipelineError
+
+        self._add_bound(2 * options.get("concurrency", 0), r.empty())
+        with suppress(PipelineError):
+            await flow.for_each(arrive, **options)
+
+    async def collected_in(self, flow: Flow[Token], within: int) -> None:
+        """Collect for some time; the elements that were collected by then are given back."""
+        self.bound = None  # the result is held as well
+        with suppress(TimeoutError):
+            async with asyncio.timeout((0.01, 0.3, 1.1)[within % 3]):
+                found = await (flow.to_dict(id) if within % 2 else flow.to_list())
+                for token in found.values() if isinstance(found, dict) else found:
+                    self.deliver(token)
+
+    async def drained(self, flow: Flow[Token], after: int, within: int, calls: int = 0) -> None:
+        """Drain a run, whose report has the figures of the ledger."""
+
+        async def arrive(token: Token) -> None:
+            self.deliver(token)
+            await asyncio.sleep((0, 0.05, 0.5)[token.number % 3])
+            returned.append(self.value(token))
+
+        returned: list[int] = []
+        ordered = after % 2 == 0
+        run = flow.running(self.deliver)
+        if calls:
+            run = flow.running(arrive, concurrency=calls, ordered=ordered)
+        self._add_bound(2 * calls, r.empty())
+        async with run as it:
+            await asyncio.sleep((0, 0.01, 0.3, 1.1)[after % 4])
+            report = await it.drain((0, 0.05, 0.4, 60)[within % 4])
+        finished = len(returned) if calls else len(self.received)
+        lost = self.discarded_count + len(self.received) - finished
+        assert (report.delivered, report.in_flight + report.discarded) == (finished, lost), report
 
     async def iterate(self, flow: Flow[Token], leave_after: int = -1) -> None:
         if not flow.chain.is_pullable:
@@ -426,6 +555,14 @@ class Run:
         closed = self.closed + sum(each.closed for each in self._publishers)
         if opened != closed:
             yield f"{opened} sources were opened, and {closed} closed"
+
+
+def tokens_in(element: object) -> Iterator[Token]:
+    if isinstance(element, Token):
+        yield element
+    elif isinstance(element, (list, tuple)):
+        for each in cast("list[object]", element):
+            yield from tokens_in(each)
 
 
 def in_progress(flow: Flow[Any]) -> int:

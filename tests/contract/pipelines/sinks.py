@@ -6,7 +6,7 @@ does not count as elements that the flow holds.
 
 from dataclasses import dataclass
 
-__all__ = ("PAUSING", "SINKS", "Sink")
+__all__ = ("DRAINING", "PAUSING", "SINKS", "Sink")
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,15 @@ SINKS: dict[str, Sink] = {
     "for_each": Sink("assert await {flow}.for_each(run.deliver) == len(run.received)"),
     "for_each: awaits": Sink("assert await {flow}.for_each(run.arrive) == len(run.received)"),
     "for_each: concurrency": Sink("assert await run.each({flow}, {n}) == len(run.received)"),
+    "for_each: fails": Sink("await run.each_fails({flow}, {k})", is_whole=False),
+    "for_each: concurrency, fails": Sink(
+        "await run.each_fails({flow}, {k}, concurrency={n})", is_whole=False
+    ),
+    "running: drained": Sink("await run.drained({flow}, {k}, {m})", is_whole=False),
+    "running: calls are drained": Sink(
+        "await run.drained({flow}, {k}, {m}, calls={n})", is_whole=False
+    ),
+    "to_list: timed out": Sink("await run.collected_in({flow}, {k})", is_whole=False),
     "running": Sink(
         "async with {flow}.running(run.deliver) as it:\n"
         "        await it.wait()\n"
@@ -75,17 +84,20 @@ SINKS: dict[str, Sink] = {
         "await run.probe_async({flow}, {m}, cancel_after={n})", is_whole=False
     ),
     "subscribe: cancels at a time": Sink(
-        "await run.probe({flow}, {n}, {m}, later=0.01, cancel_at=0.0{k})", is_whole=False
+        "await run.probe({flow}, {n}, {m}, later=0.01, cancel_at=0.{k}5)", is_whole=False
     ),
     "cancelled": Sink("await run.cancelled({flow}.for_each(run.arrive), {k})", is_whole=False),
     "cancelled: later": Sink(
-        "await run.cancelled({flow}.for_each(run.deliver), {n}.0{k})", is_whole=False
+        "await run.cancelled({flow}.for_each(run.deliver), {n}.{k}5)", is_whole=False
     ),
     "cancelled: async for": Sink("await run.cancelled(run.iterate({flow}), {k}.1)", is_whole=False),
     "timed out": Sink(
         "await run.timed_out({flow}.for_each(run.arrive_late), {n}00)", is_whole=False
     ),
 }
+
+DRAINING = ("running: drained", "running: calls are drained")
+"""Sinks that compare a report with the elements that `do_on_discard` has received."""
 
 PAUSING = ("subscribe: later", "subscribe: cancels at a time")
 """Sinks that let upstream run as far ahead as it may, and see what it holds then."""

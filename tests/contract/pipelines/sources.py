@@ -18,7 +18,9 @@ class Source:
 
     text: str
     values: Callable[[Parameters], Iterable[int]] = _up_to_n
-    fails: bool = False
+    fails: bool | None = False
+    """None if it may, with *error*, after some of them."""
+    error: str = "PipelineError"
 
 
 SOURCES: dict[str, Source] = {
@@ -40,6 +42,12 @@ SOURCES: dict[str, Source] = {
     "from_aiter: in a task group": Source("r.from_aiter(lambda: run.in_a_task_group({n}))"),
     "from_aiter: in an anyio task group": Source(
         "r.from_aiter(lambda: run.in_an_anyio_task_group({n}))"
+    ),
+    "from_aiter: a child fails": Source(
+        "r.from_aiter(lambda: run.in_a_task_group({n}, fails_at=4))", fails=None, error="ChildError"
+    ),
+    "from_aiter: a cleanup fails": Source(
+        "r.from_aiter(lambda: run.with_a_failing_cleanup({n}))", fails=None, error="CleanupError"
     ),
     "from_awaitable": Source("r.from_awaitable(run.one)", lambda _: (0,)),
     "from_publisher": Source("r.from_publisher(run.publisher({n}))"),
