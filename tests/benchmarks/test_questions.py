@@ -65,7 +65,7 @@ def test_the_questions_about_thousands_of_connections_run() -> None:
 
 
 def test_a_question_is_about_an_operator() -> None:
-    asked = {entry.name.rstrip("_") for entry in OPERATORS}
+    asked = {entry.name.rstrip("_") for entry in OPERATORS if "pools" not in entry.key}
     assert not [name for name in asked if not hasattr(Flow, name) and not hasattr(rx, name)]
 
 
