@@ -171,7 +171,8 @@ class SharedThreads:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._lock = threading.Lock()
+        # Re-entrant, since a subscription may be freed, and so release them, at any time.
+        self._lock = threading.RLock()
         self._users = 0
 
     def acquire(self) -> ThreadPoolExecutor:
@@ -189,6 +190,13 @@ class SharedThreads:
             if not self._users and self._executor is not None:
                 self._executor.shutdown(wait=False)
                 self._executor = None
+
+    def end(self) -> None:
+        """Let the threads end when their calls return, whoever has not released them."""
+        with self._lock:
+            executor, self._executor = self._executor, None
+        if executor is not None:
+            executor.shutdown(wait=False)
 
 
 # -- on a thread of the pool -----------------------------------------------------------------------

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from .._core.arguments import refuse_awaitable
 from .._core.compiler.error_notes import note_element, short_text
@@ -34,6 +35,7 @@ from ..stage import (
     Coordinator,
     Downstream,
     InnerSubscriber,
+    LoopHandle,
     describe,
     from_push,
     require_int,
@@ -576,23 +578,47 @@ class _ChunkCalls(Coordinator[Any]):
 
 
 # -- the calls of one subscription -----------------------------------------------------------------
+class _LoopThreads(SharedThreads):
+    """The threads that the flows of one event loop share: they end with that loop at the latest."""
+
+    def stop_threads(self) -> None:
+        """The loop ends, whether all of its flows have ended or not."""
+        self.end()
+
+    def join_threads(self, seconds: float) -> str:
+        return ""  # each flow joins its own calls
+
+
+_threads_of_loops: "WeakKeyDictionary[Any, _LoopThreads]" = WeakKeyDictionary()
+
+
+def _shared_threads() -> _LoopThreads:
+    loop_handle = LoopHandle("map_in_thread")
+    threads = _threads_of_loops.get(loop_handle.event_loop)
+    if threads is None:
+        threads = _LoopThreads("reactive_aio-map_in_thread")
+        _threads_of_loops[loop_handle.event_loop] = threads
+        loop_handle.join_at_end(threads)
+    return threads
+
+
 class _ThreadCalls:
     """They are made on threads of a pool, or on those that flows share."""
 
     gives_back: Final = True
     """Whether it can take back elements from a call that runs."""
-    _threads: ClassVar = SharedThreads("reactive_aio-map_in_thread")
 
     def __init__(self, mapper: Callable[[Any], Any], pool: ThreadPoolExecutor | None) -> None:
         self._mapper = mapper
         self._pool = pool
-        self._shared: ThreadPoolExecutor | None = None
+        self._threads: _LoopThreads | None = None
 
     def submit(self, chunk: _Chunk, seconds: float, context: "Context") -> "CallFuture[_Outcome]":
         """Work on *chunk* for some *seconds*."""
-        pool = self._pool or self._shared
-        if pool is None:
-            pool = self._shared = self._threads.acquire()
+        if self._pool is None:
+            self._threads = _shared_threads()
+            self._pool = self._threads.acquire()
+        pool = self._pool
         elements, results = chunk.elements, chunk.results
         work = partial(_call_each, self._mapper, "map_in_thread", elements, results, seconds)
         return pool.submit(context.run, work)
@@ -611,9 +637,12 @@ class _ThreadCalls:
 
     def close(self) -> None:
         """No more calls follow."""
-        if self._shared is not None:
+        if self._threads is not None:
             self._threads.release()
-            self._shared = None
+            self._threads = self._pool = None
+
+    def __del__(self) -> None:
+        self.close()  # the subscription was dropped without an end
 
 
 class _ProcessCalls:
