@@ -75,9 +75,10 @@ class CleanupErrors:
 
     def flush(self) -> None:
         """The flow goes on: report what its consumer would only receive at the end."""
-        is_awaited = self.is_awaited
-        self.report()
-        self.is_awaited = is_awaited
+        if self._kept:
+            is_awaited = self.is_awaited
+            self.report()
+            self.is_awaited = is_awaited
 
 
 def add_cleanup_error(cleanup: CleanupErrors | None, error: BaseException, report: Report) -> None:

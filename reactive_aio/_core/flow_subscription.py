@@ -1,9 +1,12 @@
 """FlowSubscription: what a subscription of this package can do beyond `request` and `cancel`."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+
+_LONG: Final = 8  # telling a few takes as long as looking at them
 
 
 class FlowSubscription:
@@ -141,8 +144,9 @@ class FlowSubscription:
                 return False
             else:
                 above += each.closing
-        for each in above:
-            each.on_clean()  # so that a chain of *n* operators that end is not looked at *n* times
+        if len(above) > _LONG:
+            for each in above:
+                each.on_clean()  # so that *n* operators that end are not looked at *n* times each
         return True
 
     async def aclose(self) -> None:

@@ -7,7 +7,7 @@ something, and with every kind of consumer.
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow, RetryPolicy, observe
+from reactive_aio.errors import TimedOut
 from reactive_aio.stage import Downstream, FlowSubscription, from_push
 from reactive_aio.testing import SubscriberProbe
 
@@ -66,7 +67,7 @@ class Pool:
             await self.say_goodbye()
 
     @contextlib.contextmanager
-    def reservation(self) -> Iterator[str]:
+    def reservation(self) -> Generator[str]:
         self.take()
         try:
             yield "row"
@@ -345,7 +346,7 @@ async def outcome(flow: Flow[Any], consume: Consume) -> list[Any]:
     """What *consume* returns; nothing if the flow fails as it should."""
     try:
         return await asyncio.wait_for(consume(flow), HOUR)
-    except (Failed, r.errors.TimedOut):
+    except (Failed, TimedOut):
         return []
 
 
@@ -498,7 +499,7 @@ async def test_a_time_limit_begins_with_the_next_run() -> None:
         return timed
 
     noting = r.defer(note)
-    with pytest.raises(r.errors.TimedOut):
+    with pytest.raises(TimedOut):
         await noting.retry(3).to_list()
     gaps = [after - before for before, after in pairwise(began)]
     assert gaps == pytest.approx([1.5 * GOODBYE] * 2)

@@ -351,11 +351,12 @@ class Coordinator(FlowSubscription, Generic[R]):
     @property
     def tasks(self) -> Sequence[Future[Any]]:
         """Its own tasks that have not ended; a subclass adds those of its work."""
-        return [*self.cleanups.values()]
+        return [*self.cleanups.values()] if self.cleanups else ()
 
     @property
     def is_settled(self) -> bool:
-        return all(task.done() for task in self.tasks)
+        tasks = self.tasks
+        return not tasks or all(task.done() for task in tasks)
 
     async def settle(self) -> None:
         while await wait_for_others(self.tasks):
@@ -363,7 +364,7 @@ class Coordinator(FlowSubscription, Generic[R]):
 
     @property
     def closing(self) -> Sequence[FlowSubscription]:
-        if self._is_clean:
+        if self._is_clean or not self._closing:
             return ()
         return [each for inner in self._closing if (each := inner.upstream) is not None]
 

@@ -66,9 +66,9 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
     exposes to any publisher.
     """
 
-    __slots__ = ("_control", "_is_finished", "_kind", "_owner", "_subscribed", "_subscription",
-                 "append", "elements", "error", "is_cancelled", "is_done", "is_notified",
-                 "is_released", "outstanding", "tag", "work")  # fmt: skip
+    __slots__ = ("_control", "_is_clean", "_is_finished", "_kind", "_owner", "_subscribed",
+                 "_subscription", "append", "elements", "error", "is_cancelled", "is_done",
+                 "is_notified", "is_released", "outstanding", "tag", "work")  # fmt: skip
 
     takes_lists = True
     tells_finished = True
@@ -87,6 +87,7 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         self._control: RunControl | None = None  # of a foreign publisher that is a source of a run
         self._subscribed = False  # it called subscribe() itself, so only one publisher may signal
         self._subscription: Subscription | None = None
+        self._is_clean = False
         self._is_finished = False
         self.tag: Any = tag
         """A note of the owner about this upstream."""
@@ -277,8 +278,10 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
     @property
     def is_clean(self) -> bool:
         """Whether `aclose` would return at once, after the end or a cancellation."""
-        subscription = self._subscription
-        return not isinstance(subscription, FlowSubscription) or subscription.is_clean
+        if not self._is_clean:
+            subscription = self._subscription
+            self._is_clean = not isinstance(subscription, FlowSubscription) or subscription.is_clean
+        return self._is_clean
 
     async def aclose(self) -> None:
         """Cancel, and wait until the upstream has cleaned up."""
