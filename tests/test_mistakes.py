@@ -589,7 +589,11 @@ async def test_only_the_first_result_is_looked_at(
     looked = list[object]()
     flow = RESULTS[name](r.range(300), bool)
     loop = flow.chain.compiled_loop("sync", "call").run
-    monkeypatch.setitem(loop.__globals__, "refuse_awaitable", lambda *args: looked.append(args))
+
+    def look(*found: object) -> None:
+        looked.append(found)
+
+    monkeypatch.setitem(loop.__globals__, "refuse_awaitable", look)
     await SubscriberProbe[object](1 << 62).subscribed_to(flow).end()
     assert len(looked) <= 2
 

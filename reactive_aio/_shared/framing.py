@@ -118,7 +118,7 @@ class Splitter(_Rest):
                 yield from up_to_limit(self.operator, parts, self._limit)
             else:
                 yield parts
-        self._rest[:] = rest
+        self._rest = bytearray(rest)
         self._measure_rest()
 
     def _measure_rest(self) -> None:

@@ -109,7 +109,7 @@ class Snapshot:
         for each in new:
             kind: type[Any] = type(each)  # pyright: ignore[reportUnknownVariableType]
             if kind is AsyncGeneratorType:
-                if id(each) not in stack and not is_kept_by_loop(each):
+                if id(each) not in stack and not is_kept_by_loop(cast("Generator", each)):
                     lines = (f"\n    {location(frame)}" for frame in frames(each))
                     name = cast("Generator", each).__qualname__
                     yield f"an asynchronous generator is not closed: {name}{''.join(lines)}"

@@ -658,7 +658,15 @@ async def test_what_is_kept_for_a_later_subscriber_is_not_given(make: Make) -> N
     assert await cancelled(make(numbers(5)), request=1) == []
 
 
-@pytest.mark.parametrize("above", [lambda flow: flow, lambda flow: flow.boundary(2)])
+def behind_nothing(flow: Flow[int]) -> Flow[int]:
+    return flow
+
+
+def behind_a_boundary(flow: Flow[int]) -> Flow[int]:
+    return flow.boundary(2)
+
+
+@pytest.mark.parametrize("above", [behind_nothing, behind_a_boundary])
 async def test_what_waits_for_the_only_subscriber_of_share_is_given(above: Make) -> None:
     assert sorted(await cancelled(above(numbers(5)).share(), request=1), key=repr) == [1, 2, 3, 4]
 

@@ -222,19 +222,21 @@ def behind(operator: Callable[[Flow[int], OverflowPolicy, int], Flow[int]]) -> A
     return make
 
 
+def replaying(capacity: int, overflow: OverflowPolicy) -> r.ReplayProcessor[int]:
+    return r.ReplayProcessor[int](1, capacity=capacity, overflow=overflow)
+
+
 SOURCES: dict[str, Callable[[OverflowPolicy, int], Source]] = {
     "UnicastProcessor": processor(UnicastProcessor[int]),
     "MulticastProcessor": processor(MulticastProcessor[int]),
-    "ReplayProcessor": processor(
-        lambda capacity, overflow: r.ReplayProcessor[int](1, capacity=capacity, overflow=overflow)
-    ),
+    "ReplayProcessor": processor(replaying),
     "MulticastProcessor, by threads": by_threads,
     "create": created(emits_from_threads=False),
     "create, by threads": created(emits_from_threads=True),
     "on_backpressure_buffer": behind(
         lambda flow, policy, capacity: flow.on_backpressure_buffer(capacity, overflow=policy)
     ),
-    "on_backpressure_latest": behind(lambda flow, *_: flow.on_backpressure_latest()),
+    "on_backpressure_latest": behind(lambda flow, policy, capacity: flow.on_backpressure_latest()),
     "share": behind(lambda flow, policy, capacity: flow.share(overflow=policy, capacity=capacity)),
 }
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from itertools import takewhile
 from types import GeneratorType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ...errors import NotAnElement
 from ..run_control import RunControl
@@ -85,11 +85,13 @@ class UntilStopped:
 
     @property
     def gi_running(self) -> bool:
-        return isinstance(self._elements, GeneratorType) and self._elements.gi_running
+        elements: Any = self._elements
+        return isinstance(elements, GeneratorType) and bool(cast("Any", elements).gi_running)
 
     def close(self) -> None:
-        if isinstance(self._elements, GeneratorType):
-            self._elements.close()
+        elements: Any = self._elements
+        if isinstance(elements, GeneratorType):
+            cast("Any", elements).close()
 
 
 CLOSABLE: Final = (GeneratorType, UntilStopped)
