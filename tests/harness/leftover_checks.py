@@ -19,14 +19,10 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reactive_aio.testing import VirtualTimeLoop
-
 Context = dict[str, Any]
 
-# A thread may need a moment to end; a cancelled task, a few turns, or
-# until the other end of a connection has noticed something.
+# A thread may need a moment to end; a cancelled task, a few turns.
 THREADS_END_WITHIN = 2.0
-TASKS_END_WITHIN = 2.0
 TURNS_TO_END = 5
 # Threads of the Spark gateway live as long as the session, whichever test starts them.
 FOREIGN_THREADS = ("py4j.", "pyspark.")
@@ -136,10 +132,6 @@ async def no_leftover_tasks(request: pytest.FixtureRequest) -> AsyncIterator[Non
         if not other_tasks():
             return
         await asyncio.sleep(0)
-    deadline = time.monotonic() + TASKS_END_WITHIN
-    is_virtual = isinstance(asyncio.get_running_loop(), VirtualTimeLoop)
-    while other_tasks() and not is_virtual and time.monotonic() < deadline:  # noqa: ASYNC110
-        await asyncio.sleep(0.005)
     if (tasks := other_tasks()) and not has_failed(request):
         pytest.fail(f"tasks are left: {tasks}", pytrace=False)
 
