@@ -91,8 +91,14 @@ class BodyWriter(BulkSubscriber):
         finally:
             counters.open -= 1
             counters.cancelled += not ended
-            await self._watch.aclose()
             self._cancel()
+            await self._settle()
+
+    async def _settle(self) -> None:
+        """Wait until the flow has cleaned up, unless the server cancels the response meanwhile."""
+        try:
+            await self._watch.aclose()
+        finally:
             subscription, self._subscription = self._subscription, None
             if isinstance(subscription, FlowSubscription):
                 await subscription.aclose()

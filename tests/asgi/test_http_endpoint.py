@@ -406,6 +406,18 @@ async def test_a_server_that_stops_cancels_upstream() -> None:
     await probe.expect_cancel()
 
 
+async def test_a_second_cancellation_leaves_no_flow_behind() -> None:
+    probe = PublisherProbe[int]()
+    call = Call(ndjson(probe))
+    await probe.expect_request(1)
+    call.task.cancel()
+    await asyncio.sleep(0)
+    call.task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call.task
+    await probe.expect_cancel()
+
+
 async def test_the_app_waits_for_the_cleanup_of_its_flow() -> None:
     cleaned: list[str] = []
 

@@ -215,7 +215,6 @@ async def test_the_events_have_flows_with_graphs_errors_stalls_and_processors() 
     del news
 
 
-@pytest.mark.thorough  # on a busy machine, the task of a stream that was left may remain
 async def test_rates_are_those_since_the_last_look() -> None:
     emitted = r.UnicastProcessor[int](capacity=1000)
     async with (
