@@ -398,12 +398,9 @@ class Chain:
 
     @property
     def is_bare(self) -> bool:
-        """Whether its elements need no processing, so that they can be taken in batches.
-
-        Where elements are pushed, a batch exists before it is taken, and None can be looked for.
-        """
-        is_known = self.source.checked or isinstance(self.source, PushSource)
-        return is_known and not self._kinds and not self.awaits
+        """Whether its elements are pulled and need no processing: they can be taken in batches."""
+        source = self.source
+        return isinstance(source, PullSource) and source.checked and not self._kinds
 
     def compiled_loop(self, mode: str, delivery: str, discards: bool = False) -> CompiledLoop:
         """The generated loop for one mode and one kind of delivery."""

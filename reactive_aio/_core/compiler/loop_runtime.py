@@ -1,9 +1,7 @@
 """What generated loops use: how they pause and unwind, and close a source."""
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from itertools import takewhile
 from types import GeneratorType
 from typing import Any, Final, cast
 
@@ -50,13 +48,6 @@ def no_element(stage: str) -> NotAnElement:
         "filter_map": "",
     }.get(stage, "")
     return NotAnElement(f"{stage} produced None, which is not an element.{advice}")
-
-
-def extend_to_none(kept: list[Any] | deque[Any], batch: Iterable[Any]) -> int:
-    """Keep the elements of *batch* that precede None; return how many these are."""
-    elements = [*takewhile(lambda x: x is not None, batch)]
-    kept.extend(elements)
-    return len(elements)
 
 
 class UntilStopped:
