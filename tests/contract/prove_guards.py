@@ -236,12 +236,6 @@ GUARDS: Final = (
         'return [] if self.shape.checked else ["if x',
         'return [] if True else ["if x',
     ),
-    Guard(
-        "1.4 nor is it in a batch",
-        LOOPS,
-        'return [f"for x in {batch}:",',
-        'return [] and [f"for x in {batch}:",',
-    ),
     # -- cancellation
     Guard(
         "1.8 the flag after each delivery",
