@@ -130,6 +130,8 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
     # -- producing --------------------------------------------------------------------------------
     def try_emit(self, element: T) -> Emission:
         """Emit *element* now, on the loop's thread; true if it was accepted."""
+        # A way of its own past `HotEmitter`, for one subscriber: without it, `try_emit` takes 26 %
+        # longer, and `emit` 48 % (CPython 3.13).
         output, is_loop_running = self._sole, self._is_loop_running
         if (
             output is None

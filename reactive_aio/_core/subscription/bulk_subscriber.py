@@ -29,7 +29,8 @@ class BulkSubscriber:
     from the loop's thread."""
     pulls: bool = False
     """Whether it calls `pull` of its subscription before it waits, so that elements which are
-    pushed one by one while it *is_notified* can be processed together."""
+    pushed one by one while it *is_notified* can be processed together: without that, ``async for``
+    over a processor takes twice as long for each `emit`."""
 
     @property
     def container(self) -> list[Any] | deque[Any] | None:
