@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 
 _LONG: Final = 8  # telling a few takes as long as looking at them
@@ -110,10 +110,16 @@ class FlowSubscription:
         return False
 
     @property
-    def is_lossy(self) -> bool:
+    def is_lossy(self) -> bool | None:
         """Whether an overflow policy drops what waits, so that it may wait nowhere else: nothing is
-        read ahead, even if the consumer asks for that."""
+        read ahead, even if the consumer asks for that. None: what it passes on decides that."""
         return False
+
+    @property
+    def passes_on(self) -> "FlowSubscription | None":
+        """The upstream whose elements it passes on as they are requested; None before there is
+        one."""
+        return None
 
     # -- its cleanup, after its end or a cancellation ----------------------------------------------
     @property
@@ -173,3 +179,31 @@ class FlowSubscription:
             each.on_clean()
         if errors:
             raise errors[0] if len(errors) == 1 else ExceptionGroup("cleanups failed", errors)
+
+
+class _Unknown(FlowSubscription):
+    """Stands for a subscription of a foreign publisher, which says nothing about itself."""
+
+    __slots__ = ()
+
+
+FOREIGN: Final = _Unknown()
+
+
+def is_read_one_by_one(subscription: FlowSubscription) -> bool:
+    """Whether a consumer of *subscription* must not read ahead."""
+    return any(each.is_one_by_one for each in _passed_on(subscription))
+
+
+def drops_what_waits(subscription: FlowSubscription) -> bool:
+    """Whether an overflow policy drops what waits at *subscription*; also while nobody knows."""
+    known = (each.is_lossy for each in _passed_on(subscription))
+    return next((lossy for lossy in known if lossy is not None), True)
+
+
+def _passed_on(subscription: FlowSubscription) -> "Iterator[FlowSubscription]":
+    """*subscription*, and those that it passes on: no recursion, for flows of any depth."""
+    each: FlowSubscription | None = subscription
+    while each is not None:
+        yield each
+        each = each.passes_on

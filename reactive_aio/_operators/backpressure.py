@@ -282,6 +282,7 @@ def _backpressured(
         upstreams=(source,),
         window=0 if is_single else window,
         one_by_one=overflow in LOSSY or window > 0,
+        lossy=overflow in LOSSY,
     )
 
 
@@ -453,6 +454,9 @@ class _LimitRate(ForwardingCoordinator[T]):
     def on_demand(self) -> None:
         inner = self.upstream
         if inner is None:
+            return
+        if inner.is_lossy:  # which is the lower limit
+            self.request_missing(inner)
             return
         unprocessed = self.emitted - self.processed_count
         wanted = min(self.demand.outstanding, self._high - unprocessed)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .._core.loop import running_handle
 from .._core.losses import DropCounter
-from .._core.queues.bounded_queue import BoundedQueue, OverflowPolicy, require_policy
+from .._core.queues.bounded_queue import LOSSY, BoundedQueue, OverflowPolicy, require_policy
 from .._core.queues.output_buffer import OutputBuffer
 from .._core.queues.recent import RecentElements
 from .._core.queues.shared_room import SharedRoom
@@ -142,6 +142,7 @@ def _hot(shared: "_Shared[T]", source: "Flow[T]", name: str) -> "Flow[T]":
         checked=True,
         upstreams=(source,),
         one_by_one=True,
+        lossy=shared.policy in LOSSY,
         may_hand_over=shared.may_hand_over,
     )
 

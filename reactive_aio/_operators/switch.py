@@ -67,6 +67,7 @@ def switch_map(source: "Flow[T]", mapper: Callable[[T], Source[R]]) -> "Flow[R]"
         checked=True,
         upstreams=(source,),
         window=WINDOW,
+        lossy=None,
         contents=1,
     )
 
@@ -179,6 +180,7 @@ def expand(
         checked=True,
         upstreams=(source,),
         window=WINDOW,
+        lossy=None,
     )
 
 

@@ -197,7 +197,7 @@ def _forwarded(publisher: Callable[[], Publisher[T]], name: str) -> "Flow[T]":
     def open(downstream: Downstream[T]) -> ForwardingCoordinator[T]:
         return ForwardingCoordinator(downstream).attach(publisher())
 
-    return from_push(open, name=name, holds=WINDOW, checked=True, window=WINDOW)
+    return from_push(open, name=name, holds=WINDOW, checked=True, window=WINDOW, lossy=None)
 
 
 def to_moment(moment: Moment, *, name: str) -> "Flow[Any]":

@@ -16,6 +16,7 @@ from .._core.compiler.bound import Bound, held
 from .._core.compiler.chain import Chain
 from .._core.compiler.discards import OnDiscard, discard
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
+from .._core.flow_subscription import drops_what_waits, is_read_one_by_one
 from .._core.loop import Future, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .._core.time_slice import TimeSlice
@@ -366,12 +367,12 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     def _is_out_of_reach(self) -> bool:
         """Whether an overflow policy upstream could not drop what waits here."""
         subscription = self._subscription
-        return isinstance(subscription, FlowSubscription) and subscription.is_lossy
+        return isinstance(subscription, FlowSubscription) and drops_what_waits(subscription)
 
     def _reads_one_by_one(self) -> bool:
         """Whether a source that is known only since the subscription must not be read ahead."""
         subscription = self._subscription
-        return isinstance(subscription, FlowSubscription) and subscription.is_one_by_one
+        return isinstance(subscription, FlowSubscription) and is_read_one_by_one(subscription)
 
     async def _wait(self, for_what: Awaitable[object]) -> None:
         """Wait until elements or the end arrive, or for a turn of the loop."""

@@ -74,8 +74,10 @@ def create(
     def open(downstream: Downstream[T]) -> "_EmitterSubscription[T]":
         return _EmitterSubscription(downstream, emitter, name, capacity, overflow)
 
-    holds = 2 if overflow == "latest" else 2 * capacity
-    return from_push(open, name=name, holds=holds, checked=True, one_by_one=overflow in LOSSY)
+    holds, is_lossy = 2 if overflow == "latest" else 2 * capacity, overflow in LOSSY
+    return from_push(
+        open, name=name, holds=holds, checked=True, one_by_one=is_lossy, lossy=is_lossy
+    )
 
 
 class Emitter(Generic[T]):

@@ -65,6 +65,7 @@ def using(resource: Callable[[], Manager[R]], flow: Callable[[R], Source[T]]) ->
         holds=WINDOW,
         checked=True,
         window=WINDOW,
+        lossy=None,
     )
 
 

@@ -91,6 +91,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
             holds=holds + 2 * capacity + self._held_besides(),
             checked=True,
             one_by_one=overflow in LOSSY,
+            lossy=overflow in LOSSY,
             may_hand_over=_never if self._is_shared else None,
         )
         super().__init__(Chain(head))

@@ -6,7 +6,8 @@ it is full. An element that is processed is in the deque no more.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, get_args
@@ -178,6 +179,30 @@ READ_AHEAD = {"stream(prefetch=8)", "timeout", "retry", "concat", "defer", "swit
 """Those that read ahead where nothing is dropped."""
 
 
+# -- operators that pass demand on -----------------------------------------------------------------
+PASSING: dict[str, Callable[[Flow[int]], Flow[int]]] = {
+    "timeout": lambda flow: flow.timeout(99 * WORK),
+    "retry": lambda flow: flow.retry(2),
+    "restart": lambda flow: flow.restart(1),
+    "repeat": lambda flow: flow.repeat(1),
+    "concat_with": lambda flow: flow.concat_with(r.empty()),
+    "start_with": lambda flow: flow.start_with(),
+    "on_error_resume": lambda flow: flow.on_error_resume([]),
+    "on_error_resume(f)": lambda flow: flow.on_error_resume(r.error),
+    "switch_if_empty": lambda flow: flow.switch_if_empty([]),
+    "take_until": lambda flow: flow.take_until(r.never()),
+    "delay_subscription": lambda flow: flow.delay_subscription(0.001),
+    "with_latest_from": lambda flow: flow.with_latest_from(r.just(0)).map(lambda pair: pair[0]),
+    "race": lambda flow: r.race(flow, r.never()),
+    "then": lambda flow: r.empty().then(flow),
+    "using": lambda flow: r.using(nullcontext, lambda _: flow),
+    "defer": lambda flow: r.defer(lambda: flow),
+    "switch_map": lambda flow: r.just(1).switch_map(lambda _: flow),
+    "expand": lambda flow: flow.expand(lambda _: []),
+    "limit_rate": lambda flow: flow.limit_rate(8),
+}
+
+
 # -- the sources -----------------------------------------------------------------------------------
 @dataclass
 class Source:
@@ -293,6 +318,56 @@ async def test_a_policy_acts_on_all_that_has_not_been_processed(source: str, rea
             lost = (r.losses() - before).elements
             if policy != "fail":  # then those that follow reach no subscriber
                 assert sum(lost.values()) == len(model.lost), lost
+
+
+@pytest.mark.parametrize("inner", PASSING)
+async def test_it_acts_below_two_operators_that_pass_demand_on(inner: str) -> None:
+    for outer in PASSING.values():
+        received: list[int] = []
+
+        async def work(x: int, received: list[int] = received) -> None:
+            received.append(x)
+            await asyncio.sleep(WORK)
+
+        source = SOURCES["create"]("latest", 1)
+        reading = asyncio.ensure_future(outer(PASSING[inner](source.flow)).for_each(work))
+        await asyncio.sleep(0.01)
+        for x in range(20):
+            source.emit(x)
+        await asyncio.sleep(9 * WORK)
+        source.complete()
+        await asyncio.wait([reading])
+        assert received[-1] == 19
+        assert len(received) <= 2
+
+
+@pytest.mark.parametrize("passing", PASSING)
+async def test_nothing_is_read_ahead_by_a_stream_below_them(passing: str) -> None:
+    source = SOURCES["create"]("drop_oldest", 2)
+    received: list[int] = []
+    async with PASSING[passing](source.flow).stream(prefetch=8) as elements:
+        reading = asyncio.ensure_future(anext(aiter(elements)))
+        await asyncio.sleep(0.01)
+        for x in range(20):
+            source.emit(x)
+        received.append(await reading)
+        source.complete()
+        await asyncio.sleep(0.01)
+        received += [x async for x in elements]
+    assert received == [0, 18, 19]
+
+
+async def test_flows_of_any_depth_ask_without_recursion() -> None:
+    for flow in (r.just(0), r.from_aiter(just_one)):
+        deep = flow
+        for _ in range(400):
+            deep = deep.concat_with(r.just(1)) if flow.chain.is_pullable else deep.retry(1)
+        assert await deep.count() == (401 if flow.chain.is_pullable else 1)
+        assert await anext(aiter(deep)) == 0
+
+
+async def just_one() -> AsyncIterator[int]:
+    yield 0
 
 
 async def test_a_timeout_does_not_count_the_time_that_the_reader_needs() -> None:

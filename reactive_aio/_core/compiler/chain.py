@@ -178,6 +178,9 @@ class PushSource:
     one_by_one: bool = False
     """Whether elements go stale while they wait, or reading takes them away from other readers: so
     that none may be read ahead."""
+    lossy: bool | None = False
+    """Whether an overflow policy drops what waits for it, so that it may wait nowhere else; None if
+    that is known only when it runs."""
     contents: int | None = None
     """How many elements one of its elements contains; None: as many as one of an upstream does."""
     flattening: Flattening | None = None
@@ -395,6 +398,11 @@ class Chain:
     def is_one_by_one(self) -> bool:
         """Whether a consumer must not read ahead."""
         return self.source.one_by_one
+
+    @property
+    def is_lossy(self) -> bool | None:
+        """Whether an overflow policy drops what waits for it; None: that is known when it runs."""
+        return self.source.lossy if isinstance(self.source, PushSource) else False
 
     @property
     def is_bare(self) -> bool:

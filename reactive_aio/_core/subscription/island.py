@@ -142,13 +142,15 @@ class Island(TimeSlice, FlowSubscription):
 
     @property
     def is_one_by_one(self) -> bool:
-        upstream = None if self.input_queue is None else self.input_queue.upstream
-        return self.chain.is_one_by_one or (upstream is not None and upstream.is_one_by_one)
+        return self.chain.is_one_by_one
 
     @property
-    def is_lossy(self) -> bool:
-        upstream = None if self.input_queue is None else self.input_queue.upstream
-        return upstream is not None and upstream.is_lossy
+    def is_lossy(self) -> bool | None:
+        return self.chain.is_lossy
+
+    @property
+    def passes_on(self) -> FlowSubscription | None:
+        return None if self.input_queue is None else self.input_queue.upstream
 
     @property
     def is_settled(self) -> bool:

@@ -144,6 +144,10 @@ class ListDelivery(FlowSubscription, Generic[T]):
         return self.chain.is_one_by_one
 
     @property
+    def is_lossy(self) -> bool | None:
+        return self.chain.is_lossy
+
+    @property
     def closing(self) -> Sequence[FlowSubscription]:
         return () if self._closing is None else (self._closing,)
 

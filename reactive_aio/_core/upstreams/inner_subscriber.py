@@ -14,7 +14,7 @@ from ..cleanup import CleanupErrors
 from ..compiler.discards import OnDiscard, discard
 from ..demand import UNBOUNDED
 from ..failures import STOPS_PROGRAM, as_failure
-from ..flow_subscription import FlowSubscription
+from ..flow_subscription import FOREIGN, FlowSubscription, drops_what_waits
 from ..loop import LoopHandle
 from ..run_control import RunControl, UpstreamKind, Work, control_of, for_upstream
 from ..subscription.bulk_subscriber import BulkSubscriber
@@ -264,16 +264,16 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         return isinstance(subscription, FlowSubscription) and subscription.flushes_each_element
 
     @property
-    def is_one_by_one(self) -> bool:
-        """Whether elements of the upstream must not be read ahead."""
-        subscription = self._subscription
-        return isinstance(subscription, FlowSubscription) and subscription.is_one_by_one
-
-    @property
     def is_lossy(self) -> bool:
         """Whether what waits here is out of reach of an overflow policy upstream."""
         subscription = self._subscription
-        return isinstance(subscription, FlowSubscription) and subscription.is_lossy
+        return isinstance(subscription, FlowSubscription) and drops_what_waits(subscription)
+
+    @property
+    def passed_on(self) -> FlowSubscription:
+        """The subscription, for those that pass its elements on."""
+        subscription = self._subscription
+        return subscription if isinstance(subscription, FlowSubscription) else FOREIGN
 
     @property
     def is_clean(self) -> bool:

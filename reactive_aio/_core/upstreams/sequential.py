@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ...spec import Publisher
+from ..flow_subscription import FlowSubscription
 from ..run_control import UpstreamKind, Work
 from .coordinator import Coordinator
 from .inner_subscriber import InnerSubscriber
@@ -18,12 +19,12 @@ class ForwardingCoordinator(Coordinator[T]):
     upstream: InnerSubscriber[T] | None = None
 
     @property
-    def is_one_by_one(self) -> bool:
-        return self.upstream is not None and self.upstream.is_one_by_one
+    def is_lossy(self) -> None:
+        return None
 
     @property
-    def is_lossy(self) -> bool:
-        return self.upstream is not None and self.upstream.is_lossy
+    def passes_on(self) -> FlowSubscription | None:
+        return None if self.upstream is None else self.upstream.passed_on
 
     def attach(self, publisher: Publisher[T]) -> "ForwardingCoordinator[T]":
         """Subscribe to *publisher*, and request the outstanding demand from it."""
@@ -68,12 +69,12 @@ class SequentialCoordinator(Coordinator[T]):
     """Begins what follows then."""
 
     @property
-    def is_one_by_one(self) -> bool:
-        return self.active is not None and self.active.is_one_by_one
+    def is_lossy(self) -> None:
+        return None
 
     @property
-    def is_lossy(self) -> bool:
-        return self.active is not None and self.active.is_lossy
+    def passes_on(self) -> FlowSubscription | None:
+        return None if self.active is None else self.active.passed_on
 
     @abstractmethod
     def begin(self) -> None:
