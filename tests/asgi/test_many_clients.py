@@ -58,6 +58,7 @@ def serving() -> Iterator[Service]:
         yield running
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("connect", [by_sse, by_ndjson, by_websocket])
 async def test_memory_is_bounded_and_everything_is_released(
     serving: Service, connect: Connect

@@ -47,6 +47,7 @@ def test_every_case_runs_and_has_the_checksum_of_the_code_handwritten() -> None:
         assert entry.key in ended.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_the_questions_about_each_operator_run() -> None:
     ended = run("benchmarks", "operators", "--quick")

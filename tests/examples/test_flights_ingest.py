@@ -96,6 +96,7 @@ def ended(database: Path) -> Ended:
     return run("--rows", "20000", "--partitions", "4", "--database", str(database))
 
 
+@pytest.mark.thorough
 def test_it_succeeds(ended: Ended) -> None:
     assert ended.code == 0, ended.err
     assert "Traceback" not in ended.err

@@ -20,6 +20,7 @@ PROGRAM = Path(__file__).parents[2] / "examples" / "rsocket_spark.py"
 ROWS = 256
 
 
+@pytest.mark.thorough
 def test_each_client_has_its_own_demand_and_a_disconnect_cancels_only_its_own_job() -> None:
     command = [sys.executable, "-W", "error", str(PROGRAM), "--rows", str(ROWS)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=380, check=False)

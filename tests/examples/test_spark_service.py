@@ -113,6 +113,7 @@ def everything(service: Service) -> list[dict[str, Any]]:
     return service.flights()
 
 
+@pytest.mark.thorough
 def test_all_flights_are_sent_in_order(everything: list[dict[str, Any]]) -> None:
     numbers = [each["number"] for each in everything]
     assert ROWS * 7 // 8 < len(numbers) < ROWS, "cancelled flights are left out"
@@ -183,6 +184,7 @@ def test_a_running_job_is_cancelled(service: Service) -> None:
     pytest.fail("no running job was observed")
 
 
+@pytest.mark.thorough
 def test_twenty_clients_of_which_some_are_slow_take_little_memory(
     service: Service, everything: list[dict[str, Any]]
 ) -> None:

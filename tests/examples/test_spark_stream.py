@@ -22,6 +22,7 @@ def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=190, check=False)
 
 
+@pytest.mark.thorough
 def test_each_row_is_written_once(tmp_path: Path) -> None:
     done = run("--directory", str(tmp_path))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -61,6 +61,7 @@ def test_all_laws_of_the_wire_hold_over_unix_sockets(tmp_path: Path) -> None:
     holds(asyncio.run(judged(f"unix://{tmp_path}/socket")), *MESSAGES)
 
 
+@pytest.mark.thorough
 def test_all_laws_of_the_wire_hold_over_websocket() -> None:
     report = asyncio.run(judged("ws://127.0.0.1:0/rsocket"))
     holds(report, "wire34_closes_on_half_a_frame")

@@ -144,6 +144,7 @@ def entry(number: int, payload: str = "") -> dict[Any, Any]:
     return {"id": f"id-{number}", "payload": payload or f"payload {number}"}
 
 
+@pytest.mark.thorough
 def test_each_id_is_an_event_or_a_dead_letter_once_however_often_it_is_killed(
     place: Place,
 ) -> None:

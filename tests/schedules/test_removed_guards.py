@@ -68,6 +68,7 @@ def found(scenario: Any) -> ScheduleFailure:
     return failure.value
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("scenario", [requested_twice, from_a_thread, without_references, emitted])
 def test_with_all_guards_no_failure_is_found(scenario: Any) -> None:
     explore(scenario, package=("reactive_aio", __name__), max_orders=400)

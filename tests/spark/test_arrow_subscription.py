@@ -56,6 +56,7 @@ def row_of(element: Any) -> Any:
     return value if isinstance(element, Delivery) else element
 
 
+@pytest.mark.thorough
 @CHECKPOINT
 async def test_jobs_grow_with_unbounded_demand(
     trace: Trace, tmp_path: Path, *, resumes: bool

@@ -187,6 +187,7 @@ class Reading:
         self.start().awaitTermination()
 
 
+@pytest.mark.thorough
 async def test_a_streaming_query_requests_exactly_what_it_reads(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -217,6 +218,7 @@ async def test_an_available_now_query_ends_with_the_flow(
         assert [len(rows) for rows in reading.batches.values()] == [10, 10, 5]
 
 
+@pytest.mark.thorough
 async def test_a_restarted_query_reads_every_row(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +236,7 @@ async def test_a_restarted_query_reads_every_row(
         assert pulled.sent == 30
 
 
+@pytest.mark.thorough
 async def test_a_checkpoint_needs_a_flow_of_the_same_name(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -638,6 +641,7 @@ async def test_an_authority_needs_a_certificate() -> None:
             pass
 
 
+@pytest.mark.thorough
 async def test_rows_and_token_travel_encrypted(spark: "SparkSession", tls: dict[str, Any]) -> None:
     async with serve_flow(rx.range(9).map(lambda n: (n, "x")), SCHEMA, **tls) as served:
         flow_of = served

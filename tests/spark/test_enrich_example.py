@@ -17,6 +17,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.thorough
 def test_each_way_finds_every_name(
     spark: "SparkSession", capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -150,6 +150,7 @@ async def test_bound_reports_the_rows_of_a_batch(trace: Trace, mode: "ReadMode")
     assert flow.bound().total == (7 if mode == "arrow" else 8)
 
 
+@pytest.mark.thorough
 @pytest.mark.asyncio(loop_factories=["asyncio"])
 async def test_the_jvm_does_not_keep_rows_that_have_been_read(
     spark: "SparkSession", trace: Trace

@@ -25,6 +25,7 @@ def ends() -> dict[str, Any]:
     return ends
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("when", ["while a job runs", "between partitions", "before the first row"])
 def test_a_stopped_session_is_named_with_the_remedy(ends: dict[str, Any], when: str) -> None:
     kind, words, _ = ends[f"stopped {when}"]
