@@ -411,11 +411,26 @@ class TestInnerSources:
         received, _ = await drained(flow, after=0.2)
         assert received == source.emitted
 
+    @pytest.mark.parametrize("operator", ["flat_map", "concat_map"])
+    @pytest.mark.parametrize("shared", SHARED)
+    async def test_one_that_shares_a_source_with_an_end_runs_to_it(
+        self, shared: str, operator: str
+    ) -> None:
+        source = Counting()
+
+        def made(x: int) -> Flow[int]:
+            return SHARED[shared](r.just(x))
+
+        flow = getattr(r.from_aiter(source.asynchronous).boundary(8), operator)(made)
+        received, report = await drained(flow, after=0.1)
+        assert received == source.emitted
+        assert complete(report)
+
     @pytest.mark.parametrize("operator", ["flat_map", "concat_map", "switch_map"])
     async def test_one_without_an_end_completes(self, operator: str) -> None:
         hub = r.MulticastProcessor[int]()
         queue: asyncio.Queue[int] = asyncio.Queue()
-        for endless in (r.interval(1), hub, r.from_queue(queue), r.never()):
+        for endless in (r.interval(1), hub, r.from_queue(queue), r.never(), r.interval(1).share()):
             flow = getattr(r.just(1), operator)(partial(given, endless))
             _, report = await drained(flow, after=0.1, timeout=60)
             assert report.is_complete

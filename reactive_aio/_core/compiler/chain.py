@@ -202,7 +202,11 @@ class PushSource:
     @property
     def is_live(self) -> bool:
         """Whether it has no end of its own."""
-        return self.may_hand_over is not None or (self.one_by_one and not self.upstreams)
+        if self.upstreams:
+            return self.may_hand_over is not None and any(
+                each.chain.is_live for each in self.upstreams
+            )
+        return self.may_hand_over is not None or self.one_by_one
 
 
 @dataclass(slots=True, eq=False)
@@ -279,7 +283,7 @@ class Chain:
     """Immutable. One chain serves any number of subscriptions and caches its loops."""
 
     __slots__ = ("_kinds", "_loops", "_trail", "arguments", "awaits", "depth", "discard_hooks",
-                 "input_weight", "label", "place", "request_hooks", "source", "stages",
+                 "input_weight", "is_live", "label", "place", "request_hooks", "source", "stages",
                  "weight")  # fmt: skip
 
     def __init__(self, source: ChainSource, place: Place | None = None) -> None:
@@ -300,6 +304,10 @@ class Chain:
         """How many chains deep the flow is nested at most."""
         self.input_weight: int = max([each.chain.weight for each in upstreams]) if upstreams else 1
         """The most elements that one element of an upstream of the source contains."""
+        self.is_live: bool = (
+            any(each.chain.is_live for each in upstreams) if upstreams else source.is_live
+        )
+        """Whether a source of the flow has no end of its own."""
         self.weight: int = self.source_weight
         """The same for one element that the last stage delivers."""
         self._kinds: tuple[InlineStage, ...] = ()
@@ -313,6 +321,7 @@ class Chain:
         chain.source, chain._loops, chain._trail = self.source, {}, ""
         chain.place = self.place
         chain.depth, chain.input_weight = self.depth, self.input_weight
+        chain.is_live = self.is_live
         chain.stages = (*self.stages, stage)
         chain.arguments = self.arguments + stage.arguments
         chain.awaits = self.awaits or kind.awaits
