@@ -9,6 +9,7 @@ from .._core.loop import CancelledError, Future, current_task, timeout as time_l
 from .._core.run_control import OnDiscard, RunControl, RunDiscards
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .._shared.element_work import OnError
+from ..errors import Interrupted
 from ..limits import Limit
 from ..retry import RetryPolicy
 from ..stage import UNBOUNDED, Duration, FlowSubscription, LoopHandle, to_seconds
@@ -305,7 +306,9 @@ class Run(Generic[T]):
             return
         await subscriber.aclose()
         failure = subscriber.take_error()
-        if failure is not None and failure is not error:
+        # At the end of the program, `asyncio.run` cancels the block and the task of the flow.
+        is_cancelled_too = isinstance(error, CancelledError) and isinstance(failure, Interrupted)
+        if failure is not None and failure is not error and not is_cancelled_too:
             message = "a flow failed whose block has raised another error"
             subscriber.loop_handle.report(message, failure)
 

@@ -247,3 +247,35 @@ async def example_running() -> None:
         await asyncio.sleep(1)
         report = await run.drain(timeout=10)
     print(report.delivered, "delivered,", report.discarded, "discarded")
+
+
+async def ticking() -> AsyncIterator[int]:
+    while True:
+        await asyncio.sleep(0)
+        yield 1
+
+
+@pytest.mark.parametrize("boundaries", [0, 1])
+def test_the_end_of_the_program_is_no_failure(boundaries: int) -> None:
+    reports: list[dict[str, Any]] = []
+    kept: list[asyncio.Future[Any]] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: reports.append(context))
+        delivered = asyncio.Event()
+        flow = r.from_aiter(ticking).do_on_next(lambda _: delivered.set())
+        for _ in range(boundaries):
+            flow = flow.boundary(3)
+
+        async def service() -> None:
+            async with flow.running() as run:
+                await run.wait()
+
+        kept.append(asyncio.ensure_future(service()))
+        await delivered.wait()
+
+    for _ in range(5):  # the order in which asyncio cancels tasks varies
+        asyncio.run(main())
+    assert not reports
+    assert all(each.cancelled() for each in kept)
