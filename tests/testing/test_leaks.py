@@ -78,6 +78,17 @@ class TestNoFalseAlarm:
         async with no_leaks(strict=True):
             await from_thread(lambda: [1, 2]).run()
 
+    async def test_a_window_that_is_freed_with_the_error_of_its_flow(self) -> None:
+        async def fails(number: int) -> int:
+            if number == 5:
+                raise ValueError
+            return number
+
+        async with no_leaks():
+            with pytest.raises(ValueError):  # noqa: PT011 - that of the function above
+                async for _ in to_flow(numbered()).map_async(fails).window(3):
+                    pass
+
     async def test_an_error_of_the_block_is_passed_on(self) -> None:
         async def fail() -> None:
             async with no_leaks():
