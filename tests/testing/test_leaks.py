@@ -4,6 +4,7 @@ import asyncio
 import re
 import threading
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -84,10 +85,14 @@ class TestNoFalseAlarm:
                 raise ValueError
             return number
 
+        async def read() -> None:
+            async for _ in to_flow(numbered()).map_async(fails).window(3):
+                pass
+
         async with no_leaks():
-            with pytest.raises(ValueError):  # noqa: PT011 - that of the function above
-                async for _ in to_flow(numbered()).map_async(fails).window(3):
-                    pass
+            with suppress(ValueError):
+                await read()
+            await asyncio.sleep(0)
 
     async def test_an_error_of_the_block_is_passed_on(self) -> None:
         async def fail() -> None:
