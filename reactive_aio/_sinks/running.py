@@ -9,7 +9,7 @@ from .._core.loop import CancelledError, Future, current_task, timeout as time_l
 from .._core.run_control import OnDiscard, RunControl, RunDiscards
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .._shared.element_work import OnError
-from ..errors import Interrupted
+from ..errors import Interrupted, WrongLoop
 from ..limits import Limit
 from ..retry import RetryPolicy
 from ..stage import UNBOUNDED, Duration, FlowSubscription, LoopHandle, to_seconds
@@ -230,6 +230,10 @@ class Run(Generic[T]):
                 f"the flow does not run yet; write `async with flow.running() as run:`, and call "
                 f"run.{call} in the block"
             )
+        loop_handle = self._subscriber.loop_handle
+        if not loop_handle.is_running_here:
+            remedy = "from another thread, use asyncio.run_coroutine_threadsafe(…, loop)"
+            raise WrongLoop(f"run.{call}", remedy, is_closed=loop_handle.is_closed)
         return self._subscriber
 
     async def _wait_for_end(

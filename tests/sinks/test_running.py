@@ -11,6 +11,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import DrainReport, Flow
+from reactive_aio.errors import WrongLoop
 from tests.cases import Needs, Sinks
 from tests.sinks.test_terminal import later
 
@@ -279,3 +280,15 @@ def test_the_end_of_the_program_is_no_failure(boundaries: int) -> None:
         asyncio.run(main())
     assert not reports
     assert all(each.cancelled() for each in kept)
+
+
+@pytest.mark.parametrize("call", ["wait", "drain"])
+async def test_it_is_waited_for_where_it_runs(call: str) -> None:
+    async with r.never().running() as run:
+
+        def elsewhere() -> None:
+            with pytest.raises(WrongLoop, match=rf"run\.{call}\(\).*run_coroutine_threadsafe"):
+                asyncio.run(getattr(run, call)())
+
+        await asyncio.to_thread(elsewhere)
+        assert not run.is_done
