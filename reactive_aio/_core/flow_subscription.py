@@ -197,8 +197,10 @@ def is_read_one_by_one(subscription: FlowSubscription) -> bool:
 
 def drops_what_waits(subscription: FlowSubscription) -> bool:
     """Whether an overflow policy drops what waits at *subscription*; also while nobody knows."""
-    known = (each.is_lossy for each in _passed_on(subscription))
-    return next((lossy for lossy in known if lossy is not None), True)
+    for each in _passed_on(subscription):
+        if (lossy := each.is_lossy) is not None:
+            return lossy
+    return True
 
 
 def _passed_on(subscription: FlowSubscription) -> "Iterator[FlowSubscription]":

@@ -345,7 +345,7 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
 
     def _request_missing(self) -> None:
         """Request what is missing of the window."""
-        if self._is_out_of_reach():
+        if self._chain.is_lossy is not False and self._is_out_of_reach():
             self._window = 1
         elif self._taken >= self._window:
             self._taken = 0

@@ -66,11 +66,10 @@ class UntilStopped:
 
     def _read(self) -> Generator[Any]:
         control = self._control
-        if not control.is_stopped:
-            for element in self._elements:
-                yield element
-                if control.is_stopped:
-                    return
+        for element in () if control.is_stopped else self._elements:
+            yield element
+            if control.is_stopped:
+                return
 
     def __iter__(self) -> Iterator[Any]:
         return self._until_stopped

@@ -105,6 +105,11 @@ class SyncIsland(Island):
         loop_handle = self.loop_handle
         self.phase = _AFTER_WAKE
         self.is_slice_over, self.slice_end = False, 0.0
+        if flushes:  # which is done in the subscriber's context as well
+            if loop_handle.enter(self._process, elements) is not NOT_ENTERED:
+                return False
+            self.phase = _IDLE
+            return Island.resume(self, elements)
         try:
             if elements is None:
                 pause: Pause | NotEntered = loop_handle.enter(next, drain)
@@ -113,7 +118,7 @@ class SyncIsland(Island):
         except BaseException as error:
             loop_handle.run(self._drain_raised, error)
             return False
-        if pause is NO_ELEMENTS and elements is not None and not (flushes or self.is_stopped):
+        if pause is NO_ELEMENTS and elements is not None and not self.is_stopped:
             queue: Any = self.input_queue
             if (
                 not (queue.waiting or queue.is_lent or queue.is_ended)
@@ -124,7 +129,7 @@ class SyncIsland(Island):
             ):
                 self.phase = _AFTER_PAUSE
                 return True
-        elif pause is NO_DEMAND and not (flushes or self.is_stopped) and self.limit <= self.emitted:
+        elif pause is NO_DEMAND and not self.is_stopped and self.limit <= self.emitted:
             self.phase, self.pause = _AFTER_PAUSE, NO_DEMAND
             return False
         elif pause is NOT_ENTERED:
@@ -132,6 +137,15 @@ class SyncIsland(Island):
             return Island.resume(self, elements)
         loop_handle.run(self._act_on, pause)
         return False
+
+    def _process(self, elements: tuple[object, ...] | None) -> None:
+        """Process *elements*, and act on the pause that follows."""
+        try:
+            pause = self.drain.send(elements)
+        except BaseException as error:
+            self._drain_raised(error)
+        else:
+            self._act_on(pause)
 
     def _bind_send(self) -> Any:
         self.send = self.drain.send
