@@ -116,17 +116,31 @@ TERMINAL: dict[str, Callable[[Flow[int]], Any]] = {
     "reduce": lambda flow: flow.reduce(lambda one, other: one + other),
     "for_each": lambda flow: flow.for_each(lambda _: None),
     "for_each, concurrent": lambda flow: flow.for_each(asyncio.sleep, concurrency=2),
+    "async for": lambda flow: iterate(flow),
+    "stream": lambda flow: iterate(flow.stream()),
 }
 
 
-@pytest.mark.parametrize("source", ["pushed", "awaited"])
+async def iterate(elements: Any) -> None:
+    async for _ in elements:
+        pass
+
+
+SOURCES: dict[str, Callable[[], Flow[int]]] = {
+    "pulled": lambda: r.range(3),
+    "pushed": lambda: r.range(3).boundary(2),
+    "awaited": lambda: r.from_aiter(lambda: asynchronous(3)),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("name", TERMINAL)
 async def test_a_flow_that_a_terminal_operator_reads_to_its_end_has_completed(
     name: str, source: str
 ) -> None:
-    flow = r.from_aiter(lambda: asynchronous(3)) if source == "awaited" else r.range(3).boundary(2)
-    await TERMINAL[name](flow.name(name))
-    stats = flow.name(name).stats()
+    flow = SOURCES[source]().name(name)
+    await TERMINAL[name](flow)
+    stats = flow.stats()
     assert (stats.started, stats.completed, stats.cancelled) == (1, 1, 0)
 
 
@@ -221,6 +235,13 @@ async def test_it_is_exact_after_a_cancellation() -> None:
             assert flow.stats().delivered % 4 == 0
         assert run.delivered == 4
     assert (flow.stats().delivered, flow.stats().cancelled) == (12, 3)
+
+
+@pytest.mark.parametrize("concat", [r.concat, r.zip, r.merge])
+async def test_a_flow_that_an_operator_reads_is_counted(concat: Callable[..., Flow[Any]]) -> None:
+    flow = r.range(10).name("numbers")
+    await concat(flow, flow).run()
+    assert (flow.stats().started, flow.stats().delivered) == (2, 20)
 
 
 async def test_it_counts_what_has_passed_the_name_and_not_what_follows_it() -> None:

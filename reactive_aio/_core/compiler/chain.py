@@ -390,11 +390,15 @@ class Chain:
 
     @property
     def is_pullable(self) -> bool:
-        """Whether it can be iterated without awaiting anything, within the depth of the stack."""
+        """Whether it can be iterated without awaiting anything, within the depth of the stack.
+
+        A flow with a name is subscribed to, so that it has figures.
+        """
         return (
             isinstance(self.source, PullSource)
             and not self.awaits
             and not self.request_hooks
+            and self.label is None
             and self.depth <= _DEEPEST_PULL
         )
 
