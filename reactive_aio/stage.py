@@ -253,9 +253,9 @@ def from_push(
 
     ``open(downstream)`` is called once per subscription, on the loop, in the subscriber's context.
     The subscription that it returns receives ``request(n)`` (n ≥ 1, additive) and ``cancel()`` (at
-    most once) on the loop's thread. It pushes elements on the loop's thread, as a list
-    (``downstream.push``) or one (``push_one``), never more than were requested; what it pushes
-    after ``cancel()`` is ignored. `push_next` pushes the next elements of an iterator.
+    most once) on the loop's thread. It pushes lists of elements (``downstream.push``) on the loop's
+    thread, never more than were requested; what it pushes after ``cancel()`` is ignored.
+    `push_next` pushes the next elements of an iterator.
 
     *holds* is how many elements the source holds at most, None if unlimited. *upstreams* are the
     flows that it reads from. With a *window*, each request is at most that large, and the next one

@@ -114,7 +114,7 @@ class _Clock(FlowSubscription):
 
     def _emit(self, tick: int) -> None:
         self._is_requested, self._missed = False, None
-        self._downstream.push_one(tick)
+        self._downstream.push([tick])
 
 
 @overload
@@ -164,5 +164,5 @@ class _DelayedValue(FlowSubscription):
             self._timer.cancel()
 
     def _emit_value(self) -> None:
-        self._downstream.push_one(self._value)
+        self._downstream.push([self._value])
         self._downstream.complete()

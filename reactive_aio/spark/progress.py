@@ -236,9 +236,6 @@ class _MeteredDownstream:
         self._meter.on_delivery(len(elements), rows)
         self._downstream.push(elements)
 
-    def push_one(self, element: Any, /) -> None:
-        self.push([element])
-
     def try_push(self, element: Any, /) -> bool:
         self.push([element])
         return False

@@ -109,8 +109,8 @@ GUARDS: Final = (
     Guard(
         "3.8 the check after a resumed drain has paused",
         SYNC_ISLAND,
-        "(flushes or self.is_stopped) and self.limit <= self.emitted:",
-        "(flushes or self.is_stopped):",
+        "not self.is_stopped and self.limit <= self.emitted:",
+        "not self.is_stopped:",
     ),
     Guard(
         "3.8 what is requested while an element is processed",

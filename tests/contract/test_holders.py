@@ -480,7 +480,7 @@ class Pushing(FlowSubscription):
 
     def cancel(self) -> None:
         self.downstream.push([3])
-        self.downstream.push_one(4)
+        self.downstream.push([4])
 
 
 async def test_elements_that_were_not_requested_are_discarded_as_those_after_the_end_are() -> None:

@@ -36,7 +36,10 @@ class Hand(FlowSubscription):
         return from_push(self.open, name="hand", holds=0)
 
     def push(self, element: int) -> bool:
-        return bool(self.downstream.push_one(element))
+        done = self.downstream.try_push(element)
+        if done is None:
+            self.downstream.push([element])
+        return bool(done)
 
     def request(self, n: int, /) -> None:
         self.requests.append(n)
@@ -239,5 +242,5 @@ async def test_an_element_that_is_emitted_alone_costs_few_calls() -> None:
         for x in range(1000):
             hub.try_emit(x)
     assert total == sum(range(1000))
-    # try_emit, is_running of the loop, push_one, resume, enter, the loop, on_next.
+    # try_emit, is_running of the loop, try_push, resume, enter, the loop, on_next.
     assert count[0] < 1000 * 7 * 1.1

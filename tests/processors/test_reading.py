@@ -77,6 +77,6 @@ class TestReading:
             with counted_calls() as count:
                 for x in range(200):
                     await hot.emit(x)
-            # emit, is_running of the loop, push_one; every 64 emissions the clock is read.
+            # emit, is_running of the loop, try_push; every 64 emissions the clock is read.
             assert count[0] < 200 * 3 * 1.2
             assert [await anext(elements) for _ in range(200)] == [*range(200)]

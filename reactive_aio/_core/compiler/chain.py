@@ -33,15 +33,11 @@ class Downstream(Protocol[T]):
         """Push *elements*, at most as many as are requested and not yet pushed (rule 1.1)."""
         ...
 
-    def push_one(self, element: T, /) -> bool | None:
-        """Push one element; return true if it has been processed, so that ``processed()`` is not
-        called for it."""
-        ...
-
     def try_push(self, element: T, /) -> bool | None:
         """Push one element if it can be processed now: the island waits for it, and awaits nothing.
 
-        Return None if that is not so, and the caller keeps the element; else what `push_one` does.
+        Return true if it has been processed, so that ``processed()`` is not called for it; None if
+        the caller keeps it.
         """
         ...
 

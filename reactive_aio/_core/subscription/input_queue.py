@@ -113,13 +113,6 @@ class InputQueue(Generic[T]):
             waiting.append([*elements])
             self._island.wake()
 
-    def push_one(self, element: T, /) -> bool:
-        """Take one element; return whether it has been processed."""
-        done = self.try_push(element)
-        if done is None:
-            self.push([element])
-        return bool(done)
-
     def try_push(self, element: T, /) -> bool | None:
         """Process *element*, if the island waits for one; None if it has not taken it."""
         outstanding = self.outstanding

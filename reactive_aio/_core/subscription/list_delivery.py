@@ -90,11 +90,9 @@ class ListDelivery(FlowSubscription, Generic[T]):
         if (upstream := self.upstream) is not None:
             upstream.processed()
 
-    def push_one(self, element: T, /) -> bool:
+    def try_push(self, element: T, /) -> bool:
         self.push([element])
         return False
-
-    try_push = push_one
 
     def lend(self, elements: Iterator[T], count: int, /) -> None:
         self.push([*islice(elements, count)])

@@ -269,7 +269,7 @@ class PeerSubscription(FlowSubscription):
             name = self._socket.peer_name
             self._reject(RuleViolation("1.1", f"the {name} sent more than was requested"))
         else:
-            self._downstream.push_one(message.value)
+            self._downstream.push([message.value])
 
     def _reject(self, error: Exception) -> None:
         self._socket.send_first(format_message("cancel", self.id))
