@@ -9,7 +9,103 @@ if TYPE_CHECKING:
 _LONG: Final = 8  # telling a few takes as long as looking at them
 
 
-class FlowSubscription:
+class Reported:
+    """What a subscription does, for reports. Override what is not so."""
+
+    __slots__ = ()
+
+    @property
+    def held(self) -> int:
+        """How many elements it holds now."""
+        return 0
+
+    def oldest(self, now: float, waiting: int) -> float | None:
+        """For how many seconds, at least, its oldest element is held; None if that is not known.
+
+        *waiting* of the elements that it has pushed wait in front of the island. Each call is a
+        look, from which the following ones measure.
+        """
+        return None
+
+    @property
+    def calls(self) -> int:
+        """How many calls of a function of the user run in tasks of its own."""
+        return 0
+
+    def awaited_lines(self) -> "Iterable[str]":
+        """Where these calls are suspended."""
+        return ()
+
+    @property
+    def retries(self) -> int:
+        """How often it has subscribed to its source again."""
+        return 0
+
+    @property
+    def leaving(self) -> str:
+        """The source whose cleanup it waits for, before another one follows; "" without one."""
+        return ""
+
+    @property
+    def upstreams(self) -> "Sequence[FlowSubscription]":
+        """The subscriptions of its upstreams."""
+        return ()
+
+
+class ReadAhead:
+    """What a reader has to know before it reads ahead. Override what is not so."""
+
+    __slots__ = ()
+
+    @property
+    def flushes_each_element(self) -> bool:
+        """Whether it cannot know which element of a batch is the last, and flushes after each."""
+        return False
+
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether a consumer must not read ahead; an operator may know it only at subscription."""
+        return False
+
+    @property
+    def is_lossy(self) -> bool | None:
+        """Whether an overflow policy drops what waits, so that it may wait nowhere else: nothing is
+        read ahead, even if the consumer asks for that. None: what it passes on decides that."""
+        return False
+
+    @property
+    def passes_on(self) -> "FlowSubscription | None":
+        """The upstream whose elements it passes on as they are requested; None before there is
+        one."""
+        return None
+
+
+class Cleaned:
+    """The cleanup of a subscription, after its end or a cancellation.
+
+    `FlowSubscription.aclose` waits for it, and for that of all above it.
+    """
+
+    __slots__ = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether its own cleanup is over, whatever those above it do."""
+        return True
+
+    async def settle(self) -> None:
+        """Wait until it is settled; not for a task in which this is called."""
+
+    @property
+    def closing(self) -> "Sequence[FlowSubscription]":
+        """The subscriptions above it that have ended or were cancelled, and may still clean up."""
+        return ()
+
+    def on_clean(self) -> None:
+        """What `closing` has returned has cleaned up, and need not be returned again."""
+
+
+class FlowSubscription(Reported, ReadAhead, Cleaned):
     """The base of every subscription that a source or an operator of this package hands out.
 
     `request` and `cancel` are the specification's. The other methods have defaults that suit a
@@ -59,84 +155,6 @@ class FlowSubscription:
         Return False for a source that holds none: it is then cancelled, and completed for it.
         """
         return False
-
-    # -- what it does, for reports ----------------------------------------------------------------
-    @property
-    def held(self) -> int:
-        """How many elements it holds now."""
-        return 0
-
-    def oldest(self, now: float, waiting: int) -> float | None:
-        """For how many seconds, at least, its oldest element is held; None if that is not known.
-
-        *waiting* of the elements that it has pushed wait in front of the island. Each call is a
-        look, from which the following ones measure.
-        """
-        return None
-
-    @property
-    def calls(self) -> int:
-        """How many calls of a function of the user run in tasks of its own."""
-        return 0
-
-    def awaited_lines(self) -> "Iterable[str]":
-        """Where these calls are suspended."""
-        return ()
-
-    @property
-    def retries(self) -> int:
-        """How often it has subscribed to its source again."""
-        return 0
-
-    @property
-    def leaving(self) -> str:
-        """The source whose cleanup it waits for, before another one follows; "" without one."""
-        return ""
-
-    @property
-    def upstreams(self) -> "Sequence[FlowSubscription]":
-        """The subscriptions of its upstreams."""
-        return ()
-
-    # -- what upstream and downstream need to know ------------------------------------------------
-    @property
-    def flushes_each_element(self) -> bool:
-        """Whether it cannot know which element of a batch is the last, and flushes after each."""
-        return False
-
-    @property
-    def is_one_by_one(self) -> bool:
-        """Whether a consumer must not read ahead; an operator may know it only at subscription."""
-        return False
-
-    @property
-    def is_lossy(self) -> bool | None:
-        """Whether an overflow policy drops what waits, so that it may wait nowhere else: nothing is
-        read ahead, even if the consumer asks for that. None: what it passes on decides that."""
-        return False
-
-    @property
-    def passes_on(self) -> "FlowSubscription | None":
-        """The upstream whose elements it passes on as they are requested; None before there is
-        one."""
-        return None
-
-    # -- its cleanup, after its end or a cancellation ----------------------------------------------
-    @property
-    def is_settled(self) -> bool:
-        """Whether its own cleanup is over, whatever those above it do."""
-        return True
-
-    async def settle(self) -> None:
-        """Wait until it is settled; not for a task in which this is called."""
-
-    @property
-    def closing(self) -> "Sequence[FlowSubscription]":
-        """The subscriptions above it that have ended or were cancelled, and may still clean up."""
-        return ()
-
-    def on_clean(self) -> None:
-        """What `closing` has returned has cleaned up, and need not be returned again."""
 
     @property
     def is_clean(self) -> bool:

@@ -2,7 +2,7 @@
 
 A flow without stages has nothing to run for an element. Where its subscriber is one of this
 package and takes lists, each list that the source pushes is appended as a whole. With an island in
-between, `window(100).flat_map(f)` and `group_by(f).flat_map(f)` take 32 to 44 % longer (CPython 3.13).
+between, `window(100).flat_map(f)` and `group_by(f).flat_map(f)` take 32 to 44 % longer (3.13).
 """
 
 from collections.abc import Iterator, Sequence
