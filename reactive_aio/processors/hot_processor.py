@@ -83,8 +83,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         self._name = name or kind
         self._capacity = require_capacity(capacity, kind)
         self._overflow: OverflowPolicy = require_policy(overflow, kind)
-        latest = overflow == "latest"
-        holds = 2 if latest else capacity
+        holds = 2 if overflow == "latest" else capacity
         head = PushSource(
             self._name,
             cast("Callable[[Downstream[Any]], FlowSubscription]", self._attach),

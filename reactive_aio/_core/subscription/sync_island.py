@@ -105,11 +105,8 @@ class SyncIsland(Island):
         loop_handle = self.loop_handle
         self.phase = _AFTER_WAKE
         self.is_slice_over, self.slice_end = False, 0.0
-        if flushes:  # which is done in the subscriber's context as well
-            if loop_handle.enter(self._process, elements) is not NOT_ENTERED:
-                return False
-            self.phase = _IDLE
-            return Island.resume(self, elements)
+        if flushes:
+            return self._resume_and_flush(elements)
         try:
             if elements is None:
                 pause: Pause | NotEntered = loop_handle.enter(next, drain)
@@ -137,6 +134,13 @@ class SyncIsland(Island):
             return Island.resume(self, elements)
         loop_handle.run(self._act_on, pause)
         return False
+
+    def _resume_and_flush(self, elements: tuple[object, ...] | None) -> bool | None:
+        """All in one entry of the subscriber's context."""
+        if self.loop_handle.enter(self._process, elements) is not NOT_ENTERED:
+            return False
+        self.phase = _IDLE
+        return Island.resume(self, elements)
 
     def _process(self, elements: tuple[object, ...] | None) -> None:
         """Process *elements*, and act on the pause that follows."""
