@@ -15,9 +15,10 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow, RetryPolicy, observe
-from reactive_aio.errors import TimedOut
+from reactive_aio.errors import Overflow, TimedOut
 from reactive_aio.stage import Downstream, FlowSubscription, from_push
 from reactive_aio.testing import SubscriberProbe
+from tests.cases import identities
 
 Make = Callable[[], Flow[Any]]
 Consume = Callable[[Flow[Any]], Awaitable[list[Any]]]
@@ -286,6 +287,15 @@ OPERATORS: dict[str, tuple[int, Callable[[Flow[Any]], Flow[Any]]]] = {
     "delay_subscription": (3, lambda rows: rows.delay_subscription(1).take(1).repeat(3)),
     "sample": (3, lambda rows: rows.sample(1).take(1).repeat(3)),
     "buffer_timeout": (3, lambda rows: rows.buffer_timeout(2, 1).take(1).repeat(3)),
+    "on_backpressure_buffer that overflows": (
+        3,
+        lambda rows: (
+            rows.flat_map(lambda row: [row] * 9)
+            .on_backpressure_buffer(1)
+            .map_async(lambda row: asyncio.sleep(1, row))
+            .retry(3)
+        ),
+    ),
     "group_by": (
         3,
         lambda rows: (
@@ -346,7 +356,7 @@ async def outcome(flow: Flow[Any], consume: Consume) -> list[Any]:
     """What *consume* returns; nothing if the flow fails as it should."""
     try:
         return await asyncio.wait_for(consume(flow), HOUR)
-    except (Failed, TimedOut):
+    except (Failed, Overflow, TimedOut):
         return []
 
 
@@ -369,6 +379,27 @@ async def test_it_is_enough_for_every_consumer(operator: str, consumer: str) -> 
     runs, make = OPERATORS[operator]
     await outcome(make(r.from_aiter(rows_of(pool))), CONSUMERS[consumer])
     assert (pool.opened, pool.is_used) == (runs, False)
+
+
+PASSED: dict[str, Callable[[Flow[Any]], Flow[Any]]] = {
+    **identities(),
+    "on_backpressure_drop": lambda up: up.on_backpressure_drop(),
+    "on_backpressure_latest": lambda up: up.on_backpressure_latest(),
+    "on_backpressure_error": lambda up: up.on_backpressure_error(),
+}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("apply", PASSED.values(), ids=PASSED)
+async def test_it_is_enough_whatever_the_rows_pass_through(
+    apply: Callable[[Flow[Any]], Flow[Any]],
+) -> None:
+    pool = Pool()
+    rows = r.from_aiter(rows_of(pool))
+    assert await outcome(apply(rows.boundary(2).map(fail)).retry(3), to_list) == []
+    assert (pool.opened, pool.is_used) == (3, False)
+    assert await outcome(apply(rows.boundary(2).take(1)).repeat(3), to_list) == ["row"] * 3
+    assert (pool.opened, pool.is_used) == (6, False)
 
 
 # -- the wait for a cleanup ------------------------------------------------------------------------
