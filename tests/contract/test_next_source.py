@@ -402,6 +402,80 @@ async def test_it_is_enough_whatever_the_rows_pass_through(
     assert (pool.opened, pool.is_used) == (6, False)
 
 
+SPLITS: dict[str, Callable[[Flow[Any]], Flow[Flow[Any]]]] = {
+    "window": lambda rows: rows.window(2),
+    "window_timeout": lambda rows: rows.window_timeout(2, HOUR),
+    "group_by": lambda rows: rows.group_by(len, max_groups=4),
+    "group_by of groups": lambda rows: (
+        rows.group_by(len).flat_map(lambda group: group.group_by(len))
+    ),
+    "window, named": lambda rows: rows.window(2).name("windows"),
+}
+FAILING: dict[str, Callable[[Flow[Flow[Any]]], Flow[Any]]] = {
+    "its function": lambda flows: flows.map(fail),
+    "a later function": lambda flows: flows.boundary(2).map(fail),
+    "a call": lambda flows: flows.map_async(fail_later),
+    "calls": lambda flows: flows.map_async(fail_later, concurrency=2),
+    "a part": lambda flows: flows.flat_map(lambda part: part.map(fail)),
+    "a part, later": lambda flows: flows.flat_map(lambda part: part.map_async(fail_later)),
+    "a part, in turn": lambda flows: flows.concat_map(lambda part: part.boundary(2).map(fail)),
+    "a part, switched to": lambda flows: flows.switch_map(lambda part: part.map(fail)),
+    "what follows": lambda flows: flows.flat_map(lambda part: part).map(fail),
+}
+LEAVING: dict[str, Callable[[Flow[Flow[Any]]], Flow[Any]]] = {
+    "with a part": lambda flows: flows.take(1).map(lambda _: "row"),
+    "after a part": lambda flows: flows.map(lambda _: "row").take(1),
+    "after a part, merged": lambda flows: (
+        flows.merge_with(r.never()).map(lambda _: "row").take(1)
+    ),
+    "in a part": lambda flows: flows.take(1).flat_map(lambda part: part.take(1)),
+    "in each part": lambda flows: flows.flat_map(lambda part: part.take(1)).take(1),
+    "in each part, in turn": lambda flows: flows.concat_map(lambda part: part.take(1)).take(1),
+    "in each part, later": lambda flows: (
+        flows.flat_map(lambda part: part.boundary(2).take(1)).take(1)
+    ),
+    "after what follows": lambda flows: flows.flat_map(lambda part: part).take(1),
+    "in a call": lambda flows: flows.map_async(lambda part: part.first()).take(1),
+    "in calls": lambda flows: flows.map_async(lambda part: part.first(), concurrency=2).take(1),
+    "switched to": lambda flows: flows.switch_map(lambda part: part.take(1)).take(1),
+}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("fails", FAILING.values(), ids=FAILING)
+@pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
+async def test_it_is_enough_for_parts_that_fail(
+    split: Callable[[Flow[Any]], Flow[Flow[Any]]], fails: Callable[[Flow[Flow[Any]]], Flow[Any]]
+) -> None:
+    pool = Pool()
+    with pytest.raises(Failed):
+        await fails(split(r.from_aiter(rows_of(pool)))).retry(3).to_list()
+    assert (pool.opened, pool.is_used) == (3, False)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("leave", LEAVING.values(), ids=LEAVING)
+@pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
+async def test_it_is_enough_for_parts_that_are_left(
+    split: Callable[[Flow[Any]], Flow[Flow[Any]]], leave: Callable[[Flow[Flow[Any]]], Flow[Any]]
+) -> None:
+    pool = Pool()
+    assert await leave(split(r.from_aiter(rows_of(pool)))).repeat(3).to_list() == ["row"] * 3
+    assert (pool.opened, pool.is_used) == (3, False)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
+async def test_a_part_that_is_kept_is_not_waited_for(
+    split: Callable[[Flow[Any]], Flow[Flow[Any]]],
+) -> None:
+    pool = Pool()
+    (part,) = await split(r.from_aiter(rows_of(pool))).take(1).to_list()
+    assert pool.is_used
+    assert await part.first() == "row"
+    assert not pool.is_used
+
+
 # -- the wait for a cleanup ------------------------------------------------------------------------
 def waiting_flow(pool: Pool) -> Flow[Any]:
     return r.from_aiter(rows_of(pool)).boundary(2).take(1).repeat(3)

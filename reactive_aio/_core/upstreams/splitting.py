@@ -10,7 +10,7 @@ from ..compiler.chain import Downstream
 from ..compiler.discards import discard
 from ..demand import UNBOUNDED, Demand
 from ..flow_subscription import FlowSubscription
-from ..loop import LoopHandle
+from ..loop import LoopHandle, yield_to_loop
 from .coordinator import Coordinator
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Branch(FlowSubscription, Generic[T]):
     """A queue, and its only subscriber, which may come later. Its owner bounds what it holds."""
 
     __slots__ = ("_downstream", "_error", "_is_ended", "_owner", "demand", "elements",
-                 "is_closed", "is_finished", "lent", "name", "tag")  # fmt: skip
+                 "is_closed", "is_finished", "is_freed", "lent", "name", "tag")  # fmt: skip
 
     def __init__(self, owner: BranchOwner, name: str, tag: Any = None) -> None:
         self._owner = owner
@@ -67,6 +67,8 @@ class Branch(FlowSubscription, Generic[T]):
         """It has delivered its end, or was cancelled."""
         self.is_finished: bool = False
         """And everything made of its elements has been processed."""
+        self.is_freed: bool = False
+        """Nobody can subscribe to it any more."""
 
     @property
     def held(self) -> int:
@@ -202,6 +204,7 @@ class BranchSource(Generic[T]):
     def __del__(self) -> None:
         # In any thread, and inside the garbage collector: the loop decides later.
         if not self._branch.is_subscribed and not self._branch.is_closed:
+            self._branch.is_freed = True
             self._loop_handle.call_soon_threadsafe(partial(_abandon, self._branch))
 
 
@@ -225,6 +228,8 @@ class SplittingCoordinator(Coordinator[T]):
     """Those that are open: they take elements of the upstream."""
     is_left: bool = field(default=False, init=False)
     """Whether the subscriber of the flows has cancelled."""
+    _is_leaving: bool = field(default=False, init=False)
+    """Whether that was in this turn of the loop: those that it calls may still refer to flows."""
 
     # -- decisions: overridden by a subclass ------------------------------------------------------
     @property
@@ -278,6 +283,27 @@ class SplittingCoordinator(Coordinator[T]):
         for branch in () if self.keeps_flows else list(self.branches):
             _abandon(branch)
         if self.branches:
+            self._is_leaving = self.loop_handle.call_soon_threadsafe(self._has_left)
             self.submit(self.on_left)
         else:
             super().cancel()
+
+    def _has_left(self) -> None:
+        self._is_leaving = False
+
+    # -- its cleanup ------------------------------------------------------------------------------
+    @property
+    def _is_about_to_close(self) -> bool:
+        """Whether all branches are over, so that a decision that waits cancels the upstream."""
+        if self.is_closed or not self.is_left:
+            return False
+        return self._is_leaving or all(each.is_closed or each.is_freed for each in self.branches)
+
+    @property
+    def is_settled(self) -> bool:
+        return not self._is_about_to_close and super().is_settled
+
+    async def settle(self) -> None:
+        while self._is_about_to_close:
+            await yield_to_loop()
+        await super().settle()
