@@ -69,7 +69,8 @@ def group_by(
 
     - ``"fail"``: the flow fails with `Overflow`.
     - ``"evict"``: a group completes, after the elements that it holds. It is the least recently
-      active one of those that are empty, or of all, if none is.
+      active one of those that are empty, or of all, if none is. (Where a function is awaited with
+      one group after another, as by ``for_each``, the element waits until one is empty.)
     - ``"wait"``: the element waits until a group ends, and the source with it. Groups end by
       *idle*, or when their subscribers cancel.
     - ``"drop"``: the element is dropped, and *on_drop* is called with it.
@@ -219,6 +220,9 @@ class _GroupBy(SplittingCoordinator[Any]):
         self._close(branch)
         self._sort_waiting()  # there is room for another group
 
+    def on_processed(self) -> None:
+        self._sort_waiting()
+
     def on_branch_finished(self, branch: Branch[Any]) -> None:
         if self._ending.get(branch.tag) is branch:
             del self._ending[branch.tag]
@@ -343,7 +347,10 @@ class _GroupBy(SplittingCoordinator[Any]):
             return None
         if is_full:
             # Before a group is requested: what follows may request none until one completes.
-            self._close(self._group_to_evict())
+            evicted = self._group_to_evict()
+            if self.is_busy and not self._is_empty(evicted):
+                return None  # its elements would be held besides those of the open groups
+            self._close(evicted)
         if not self.demand:
             return None
         group = self._groups[key] = Branch(self, f"the group of {short_text(key)}", key)
@@ -413,8 +420,11 @@ class _GroupBy(SplittingCoordinator[Any]):
             return False  # its subscriber is slow
         if self._limits.idle is not None and not all(each.held for each in groups.values()):
             return False  # one of them ends when it has been idle for long enough
-        reading = (*groups.values(), *self._ending.values())
-        return all(each.is_hungry for each in reading if each.is_subscribed)
+        unfinished = (*groups.values(), *self._ending.values())
+        reading = [each for each in unfinished if each.is_subscribed]
+        if not reading and self.is_busy:
+            return False  # what follows is slow
+        return all(each.is_hungry for each in reading)
 
     def _fail_if_stalled(self) -> None:
         if not self._is_stalled():

@@ -250,6 +250,10 @@ class _MeteredDownstream:
     def outstanding(self) -> int:
         return self._downstream.outstanding
 
+    @property
+    def awaits(self) -> bool:
+        return self._downstream.awaits
+
     def complete(self) -> None:
         self._meter.finish("completed")
         self._downstream.complete()

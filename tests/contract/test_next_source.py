@@ -406,8 +406,8 @@ SPLITS: dict[str, Callable[[Flow[Any]], Flow[Flow[Any]]]] = {
     "window": lambda rows: rows.window(2),
     "window_timeout": lambda rows: rows.window_timeout(2, HOUR),
     "group_by": lambda rows: rows.group_by(len, max_groups=4),
-    "group_by of groups": lambda rows: (
-        rows.group_by(len).flat_map(lambda group: group.group_by(len))
+    "group_by of groups": lambda rows: rows.group_by(len).flat_map(
+        lambda group: group.group_by(len)
     ),
     "window, named": lambda rows: rows.window(2).name("windows"),
 }
@@ -425,14 +425,12 @@ FAILING: dict[str, Callable[[Flow[Flow[Any]]], Flow[Any]]] = {
 LEAVING: dict[str, Callable[[Flow[Flow[Any]]], Flow[Any]]] = {
     "with a part": lambda flows: flows.take(1).map(lambda _: "row"),
     "after a part": lambda flows: flows.map(lambda _: "row").take(1),
-    "after a part, merged": lambda flows: (
-        flows.merge_with(r.never()).map(lambda _: "row").take(1)
-    ),
+    "after a part, merged": lambda flows: flows.merge_with(r.never()).map(lambda _: "row").take(1),
     "in a part": lambda flows: flows.take(1).flat_map(lambda part: part.take(1)),
     "in each part": lambda flows: flows.flat_map(lambda part: part.take(1)).take(1),
     "in each part, in turn": lambda flows: flows.concat_map(lambda part: part.take(1)).take(1),
-    "in each part, later": lambda flows: (
-        flows.flat_map(lambda part: part.boundary(2).take(1)).take(1)
+    "in each part, later": lambda flows: flows.flat_map(lambda part: part.boundary(2).take(1)).take(
+        1
     ),
     "after what follows": lambda flows: flows.flat_map(lambda part: part).take(1),
     "in a call": lambda flows: flows.map_async(lambda part: part.first()).take(1),

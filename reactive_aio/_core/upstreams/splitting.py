@@ -164,7 +164,7 @@ class Branch(FlowSubscription, Generic[T]):
 
     def note_finished(self) -> Sequence[FlowSubscription]:
         if not self.is_finished:
-            self.is_finished = True
+            self.is_finished, self.lent = True, 0
             self._owner.submit(self._owner.on_branch_finished, self)
         return ()
 
@@ -230,6 +230,14 @@ class SplittingCoordinator(Coordinator[T]):
     """Whether the subscriber of the flows has cancelled."""
     _is_leaving: bool = field(default=False, init=False)
     """Whether that was in this turn of the loop: those that it calls may still refer to flows."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether flows wait in front of the island, which awaits something for each of them.
+
+        Any other island holds as many flows as it requests.
+        """
+        return self.downstream.awaits and self.processed_count < self.emitted
 
     # -- decisions: overridden by a subclass ------------------------------------------------------
     @property
