@@ -80,10 +80,18 @@ def group_by(
     cancels, or when the group is freed without one, the group is over.
 
     A key whose group has ended opens a new one later, and the order within the key holds: the next
-    element of the key waits, and the source with it, until everything made of the last group's
-    elements has been processed, through all operators up to the one that reads the groups
-    (``flat_map``, ``map_async``, a loop). So one group of a key is processed at a time. (What
-    ``share``, ``replay``, ``cache`` and processors hand over counts as processed.)
+    element of the key waits, and the source with it, until the last group has been processed. So
+    one group of a key is processed at a time. A group has been processed
+
+    - when everything made of its elements has been, through all operators up to the one that reads
+      the groups, such as ``flat_map`` (what ``share``, ``replay``, ``cache`` and processors hand
+      over counts as processed);
+    - and when the call that has received it has returned: the function of ``map_async``,
+      ``for_each`` or ``running``, or of ``from_awaitable`` in ``flat_map``.
+
+    What is done afterwards with what such a call returns may overlap with the next group: so does
+    ``from_awaitable(group.to_list).map_async(work)`` in ``flat_map``, and so do tasks of your own.
+    Write ``flat_map(lambda group: group.buffer(9).map_async(work))``, or read and work in one call.
 
     When the next element has no place, while every group with a subscriber has delivered all its
     elements and has demand, the flow has stalled: after *stalled_after* seconds (None: never) it
@@ -416,7 +424,7 @@ class _GroupBy(SplittingCoordinator[Any]):
             return False
         groups = self._groups
         group = groups.get(self._next_key) or self._ending.get(self._next_key)
-        if group is not None and group.is_subscribed:
+        if group is not None and (group.is_subscribed or group.calls):
             return False  # its subscriber is slow
         if self._limits.idle is not None and not all(each.held for each in groups.values()):
             return False  # one of them ends when it has been idle for long enough
