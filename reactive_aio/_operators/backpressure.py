@@ -5,7 +5,7 @@ elements that arrive without demand.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .._core.arguments import drop_handler
@@ -304,6 +304,17 @@ class _OfferingSubscriber(InnerSubscriber[T]):
         return None
 
 
+@dataclass(slots=True, eq=False, repr=False)
+class _Output(OutputBuffer[T]):
+    """Ends its coordinator with the island, which waits for the cleanup of what that has left."""
+
+    _: KW_ONLY
+    coordinator: "_Backpressured[T]"
+
+    def send_end(self, error: BaseException | None) -> None:
+        self.coordinator.end_now(error)
+
+
 @dataclass(eq=False, repr=False)
 class _Backpressured(Coordinator[T]):
     """Requests everything of upstream, and lets a bounded queue decide about each element.
@@ -320,13 +331,14 @@ class _Backpressured(Coordinator[T]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.output: OutputBuffer[T] = OutputBuffer(
+        self.output: OutputBuffer[T] = _Output(
             self.downstream,
             self._queue,
             self._name,
             on_room=_ignore,  # no producer waits for it
             on_cancel=self._cancel_upstream,
             keeps_refused=False,
+            coordinator=self,
         )
         if self._on_drop is None and self._queue.policy == "fail" and self.on_discard is not None:
             self._on_drop = self.on_discard  # the element with which the flow fails
@@ -357,6 +369,13 @@ class _Backpressured(Coordinator[T]):
         """Cancel upstream, and fail after the elements held."""
         self._cancel_upstream()
         self.output.end(error)
+
+    def end_now(self, error: BaseException | None) -> None:
+        """No element is held: end."""
+        if error is None:
+            self.complete()
+        else:
+            super().fail(error)
 
     @property
     def held(self) -> int:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .._core.compiler.chain import Flattening, is_spent
 from .._core.compiler.discards import rest_of
-from .._core.run_control import Work, for_upstream
+from .._core.run_control import NestedFlow, Work, for_upstream
 from .._core.time_slice import TimeSlice
 from .._core.upstreams.await_pool import AwaitPool
+from .._core.upstreams.splitting import call_with
 from .._shared.coerce import Source, to_flow
 from ..errors import NotAnElement
 from ..stage import (
@@ -362,6 +363,8 @@ class _FlatMap(MergingCoordinator[Any]):
                 flow: Flow[Any] = inner
                 if (awaitable := flow.chain.awaitable) is not None:
                     self.live_count += 1
+                    if isinstance(element, NestedFlow):
+                        awaitable = partial(call_with, element, awaitable)
                     self._pool.start(awaitable, (flow, work))
                     free -= 1
                     if free <= 0:

@@ -69,7 +69,8 @@ def group_by(
 
     - ``"fail"``: the flow fails with `Overflow`.
     - ``"evict"``: a group completes, after the elements that it holds. It is the least recently
-      active one of those that are empty, or of all, if none is.
+      active one of those that are empty, or of all, if none is. (Where a function is awaited with
+      one group after another, as by ``for_each``, the element waits until one is empty.)
     - ``"wait"``: the element waits until a group ends, and the source with it. Groups end by
       *idle*, or when their subscribers cancel.
     - ``"drop"``: the element is dropped, and *on_drop* is called with it.
@@ -79,10 +80,18 @@ def group_by(
     cancels, or when the group is freed without one, the group is over.
 
     A key whose group has ended opens a new one later, and the order within the key holds: the next
-    element of the key waits, and the source with it, until everything made of the last group's
-    elements has been processed, through all operators up to the one that reads the groups
-    (``flat_map``, ``map_async``, a loop). So one group of a key is processed at a time. (What
-    ``share``, ``replay``, ``cache`` and processors hand over counts as processed.)
+    element of the key waits, and the source with it, until the last group has been processed. So
+    one group of a key is processed at a time. A group has been processed
+
+    - when everything made of its elements has been, through all operators up to the one that reads
+      the groups, such as ``flat_map`` (what ``share``, ``replay``, ``cache`` and processors hand
+      over counts as processed);
+    - and when the call that has received it has returned: the function of ``map_async``,
+      ``for_each`` or ``running``, or of ``from_awaitable`` in ``flat_map``.
+
+    What is done afterwards with what such a call returns may overlap with the next group: so does
+    ``from_awaitable(group.to_list).map_async(work)`` in ``flat_map``, and so do tasks of your own.
+    Write ``flat_map(lambda group: group.buffer(9).map_async(work))``, or read and work in one call.
 
     When the next element has no place, while every group with a subscriber has delivered all its
     elements and has demand, the flow has stalled: after *stalled_after* seconds (None: never) it
@@ -219,6 +228,9 @@ class _GroupBy(SplittingCoordinator[Any]):
         self._close(branch)
         self._sort_waiting()  # there is room for another group
 
+    def on_processed(self) -> None:
+        self._sort_waiting()
+
     def on_branch_finished(self, branch: Branch[Any]) -> None:
         if self._ending.get(branch.tag) is branch:
             del self._ending[branch.tag]
@@ -343,7 +355,10 @@ class _GroupBy(SplittingCoordinator[Any]):
             return None
         if is_full:
             # Before a group is requested: what follows may request none until one completes.
-            self._close(self._group_to_evict())
+            evicted = self._group_to_evict()
+            if self.is_busy and not self._is_empty(evicted):
+                return None  # its elements would be held besides those of the open groups
+            self._close(evicted)
         if not self.demand:
             return None
         group = self._groups[key] = Branch(self, f"the group of {short_text(key)}", key)
@@ -409,12 +424,15 @@ class _GroupBy(SplittingCoordinator[Any]):
             return False
         groups = self._groups
         group = groups.get(self._next_key) or self._ending.get(self._next_key)
-        if group is not None and group.is_subscribed:
+        if group is not None and (group.is_subscribed or group.calls):
             return False  # its subscriber is slow
         if self._limits.idle is not None and not all(each.held for each in groups.values()):
             return False  # one of them ends when it has been idle for long enough
-        reading = (*groups.values(), *self._ending.values())
-        return all(each.is_hungry for each in reading if each.is_subscribed)
+        unfinished = (*groups.values(), *self._ending.values())
+        reading = [each for each in unfinished if each.is_subscribed]
+        if not reading and self.is_busy:
+            return False  # what follows is slow
+        return all(each.is_hungry for each in reading)
 
     def _fail_if_stalled(self) -> None:
         if not self._is_stalled():

@@ -36,13 +36,18 @@ def window(source: "Flow[T]", size: int) -> "Flow[Flow[T]]":
     freed without a subscriber are discarded. A subscriber that cancels receives no more windows,
     and the open one goes on.
 
+    Where a function is awaited with each window, as by ``for_each`` and ``map_async`` without
+    *concurrency*, the next window begins when the last one has been read, or the function has
+    returned: windows do not pile up in front of it.
+
     ::
 
         a--b--c--|
         .window(2).concat_map(lambda w: w.buffer(9))
         ---[a, b]-----[c]|
 
-    Demand: multiplied: as many elements as the requested windows still need.
+    Demand: multiplied: as many elements as the requested windows still need; of windows that are
+        awaited one after another, as many as the open one needs.
     Completes: when the source completes, with the last window.
     Fails: when the source fails, and with it the window that is open.
     Cancels: the source, when the subscriber has cancelled and the open window has ended. A window
@@ -62,7 +67,7 @@ def window_timeout(
     """Split the flow into windows of up to *size* elements, each open for up to *duration*.
 
     A window begins with its first element, so none is empty. Windows are read as those of
-    ``window``.
+    ``window``, and the next one begins as it does there: *duration* is counted from then.
 
     With ``align=True``, windows end at multiples of *duration* by the wall clock: a minute is one
     from :00 to :00, an hour a full one, a day one of UTC. For hours and days elsewhere, give a time
@@ -161,6 +166,10 @@ class _Windows(SplittingCoordinator[Any]):
     """The window that has begun last, if its subscriber has cancelled."""
     _missing: int = field(default=0, init=False)
     """How many more elements belong to the window that has begun last."""
+    _last: Branch[Any] | None = field(default=None, init=False)
+    """The window that has begun last, whatever has become of it."""
+    _waits: bool = field(default=False, init=False)
+    """Whether the next window begins when the last one has been read."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -192,22 +201,41 @@ class _Windows(SplittingCoordinator[Any]):
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self.on_elements(inner)
 
+    def on_processed(self) -> None:
+        self._begin_waiting()
+
     @property
     def needs_room(self) -> bool:
-        return False  # its size bounds a window
+        return self._waits  # its size bounds a window
+
+    def on_branch_demand(self, branch: Branch[Any]) -> None:
+        self._begin_waiting()
+
+    def on_branch_finished(self, branch: Branch[Any]) -> None:
+        self._begin_waiting()
 
     def on_branch_cancel(self, branch: Branch[Any]) -> None:
         if branch is self._window:  # the elements that belong to it are discarded
             self._window, self._left_window = None, branch
         super().on_branch_cancel(branch)
+        self._begin_waiting()
 
     # -- acts -------------------------------------------------------------------------------------
+    def _begin_waiting(self) -> None:
+        if self._waits:
+            self.on_elements(self._inner)
+
+    @property
+    def _is_taken(self) -> bool:
+        """Whether the next window may begin: no other one waits, or is still to be read."""
+        return not self.is_busy or self._last is None or not self._last.held
+
     def _begin(self) -> bool:
         """Emit the next window, if it is requested; return whether it takes elements."""
-        if not self.demand or self.is_left or self.is_closed:
+        if not self.demand or self.is_left or self.is_closed or not self._is_taken:
             return False
         self._missing = self._size
-        branch = self._window = Branch[Any](self, f"a window of {self._name}")
+        branch = self._window = self._last = Branch[Any](self, f"a window of {self._name}")
         self.branches[branch] = None
         opened = BranchSource(branch, self.loop_handle)
         flow: Flow[Any] = from_push(
@@ -233,12 +261,19 @@ class _Windows(SplittingCoordinator[Any]):
             self.close_branch(window)
 
     def _request(self, inner: InnerSubscriber[Any]) -> None:
-        """Request what the windows still need, in parts; with a time limit, one window ahead."""
+        """Request what the windows still need, in parts; with a time limit, one window ahead.
+
+        Of windows that are read one after another, only one is requested at a time.
+        """
         if self.is_closed or self.is_left or not (self.demand or self._missing):
+            self._waits = False
             return
+        self._waits = not self._missing and not self._is_taken
         needed = part = max(self._size, WINDOW)
         if self._seconds:
             needed = part = self._size
+        elif self.downstream.awaits:
+            needed = 0 if self._waits else self._missing or self._size
         elif not self.demand.unbounded:
             needed = self.demand.outstanding * self._size + self._missing
         missing = min(needed, part) - inner.outstanding

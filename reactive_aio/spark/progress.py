@@ -247,6 +247,10 @@ class _MeteredDownstream:
     def outstanding(self) -> int:
         return self._downstream.outstanding
 
+    @property
+    def awaits(self) -> bool:
+        return self._downstream.awaits
+
     def complete(self) -> None:
         self._meter.finish("completed")
         self._downstream.complete()

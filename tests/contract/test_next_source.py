@@ -15,9 +15,10 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow, RetryPolicy, observe
-from reactive_aio.errors import TimedOut
+from reactive_aio.errors import Overflow, TimedOut
 from reactive_aio.stage import Downstream, FlowSubscription, from_push
 from reactive_aio.testing import SubscriberProbe
+from tests.cases import identities
 
 Make = Callable[[], Flow[Any]]
 Consume = Callable[[Flow[Any]], Awaitable[list[Any]]]
@@ -286,6 +287,15 @@ OPERATORS: dict[str, tuple[int, Callable[[Flow[Any]], Flow[Any]]]] = {
     "delay_subscription": (3, lambda rows: rows.delay_subscription(1).take(1).repeat(3)),
     "sample": (3, lambda rows: rows.sample(1).take(1).repeat(3)),
     "buffer_timeout": (3, lambda rows: rows.buffer_timeout(2, 1).take(1).repeat(3)),
+    "on_backpressure_buffer that overflows": (
+        3,
+        lambda rows: (
+            rows.flat_map(lambda row: [row] * 9)
+            .on_backpressure_buffer(1)
+            .map_async(lambda row: asyncio.sleep(1, row))
+            .retry(3)
+        ),
+    ),
     "group_by": (
         3,
         lambda rows: (
@@ -346,7 +356,7 @@ async def outcome(flow: Flow[Any], consume: Consume) -> list[Any]:
     """What *consume* returns; nothing if the flow fails as it should."""
     try:
         return await asyncio.wait_for(consume(flow), HOUR)
-    except (Failed, TimedOut):
+    except (Failed, Overflow, TimedOut):
         return []
 
 
@@ -369,6 +379,99 @@ async def test_it_is_enough_for_every_consumer(operator: str, consumer: str) -> 
     runs, make = OPERATORS[operator]
     await outcome(make(r.from_aiter(rows_of(pool))), CONSUMERS[consumer])
     assert (pool.opened, pool.is_used) == (runs, False)
+
+
+PASSED: dict[str, Callable[[Flow[Any]], Flow[Any]]] = {
+    **identities(),
+    "on_backpressure_drop": lambda up: up.on_backpressure_drop(),
+    "on_backpressure_latest": lambda up: up.on_backpressure_latest(),
+    "on_backpressure_error": lambda up: up.on_backpressure_error(),
+}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("apply", PASSED.values(), ids=PASSED)
+async def test_it_is_enough_whatever_the_rows_pass_through(
+    apply: Callable[[Flow[Any]], Flow[Any]],
+) -> None:
+    pool = Pool()
+    rows = r.from_aiter(rows_of(pool))
+    assert await outcome(apply(rows.boundary(2).map(fail)).retry(3), to_list) == []
+    assert (pool.opened, pool.is_used) == (3, False)
+    assert await outcome(apply(rows.boundary(2).take(1)).repeat(3), to_list) == ["row"] * 3
+    assert (pool.opened, pool.is_used) == (6, False)
+
+
+SPLITS: dict[str, Callable[[Flow[Any]], Flow[Flow[Any]]]] = {
+    "window": lambda rows: rows.window(2),
+    "window_timeout": lambda rows: rows.window_timeout(2, HOUR),
+    "group_by": lambda rows: rows.group_by(len, max_groups=4),
+    "group_by of groups": lambda rows: rows.group_by(len).flat_map(
+        lambda group: group.group_by(len)
+    ),
+    "window, named": lambda rows: rows.window(2).name("windows"),
+}
+FAILING: dict[str, Callable[[Flow[Flow[Any]]], Flow[Any]]] = {
+    "its function": lambda flows: flows.map(fail),
+    "a later function": lambda flows: flows.boundary(2).map(fail),
+    "a call": lambda flows: flows.map_async(fail_later),
+    "calls": lambda flows: flows.map_async(fail_later, concurrency=2),
+    "a part": lambda flows: flows.flat_map(lambda part: part.map(fail)),
+    "a part, later": lambda flows: flows.flat_map(lambda part: part.map_async(fail_later)),
+    "a part, in turn": lambda flows: flows.concat_map(lambda part: part.boundary(2).map(fail)),
+    "a part, switched to": lambda flows: flows.switch_map(lambda part: part.map(fail)),
+    "what follows": lambda flows: flows.flat_map(lambda part: part).map(fail),
+}
+LEAVING: dict[str, Callable[[Flow[Flow[Any]]], Flow[Any]]] = {
+    "with a part": lambda flows: flows.take(1).map(lambda _: "row"),
+    "after a part": lambda flows: flows.map(lambda _: "row").take(1),
+    "after a part, merged": lambda flows: flows.merge_with(r.never()).map(lambda _: "row").take(1),
+    "in a part": lambda flows: flows.take(1).flat_map(lambda part: part.take(1)),
+    "in each part": lambda flows: flows.flat_map(lambda part: part.take(1)).take(1),
+    "in each part, in turn": lambda flows: flows.concat_map(lambda part: part.take(1)).take(1),
+    "in each part, later": lambda flows: flows.flat_map(lambda part: part.boundary(2).take(1)).take(
+        1
+    ),
+    "after what follows": lambda flows: flows.flat_map(lambda part: part).take(1),
+    "in a call": lambda flows: flows.map_async(lambda part: part.first()).take(1),
+    "in calls": lambda flows: flows.map_async(lambda part: part.first(), concurrency=2).take(1),
+    "switched to": lambda flows: flows.switch_map(lambda part: part.take(1)).take(1),
+}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("fails", FAILING.values(), ids=FAILING)
+@pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
+async def test_it_is_enough_for_parts_that_fail(
+    split: Callable[[Flow[Any]], Flow[Flow[Any]]], fails: Callable[[Flow[Flow[Any]]], Flow[Any]]
+) -> None:
+    pool = Pool()
+    with pytest.raises(Failed):
+        await fails(split(r.from_aiter(rows_of(pool)))).retry(3).to_list()
+    assert (pool.opened, pool.is_used) == (3, False)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("leave", LEAVING.values(), ids=LEAVING)
+@pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
+async def test_it_is_enough_for_parts_that_are_left(
+    split: Callable[[Flow[Any]], Flow[Flow[Any]]], leave: Callable[[Flow[Flow[Any]]], Flow[Any]]
+) -> None:
+    pool = Pool()
+    assert await leave(split(r.from_aiter(rows_of(pool)))).repeat(3).to_list() == ["row"] * 3
+    assert (pool.opened, pool.is_used) == (3, False)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
+async def test_a_part_that_is_kept_is_not_waited_for(
+    split: Callable[[Flow[Any]], Flow[Flow[Any]]],
+) -> None:
+    pool = Pool()
+    (part,) = await split(r.from_aiter(rows_of(pool))).take(1).to_list()
+    assert pool.is_used
+    assert await part.first() == "row"
+    assert not pool.is_used
 
 
 # -- the wait for a cleanup ------------------------------------------------------------------------

@@ -4,6 +4,7 @@ For each way to read a group, whatever ends groups; and for ``key=`` of what wor
 """
 
 import asyncio
+import contextlib
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from hypothesis import given, strategies as st
 
 import reactive_aio as r
 from reactive_aio import Flow, GroupedFlow
+from reactive_aio.testing import SubscriberProbe
 from tests.cases import identities
 from tests.operators.ways import Failed
 
@@ -96,6 +98,35 @@ async def in_a_stream(group: Group, worker: Worker) -> None:
             await worker.one(element)
 
 
+async def as_a_list(group: Group, worker: Worker) -> None:
+    """It has read the group before it works with the elements."""
+    await worker.all(await group.to_list())
+
+
+async def collected(group: Group, worker: Worker) -> None:
+    elements = [element async for element in group]
+    await worker.all(elements)
+
+
+async def in_windows(group: Group, worker: Worker) -> None:
+    async for window in group.window_timeout(3, 2):
+        await worker.all(await window.to_list())
+
+
+def by_for_each(read: Callable[[Group, Worker], Awaitable[object]]) -> Read:
+    return lambda groups, worker: groups.for_each(
+        lambda group: read(group, worker), concurrency=1024
+    )
+
+
+def by_awaitables(read: Callable[[Group, Worker], Awaitable[object]]) -> Read:
+    async def call(group: Group, worker: Worker) -> bool:
+        await read(group, worker)
+        return True
+
+    return by_flat_map(lambda group, worker: r.from_awaitable(lambda: call(group, worker)))
+
+
 async def one_by_one(group: Group, worker: Worker) -> None:
     """A subscriber whose on_next awaits, and which requests one after each."""
     ended = asyncio.get_running_loop().create_future()
@@ -144,6 +175,31 @@ READERS: Mapping[str, Read] = {
     "run": by_call(lambda group, worker: group.map_async(worker.one).run()),
     "to_list": by_call(lambda group, worker: group.map_async(worker.one).to_list()),
     "request(1)": by_call(one_by_one),
+    "a list, map_async": by_call(as_a_list),
+    "a list, for_each": by_for_each(as_a_list),
+    "a list, from_awaitable": by_awaitables(as_a_list),
+    "async for, then": by_call(collected),
+    "async for, then, for_each": by_for_each(collected),
+    "windows, map_async": by_flat_map(
+        lambda group, worker: (
+            group.window_timeout(3, 2).map_async(lambda each: each.to_list()).map_async(worker.all)
+        )
+    ),
+    "windows, for_each": by_for_each(in_windows),
+    "windows, concurrently": by_flat_map(
+        lambda group, worker: (
+            group.window(2)
+            .map_async(lambda each: each.to_list(), concurrency=3)
+            .map_async(worker.all)
+        )
+    ),
+    "groups of a group": by_flat_map(
+        lambda group, worker: (
+            group.group_by(key_of, idle=1)
+            .map_async(lambda each: each.to_list())
+            .map_async(worker.all)
+        )
+    ),
     "boundary, async for": by_call(
         lambda group, worker: in_a_loop(group.boundary(), worker)  # type: ignore[arg-type]
     ),
@@ -199,6 +255,78 @@ async def test_a_key_opens_again_whatever_its_group_passes_through(
     await groups.flat_map(lambda group: apply(group).map_async(worker.one), concurrency=64).run()
     assert not worker.wrong
     assert worker.done == expected(plan)
+
+
+async def break_a_loop(group: Group) -> None:
+    async for _ in group:
+        break
+
+
+async def break_a_stream(group: Group) -> None:
+    async with group.stream(prefetch=2) as elements:
+        async for _ in elements:
+            break
+
+
+async def is_cancelled(group: Group) -> None:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(group.map_async(lambda _: asyncio.sleep(99)).run(), 1)
+
+
+async def hold_and_fail(_: Element) -> Element:
+    await asyncio.sleep(1)
+    raise Failed
+
+
+async def fails(group: Group) -> None:
+    with contextlib.suppress(Failed):
+        await group.map_async(hold_and_fail).run()
+
+
+async def cancels(group: Group) -> None:
+    probe = SubscriberProbe[Element](1).subscribed_to(group)
+    await probe.wait_for_signals(1)
+    probe.cancel()
+
+
+async def leaves_a_window(group: Group) -> None:
+    await group.window(9).flat_map(lambda window: window.take(1)).first()
+
+
+CALLS = (break_a_loop, break_a_stream, is_cancelled, fails, cancels, leaves_a_window)
+
+
+def in_calls(call: Callable[[Group], Awaitable[None]]) -> Callable[[Flow[Group]], Awaitable[Any]]:
+    return lambda groups: groups.for_each(call, concurrency=64)
+
+
+def in_sources(make: Callable[[Group], Flow[Any]]) -> Callable[[Flow[Group]], Awaitable[Any]]:
+    return lambda groups: groups.flat_map(make).run()
+
+
+LEFT: Mapping[str, Callable[[Flow[Group]], Awaitable[Any]]] = {
+    **{call.__name__: in_calls(call) for call in CALLS},
+    "not read": in_sources(lambda _: r.timer(1)),
+    "take": in_sources(lambda group: group.take(1)),
+    "take, later": in_sources(lambda group: group.boundary(2).take(1)),
+    "timeout": in_sources(lambda group: group.skip(1).timeout(1, fallback=r.empty())),
+    "take_until": in_sources(lambda group: group.take_until(r.timer(1))),
+    "race": in_sources(lambda group: r.race(group.skip(9), r.timer(1))),
+    "on_error_resume": in_sources(
+        lambda group: group.map_async(hold_and_fail).on_error_resume(r.empty())
+    ),
+    "share": in_sources(lambda group: group.share().take(1)),
+}
+
+
+@pytest.mark.parametrize("leave", LEFT.values(), ids=LEFT)
+async def test_a_key_opens_again_when_its_group_was_left(
+    leave: Callable[[Flow[Group]], Awaitable[Any]],
+) -> None:
+    flow: Flow[Element] = r.from_aiter(lambda: arrivals([(3, "a")] * 4))
+    opened: list[str] = []
+    await leave(flow.group_by(key_of, idle=100).do_on_next(lambda group: opened.append(group.key)))
+    assert opened == ["a"] * 4
 
 
 @dataclass

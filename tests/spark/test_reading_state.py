@@ -34,6 +34,7 @@ class Driver:
     cleanup = None
     on_discard = None
     outstanding = 0
+    awaits = False
 
     def push(self, elements: list[int], /) -> None:
         self.received += elements

@@ -46,6 +46,12 @@ class Downstream(Protocol[T]):
         """How many elements are requested and not yet pushed."""
         ...
 
+    @property
+    def awaits(self) -> bool:
+        """Whether the island awaits something for each element, so that those pushed after it wait
+        for as long as that takes."""
+        ...
+
     def lend(self, elements: Iterator[T], count: int, /) -> None:
         """Push the next *count* of *elements*; the caller keeps each until it is delivered.
 

@@ -135,10 +135,14 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     def _finish(self) -> None:
         if self.is_ended and not self.is_closed and not len(self.queue):
             self.is_closed = True
-            if self._error is None:
-                self.downstream.complete()
-            else:
-                self.downstream.fail(self._error)
+            self.send_end(self._error)
+
+    def send_end(self, error: BaseException | None) -> None:
+        """End the island: complete it, or fail it with *error*."""
+        if error is None:
+            self.downstream.complete()
+        else:
+            self.downstream.fail(error)
 
     # -- accounts ---------------------------------------------------------------------------------
     @property

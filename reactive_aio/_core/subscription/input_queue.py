@@ -74,6 +74,7 @@ class InputQueue(Generic[T]):
 
     _island: Island
     _window: int
+    awaits: bool = False
     waiting: list[list[T] | _LentChunk[T]] = field(default_factory=list["list[T] | _LentChunk[T]"])
     """The elements that were pushed and not taken yet; no list is empty. (Several lists become one,
     so it is short, and an empty deque takes 760 bytes.)"""

@@ -351,7 +351,9 @@ class Island(TimeSlice, FlowSubscription):
 
     def make_queue(self) -> InputQueue[Any]:
         """From now on, the source is a queue that elements are pushed to."""
-        queue: InputQueue[Any] = InputQueue(self, self.chain.window(self.mode))
+        queue: InputQueue[Any] = InputQueue(
+            self, self.chain.window(self.mode), awaits=self.mode == "task"
+        )
         self.input_queue, queue.cleanup, self.source = queue, self.cleanup, queue.take
         if self.discards is not None:
             queue.on_discard = self.discards.of_source

@@ -42,6 +42,7 @@ class ListDelivery(FlowSubscription, Generic[T]):
 
     __slots__ = ("_closing", "_container", "_subscriber", "chain", "on_discard", "outstanding",
                  "upstream")  # fmt: skip
+    awaits = False
 
     def __init__(self, chain: Chain, subscriber: BulkSubscriber) -> None:
         self._subscriber: Any = subscriber

@@ -1,16 +1,16 @@
 """SplittingCoordinator: one upstream, split into branches, each of which is a flow of its own."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from ...errors import AlreadySubscribed, Interrupted, WrongLoop
-from ..compiler.chain import Downstream
+from ..compiler.chain import Downstream, PushSource
 from ..compiler.discards import discard
 from ..demand import UNBOUNDED, Demand
 from ..flow_subscription import FlowSubscription
-from ..loop import LoopHandle
+from ..loop import LoopHandle, yield_to_loop
 from .coordinator import Coordinator
 
 T = TypeVar("T")
@@ -47,13 +47,15 @@ class BranchOwner(Protocol):
 class Branch(FlowSubscription, Generic[T]):
     """A queue, and its only subscriber, which may come later. Its owner bounds what it holds."""
 
-    __slots__ = ("_downstream", "_error", "_is_ended", "_owner", "demand", "elements",
-                 "is_closed", "is_finished", "lent", "name", "tag")  # fmt: skip
+    __slots__ = ("_downstream", "_error", "_is_ended", "_is_read", "_owner", "calls", "demand",
+                 "elements", "is_closed", "is_finished", "is_freed", "lent", "name",
+                 "tag")  # fmt: skip
 
     def __init__(self, owner: BranchOwner, name: str, tag: Any = None) -> None:
         self._owner = owner
         self._downstream: Downstream[T] | None = None
         self._is_ended = False
+        self._is_read = False  # everything made of its elements is processed, but a call goes on
         self._error: BaseException | None = None
         self.name: str = name
         self.tag: Any = tag
@@ -66,7 +68,11 @@ class Branch(FlowSubscription, Generic[T]):
         self.is_closed: bool = False
         """It has delivered its end, or was cancelled."""
         self.is_finished: bool = False
-        """And everything made of its elements has been processed."""
+        """And everything made of its elements has been processed, and no call runs with it."""
+        self.calls: int = 0
+        """How many calls of a function run with its flow."""
+        self.is_freed: bool = False
+        """Nobody can subscribe to it any more."""
 
     @property
     def held(self) -> int:
@@ -79,7 +85,7 @@ class Branch(FlowSubscription, Generic[T]):
     @property
     def is_hungry(self) -> bool:
         """Whether its subscriber has processed everything, and has demand."""
-        return self.is_subscribed and bool(self.demand) and not self.held
+        return self.is_subscribed and bool(self.demand) and not self.held and not self.is_closed
 
     # -- called by the owner ----------------------------------------------------------------------
     def put(self, elements: list[T]) -> None:
@@ -161,10 +167,19 @@ class Branch(FlowSubscription, Generic[T]):
                 self._owner.submit(self._owner.on_branch_demand, self)
 
     def note_finished(self) -> Sequence[FlowSubscription]:
-        if not self.is_finished:
+        self._is_read, self.lent = True, 0
+        self._finish()
+        return ()
+
+    def end_call(self) -> None:
+        """A call with its flow has returned."""
+        self.calls -= 1
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._is_read and not self.calls and not self.is_finished:
             self.is_finished = True
             self._owner.submit(self._owner.on_branch_finished, self)
-        return ()
 
     def _on_demand(self) -> None:
         self._deliver()
@@ -178,9 +193,6 @@ class Branch(FlowSubscription, Generic[T]):
             self._owner.submit(self._owner.on_branch_cancel, self)
             self._discard(discarded)
 
-    async def settle(self) -> None:
-        self.note_finished()
-
     @property
     def closing(self) -> Sequence[FlowSubscription]:
         owner = self._owner
@@ -190,19 +202,39 @@ class Branch(FlowSubscription, Generic[T]):
 class BranchSource(Generic[T]):
     """Opens the flow of a branch; one whose flow is freed without a subscriber is cancelled."""
 
-    __slots__ = ("_branch", "_loop_handle")
+    __slots__ = ("_loop_handle", "branch")
 
     def __init__(self, branch: Branch[T], loop_handle: LoopHandle) -> None:
-        self._branch = branch
+        self.branch: Branch[T] = branch
         self._loop_handle = loop_handle
 
     def __call__(self, downstream: Downstream[T]) -> Branch[T]:
-        return self._branch.open(downstream)
+        return self.branch.open(downstream)
 
     def __del__(self) -> None:
         # In any thread, and inside the garbage collector: the loop decides later.
-        if not self._branch.is_subscribed and not self._branch.is_closed:
-            self._loop_handle.call_soon_threadsafe(partial(_abandon, self._branch))
+        if not self.branch.is_subscribed and not self.branch.is_closed:
+            self.branch.is_freed = True
+            self._loop_handle.call_soon_threadsafe(partial(_abandon, self.branch))
+
+
+def branch_of(flow: Any) -> Branch[Any] | None:
+    """The branch whose flow *flow* is."""
+    source = flow.chain.source
+    opened: object = source.open if isinstance(source, PushSource) else None
+    return opened.branch if isinstance(opened, BranchSource) else None
+
+
+async def call_with(flow: Any, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+    """Await ``function(*arguments)``; if *flow* is that of a branch, it is not finished before."""
+    branch = branch_of(flow)
+    if branch is None:
+        return await function(*arguments)
+    branch.calls += 1
+    try:
+        return await function(*arguments)
+    finally:
+        branch.end_call()
 
 
 def _abandon(branch: Branch[Any]) -> None:
@@ -225,6 +257,16 @@ class SplittingCoordinator(Coordinator[T]):
     """Those that are open: they take elements of the upstream."""
     is_left: bool = field(default=False, init=False)
     """Whether the subscriber of the flows has cancelled."""
+    _is_leaving: bool = field(default=False, init=False)
+    """Whether that was in this turn of the loop: those that it calls may still refer to flows."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether flows wait in front of the island, which awaits something for each of them.
+
+        Any other island holds as many flows as it requests.
+        """
+        return self.downstream.awaits and self.processed_count < self.emitted
 
     # -- decisions: overridden by a subclass ------------------------------------------------------
     @property
@@ -278,6 +320,27 @@ class SplittingCoordinator(Coordinator[T]):
         for branch in () if self.keeps_flows else list(self.branches):
             _abandon(branch)
         if self.branches:
+            self._is_leaving = self.loop_handle.call_soon_threadsafe(self._has_left)
             self.submit(self.on_left)
         else:
             super().cancel()
+
+    def _has_left(self) -> None:
+        self._is_leaving = False
+
+    # -- its cleanup ------------------------------------------------------------------------------
+    @property
+    def _is_about_to_close(self) -> bool:
+        """Whether all branches are over, so that a decision that waits cancels the upstream."""
+        if self.is_closed or not self.is_left:
+            return False
+        return self._is_leaving or all(each.is_closed or each.is_freed for each in self.branches)
+
+    @property
+    def is_settled(self) -> bool:
+        return not self._is_about_to_close and super().is_settled
+
+    async def settle(self) -> None:
+        while self._is_about_to_close:
+            await yield_to_loop()
+        await super().settle()

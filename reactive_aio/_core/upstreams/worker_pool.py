@@ -21,10 +21,11 @@ from ..loop import (
 )
 from ..observation.awaited import innermost_line
 from ..queues.reorder_buffer import ReorderBuffer
-from ..run_control import discard_interrupted
+from ..run_control import NestedFlow, discard_interrupted
 from ..time_slice import TimeSlice
 from .coordinator import Coordinator
 from .inner_subscriber import InnerSubscriber
+from .splitting import call_with
 
 if TYPE_CHECKING:
     from ...stage import Fluent
@@ -72,6 +73,7 @@ class WorkerPool(Coordinator[Any]):
         super().__init__(downstream)
         self._source = source
         self._apply = apply
+        self._call = apply
         self._keeps_element = keeps_element
         self._may_skip = may_skip or keeps_element
         self._buffer = buffer
@@ -236,6 +238,8 @@ class WorkerPool(Coordinator[Any]):
 
     def _start_worker(self) -> None:
         worker = _Worker()
+        if self._reads_flows():
+            self._call = self._call_with_flow
         if not self._task_name:
             trail = self._source.chain.trail()
             self._task_name = f"a worker of {trail} → {describe(self._apply)}"
@@ -243,6 +247,14 @@ class WorkerPool(Coordinator[Any]):
             self._work(worker), self._task_name, self._on_worker_done
         )
         self._workers[task] = worker
+
+    def _reads_flows(self) -> bool:
+        """Whether its elements are flows, such as groups, which are finished after their calls."""
+        inner = self._inner
+        return inner is not None and any(isinstance(x, NestedFlow) for x in inner.elements[:1])
+
+    def _call_with_flow(self, x: Any) -> Awaitable[Any]:
+        return call_with(x, self._apply, x) if isinstance(x, NestedFlow) else self._apply(x)
 
     def _on_worker_done(self, task: Task[Any]) -> None:
         del self._workers[task]
@@ -272,7 +284,7 @@ class WorkerPool(Coordinator[Any]):
 
     # -- a worker ---------------------------------------------------------------------------------
     async def _work(self, worker: _Worker) -> None:
-        buffer, ready, apply = self._buffer, self._buffer.ready, self._apply
+        buffer, ready, call = self._buffer, self._buffer.ready, self._call
         keeps_element, x = self._keeps_element, cast("Any", _NONE)
         ticket = self._start_ticket()
         try:
@@ -282,7 +294,7 @@ class WorkerPool(Coordinator[Any]):
                     continue
                 worker.ticket, x = ticket, _READING
                 for x in self._available():
-                    result = await apply(x)
+                    result = await call(x)
                     if keeps_element:
                         result = x if result else None
                     count = len(ready)
