@@ -247,6 +247,24 @@ def require_number(name: str, value: object) -> float:
     return value
 
 
+def require_error(call: str, error: object) -> None:
+    """*error*, given to *call*, must be an exception: an instance, as every subscriber expects.
+
+    ``raise`` takes a class as well. Here that would be an exception without a message, and for
+    several subscribers the choice between one exception and one for each.
+    """
+    if error is None:
+        raise NotAnElement(f"{call}: an exception is needed, not None")
+    if isinstance(error, BaseException):
+        return
+    remedy = ""
+    if isinstance(error, str):
+        remedy = f"; give it a class: RuntimeError({describe(error)})"
+    elif isinstance(error, type) and issubclass(error, BaseException):
+        remedy = f", which is a class; make an instance: {error.__name__}(...)"
+    raise TypeError(f"{call}: an exception is needed, not {describe(error)}{remedy}")
+
+
 def require_element(operator: str, parameter: str, value: object) -> None:
     """*value* must not be None."""
     if value is None:

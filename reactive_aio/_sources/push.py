@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isasyncgenfunction, isawaitable, iscoroutine
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .._core.cleanup import add_cleanup_error
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
@@ -19,7 +19,7 @@ from .._core.queues.bounded_queue import (
 )
 from .._core.queues.hot_emitter import HotEmitter
 from .._core.queues.output_buffer import OutputBuffer
-from ..errors import Interrupted, NotAnElement
+from ..errors import Interrupted
 from ..stage import Downstream, FlowSubscription, LoopHandle, describe, from_push, require_callable
 
 if TYPE_CHECKING:
@@ -119,10 +119,11 @@ class Emitter(Generic[T]):
         self._producer.end()
 
     def fail(self, error: BaseException) -> None:
-        """Fail after the elements accepted. From any thread."""
-        if cast("object", error) is None:
-            raise NotAnElement("fail(None): an exception is needed")
-        self._producer.end(error)
+        """Fail after the elements accepted. From any thread.
+
+        *error* is an instance, not a class; anything else raises ``TypeError``.
+        """
+        self._producer.fail(error)
 
     def on_cancel(self, callback: Callable[[], object]) -> None:
         """Call *callback* once when the subscriber has cancelled, or the queue has overflowed.

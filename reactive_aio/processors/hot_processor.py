@@ -24,7 +24,6 @@ from .._core.queues.hot_emitter import EMISSIONS_PER_CLOCK_READ, HotEmitter
 from .._core.queues.output_buffer import OutputBuffer
 from .._core.subscription.bulk_subscriber import BulkReceiver, BulkSubscriber
 from .._core.upstreams.decisions import run_now
-from ..errors import NotAnElement
 from ..flow import Flow
 from ..spec import Subscription
 from ..stage import Downstream, FlowSubscription, InnerSubscriber
@@ -199,10 +198,11 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         A producer's error keeps its place: what was accepted before it is delivered first, when it
         is requested. To drop those elements and fail at once, as an error of a publisher upstream
         does (rule 4.2), call ``on_error(error)``.
+
+        *error* is an instance, not a class. Anything else raises ``TypeError``, and the processor
+        stays as it was.
         """
-        if cast("object", error) is None:
-            raise NotAnElement("fail(None): an exception is needed")
-        self._emitter.end(error)
+        self._emitter.fail(error)
 
     async def wait_for_subscribers(self, count: int = 1) -> None:
         """Wait until there are *count* subscribers, or the processor has ended."""

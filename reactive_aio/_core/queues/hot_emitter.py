@@ -6,6 +6,7 @@ from dataclasses import InitVar, dataclass, field
 from typing import Final, Generic, TypeVar
 
 from ...errors import NotAnElement, Overflow, WrongLoop
+from ..arguments import require_error
 from ..loop import Future, LoopHandle, yield_to_loop
 from ..losses import REFUSED, DropCounter
 from ..time_slice import TimeSlice
@@ -151,6 +152,11 @@ class HotEmitter(Generic[T]):
         return NotAnElement(f"{self._name} got None, which is not an element")
 
     # -- ending -----------------------------------------------------------------------------------
+    def fail(self, error: BaseException) -> None:
+        """End with *error*, which a producer passes. From any thread."""
+        require_error(f"{self._name}.fail()", error)
+        self.end(error)
+
     def end(self, error: BaseException | None = None) -> None:
         """Accept nothing more, and end after the accepted elements. Only the first end counts.
 
