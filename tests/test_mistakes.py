@@ -4,7 +4,9 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
+from functools import partial
 from pathlib import Path
+from types import coroutine
 from typing import Any, cast
 
 import pytest
@@ -23,6 +25,10 @@ async def coroutine_function(x: object = 1) -> object:
 
 
 async def generator_function(x: object = 1) -> AsyncIterator[object]:
+    yield x
+
+
+def plain_generator_function(x: object = 1) -> Iterator[object]:
     yield x
 
 
@@ -125,15 +131,83 @@ async def test_a_terminal_operator_refuses_a_coroutine_function(name: str) -> No
         await TERMINAL[name](coroutine_function)
 
 
-@pytest.mark.parametrize("name", [*PLAIN, *ASYNC])
-def test_an_asynchronous_generator_function_is_refused(name: str) -> None:
-    with pytest.raises(TypeError, match=f"^{name}: .*generat.*use |^{name}: .*generator function"):
-        (PLAIN | ASYNC)[name](generator_function)
+CALLING: dict[str, Callable[[Any], Any]] = {
+    "for_each": lambda f: FLOW.for_each(f),
+    "running": lambda f: FLOW.running(f),
+    "map_in_thread": lambda f: FLOW.map_in_thread(f),
+    "map_in_process": lambda f: FLOW.map_in_process(f),
+    "from_awaitable": r.from_awaitable,
+}
+"""Functions that may be of either kind, or that threads call."""
+
+GENERATED: dict[str, Callable[[Any], Any]] = {
+    name: call
+    for name, call in (PLAIN | ASYNC | TERMINAL | CALLING).items()
+    if name != "from_thread"  # which reads what it yields
+}
+
+
+class Generating:
+    def __call__(self, x: object = 1) -> Iterator[object]:
+        yield x
+
+
+class GeneratingAsync:
+    async def __call__(self, x: object = 1) -> AsyncIterator[object]:
+        yield x
+
+    async def method(self, x: object = 1) -> AsyncIterator[object]:
+        yield x
+
+
+@pytest.mark.parametrize("name", GENERATED)
+@pytest.mark.parametrize(
+    "function",
+    [plain_generator_function, Generating(), partial(plain_generator_function),
+     generator_function, GeneratingAsync(), GeneratingAsync().method,
+     partial(GeneratingAsync())],
+    ids=["plain", "plain object", "plain partial", "asynchronous", "asynchronous object",
+         "method", "partial of an object"],
+)  # fmt: skip
+async def test_a_generator_function_is_refused_where_its_body_would_not_run(
+    name: str, function: Any
+) -> None:
+    with pytest.raises(
+        TypeError, match=rf"^{name}: \w+ cannot be an? .*generator function, .*; (use|leave out) "
+    ):
+        await GENERATED[name](function)
+
+
+def test_a_thread_iterates_over_a_plain_generator_alone() -> None:
+    r.from_thread(counted)
+    with pytest.raises(TypeError, match=r"^from_thread: generator_function .* use from_aiter$"):
+        r.from_thread(cast("Any", generator_function))
+
+
+async def test_a_generator_that_a_function_of_for_each_returns_is_refused() -> None:
+    for function in (plain_generator_function, generator_function):
+        with pytest.raises(TypeError, match=r"^for_each: .*, which nothing would read; .*flat_map"):
+            await FLOW.for_each(lambda x, f=function: f(x))
+
+
+def test_a_class_is_no_generator_function_although_its_instances_are() -> None:
+    FLOW.map(Generating)
+    FLOW.map(GeneratingAsync)
+
+
+async def test_a_generator_function_that_can_be_awaited_is_a_coroutine_function() -> None:
+    @coroutine
+    def bare(x: int) -> Any:
+        yield from asyncio.sleep(0).__await__()
+        return x + 1
+
+    assert await FLOW.map_async(bare).to_list() == [2]
 
 
 @pytest.mark.parametrize("name", [*MAY_GENERATE])
-def test_a_generator_function_is_a_source(name: str) -> None:
-    MAY_GENERATE[name](generator_function)
+@pytest.mark.parametrize("function", [generator_function, plain_generator_function])
+def test_a_generator_function_is_a_source(name: str, function: Any) -> None:
+    MAY_GENERATE[name](function)
 
 
 @pytest.mark.parametrize("name", [*PLAIN, *MAY_GENERATE, *ASYNC])

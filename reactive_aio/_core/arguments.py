@@ -4,14 +4,18 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from difflib import get_close_matches
+from functools import partial
 from inspect import (
     CO_ASYNC_GENERATOR,
     CO_COROUTINE,
+    CO_GENERATOR,
+    CO_ITERABLE_COROUTINE,
     CO_VARARGS,
     isasyncgenfunction,
     isawaitable,
     iscoroutine,
     iscoroutinefunction,
+    isgeneratorfunction,
 )
 from math import isfinite, isnan
 from types import FunctionType, MethodType
@@ -40,19 +44,78 @@ def is_coroutine_function(value: object) -> bool:
     """Whether a call of *value* returns a coroutine."""
     if _is_plain_function(value, None):
         return False
-    call = getattr(value, "__call__", None)  # noqa: B004 - an object whose __call__ is async
-    return iscoroutinefunction(value) or iscoroutinefunction(call)
+    return any(map(iscoroutinefunction, _called(value)))
+
+
+def _called(value: Any) -> tuple[object, object]:
+    """*value*, and its ``__call__`` if it is an object of a class that has one."""
+    while isinstance(value, partial):
+        value = cast("partial[Any]", value).func
+    return value, getattr(type(value), "__call__", None)  # noqa: B004 - not that of its instances
+
+
+def _generator_kind(value: object) -> str:
+    """What a call of *value* only makes, if that is a generator."""
+    for each in _called(value):
+        if isasyncgenfunction(each):
+            return "an asynchronous generator"
+        # `types.coroutine` marks a generator function whose result can be awaited.
+        if isgeneratorfunction(each) and not (
+            cast("Any", each).__code__.co_flags & CO_ITERABLE_COROUTINE
+        ):
+            return "a generator"
+    return ""
+
+
+_SOURCES: Final = frozenset(("create", "from_awaitable", "from_callable", "generate"))
+_READ_YIELDED: Final = "use flat_map to read what it yields"
+_FOR_GENERATORS: Final = {
+    **dict.fromkeys(
+        ("map", "filter_map", "map_async", "map_in_thread", "map_in_process"), _READ_YIELDED
+    ),
+    **dict.fromkeys(
+        ("for_each", "running"),
+        "leave out its yield, or use flat_map(function) to read what it yields",
+    ),
+}
+"""What to use instead, of operators that have something for it."""
+
+
+def _refuse_generator(operator: str, parameter: str, value: object) -> None:
+    """A call of a generator function runs none of its lines: *operator* would do nothing."""
+    kind = _generator_kind(value)
+    if not kind:
+        return
+    remedy = _FOR_GENERATORS.get(operator, "leave out its yield")
+    if operator in _SOURCES:
+        remedy = "use defer" if kind == "a generator" else "use from_aiter"
+    raise TypeError(
+        f"{operator}: {parameter} cannot be {kind} function, and {describe(value)} is one: a call "
+        f"runs none of its lines; {remedy}"
+    )
 
 
 def require_callable(
-    operator: str, parameter: str, value: Callable[..., Any], *, takes: int | None = None
+    operator: str,
+    parameter: str,
+    value: Callable[..., Any],
+    *,
+    takes: int | None = None,
+    may_generate: bool = False,
 ) -> None:
-    """*value* must be callable, with *takes* positional arguments unless that is None."""
+    """*value* must be callable, with *takes* positional arguments unless that is None.
+
+    It is no generator function, unless with *may_generate* its result is read.
+    """
+    if _is_plain_function(value, takes):
+        return
     if not callable(cast("object", value)):
         kind = type(value).__name__
         raise TypeError(
             f"{operator}: {parameter} must be a function, not {describe(value)} ({kind})"
         )
+    if not may_generate:
+        _refuse_generator(operator, parameter, value)
     if takes is not None and (name := _required_name(value)):
         raise TypeError(
             f"{operator}: {parameter} is called with {_arguments(takes)}, and {describe(value)} "
@@ -97,7 +160,7 @@ def _arguments(count: int) -> str:
 
 _COROUTINE_MARK: Final = "_is_coroutine_mark"
 """The attribute by which ``inspect.markcoroutinefunction`` marks a function, since Python 3.12."""
-_UNUSUAL: Final = CO_COROUTINE | CO_ASYNC_GENERATOR | CO_VARARGS
+_UNUSUAL: Final = CO_COROUTINE | CO_ASYNC_GENERATOR | CO_GENERATOR | CO_VARARGS
 
 
 def _is_plain_function(value: object, takes: int | None) -> bool:
@@ -120,30 +183,17 @@ def require_sync_callable(
 ) -> None:
     """*value* must not be a coroutine function: its coroutine would become the result.
 
-    Nor an asynchronous generator function, unless with *may_generate* its result is a source.
+    Nor a generator function, unless with *may_generate* its result is a source.
     """
     if _is_plain_function(value, takes):
         return
-    require_callable(operator, parameter, value)
-    kind = "coroutine" if is_coroutine_function(value) else ""
-    if isasyncgenfunction(value) and not may_generate:
-        kind = "asynchronous generator"
-    if kind:
+    require_callable(operator, parameter, value, may_generate=may_generate)
+    if is_coroutine_function(value):
         raise TypeError(
-            f"{operator}: {parameter} must be a plain function, and {describe(value)} is "
-            f"{'an' if kind.startswith('a') else 'a'} {kind} function; {remedy}"
+            f"{operator}: {parameter} must be a plain function, and {describe(value)} is a "
+            f"coroutine function; {remedy}"
         )
-    require_callable(operator, parameter, value, takes=takes)
-
-
-def require_async_callable(operator: str, parameter: str, value: Callable[..., Any]) -> None:
-    """*value* takes an element, and is not an asynchronous generator function."""
-    require_callable(operator, parameter, value, takes=1)
-    if isasyncgenfunction(value):
-        raise TypeError(
-            f"{operator}: {parameter} must return an awaitable, and {describe(value)} is an "
-            "asynchronous generator function; use flat_map"
-        )
+    require_callable(operator, parameter, value, takes=takes, may_generate=may_generate)
 
 
 _NOT_AWAITED: Final = re.compile(

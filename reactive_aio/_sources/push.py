@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from inspect import isasyncgenfunction, isawaitable, iscoroutine
+from inspect import isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .._core.cleanup import add_cleanup_error
@@ -66,8 +66,6 @@ def create(
     Rules: 1.1, 1.3, 1.7, 3.13
     """
     require_callable("create", "emitter", emitter, takes=1)
-    if isasyncgenfunction(emitter):
-        raise TypeError(f"create: {describe(emitter)} generates its elements; use from_aiter")
     overflow, capacity = require_policy(overflow, "create"), require_capacity(capacity, "create")
     name = f"create({describe(emitter)})"
 
