@@ -672,6 +672,42 @@ async def test_only_the_first_result_is_looked_at(
     assert len(looked) <= 2
 
 
+async def test_the_remedy_is_one_that_helps_where_there_is_no_element_to_await_for() -> None:
+    with pytest.raises(TypeError, match=r"^map_in_thread: .*; use map_async in its place"):
+        await r.just(1).map_in_thread(mistaken).to_list()
+    with pytest.raises(TypeError, match=r"^do_finally: .*; start a task of your own"):
+        await r.just(1).do_finally(mistaken).to_list()
+    with pytest.raises(TypeError, match=r"^RetryPolicy: .*; decide without awaiting"):
+        await r.error(OSError("gone")).retry(r.RetryPolicy(only=mistaken)).to_list()
+    with pytest.raises(TypeError, match=r"^on_error_map: .*; map the error without awaiting"):
+        await r.error(OSError("gone")).on_error_map(mistaken).to_list()
+    for name in ("do_on_complete", "do_on_cancel", "do_on_error", "do_on_request", "do_finally"):
+        with pytest.raises(TypeError, match=rf"^{name}: .*; start a task of your own$"):
+            PLAIN[name](coroutine_function)
+
+
+@pytest.mark.parametrize("operator", ["do_on_cancel", "do_on_discard"])
+async def test_the_remedy_of_what_is_reported_is_one_that_helps(
+    operator: str, expects_loop_errors: list[Any]
+) -> None:
+    hot = r.UnicastProcessor[int]()
+    flows: dict[str, Callable[[], Flow[int]]] = {
+        "do_on_cancel": lambda: hot.do_on_cancel(mistaken),
+        "do_on_discard": lambda: hot.do_on_discard(mistaken),
+    }
+    probe = SubscriberProbe[int]().subscribed_to(flows[operator]())
+    hot.try_emit(1)
+    probe.cancel()
+    told = str(expects_loop_errors[0]["exception"])
+    assert f"{operator}: mistaken returned" in told
+    assert "task of your own" in told
+
+
+async def test_the_remedy_of_on_drop_is_one_that_helps() -> None:
+    probe = SubscriberProbe[int](1).subscribed_to(r.range(9).on_backpressure_drop(on_drop=mistaken))
+    assert "task of your own" in str((await probe.end())[-1])
+
+
 async def test_the_callbacks_of_an_end_refuse_an_awaitable_result() -> None:
     for flow in (r.just(1).do_on_complete(mistaken), r.just(1).do_finally(mistaken)):
         with pytest.raises(TypeError, match=r"^do_.*: mistaken returned .* nothing would await"):

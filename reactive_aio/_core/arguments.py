@@ -221,19 +221,25 @@ def explain_await(
     )
 
 
+OWN_TASK: Final = "start a task of your own"
+"""The remedy where no element is at hand that `map_async` could await something for."""
 _ASYNC_FORMS: Final = {
-    "map": "map_async",
-    "filter": "filter_async",
-    "from_callable": "from_awaitable",
-    "from_thread": "from_awaitable",
+    "map": "use map_async",
+    "map_in_thread": "use map_async in its place",
+    "map_in_process": "use map_async in its place",
+    "filter": "use filter_async",
+    "from_callable": "use from_awaitable",
+    "from_thread": "use from_awaitable",
 }
 
 
 _PLAIN_TYPES: Final = frozenset((bool, bytes, dict, float, int, list, str, tuple, type(None)))
 
 
-def refuse_awaitable(operator: str, function: object, result: object) -> None:
+def refuse_awaitable(operator: str, function: object, result: object, remedy: str = "") -> None:
     """Raise if *function*, which an operator does not await, returned an awaitable.
+
+    *remedy* says what to do, where to await before the operator cannot help.
 
     A publisher of another library may be awaitable as well, and is an element like any other.
     """
@@ -242,10 +248,10 @@ def refuse_awaitable(operator: str, function: object, result: object) -> None:
     if isawaitable(result) and not isinstance(result, Publisher):
         if iscoroutine(result):
             result.close()
-        remedy = _ASYNC_FORMS.get(operator, "map_async before it")
+        remedy = remedy or _ASYNC_FORMS.get(operator, "use map_async before it")
         raise TypeError(
             f"{operator}: {describe(function)} returned {describe(result)} "
-            f"({type(result).__name__}), which nothing would await; use {remedy}"
+            f"({type(result).__name__}), which nothing would await; {remedy}"
         )
 
 
@@ -256,11 +262,11 @@ def drop_handler(
     if on_drop is None:
         return None
     handler = on_drop
-    remedy = "pass the element on to a task of your own."
+    remedy = "pass the element on to a task of your own"
     require_sync_callable(operator, "on_drop", handler, remedy, takes=1)
 
     def drop(element: object) -> None:
-        refuse_awaitable(operator, handler, handler(element))
+        refuse_awaitable(operator, handler, handler(element), remedy)
 
     return drop
 

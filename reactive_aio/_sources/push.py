@@ -5,6 +5,7 @@ from functools import partial
 from inspect import isawaitable, iscoroutine
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from .._core.arguments import OWN_TASK, refuse_awaitable
 from .._core.cleanup import add_cleanup_error
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
 from .._core.loop import Task, cancel_task, wait_for_others
@@ -20,7 +21,15 @@ from .._core.queues.bounded_queue import (
 from .._core.queues.hot_emitter import HotEmitter
 from .._core.queues.output_buffer import OutputBuffer
 from ..errors import Interrupted
-from ..stage import Downstream, FlowSubscription, LoopHandle, describe, from_push, require_callable
+from ..stage import (
+    Downstream,
+    FlowSubscription,
+    LoopHandle,
+    describe,
+    from_push,
+    require_callable,
+    require_sync_callable,
+)
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -126,8 +135,10 @@ class Emitter(Generic[T]):
     def on_cancel(self, callback: Callable[[], object]) -> None:
         """Call *callback* once when the subscriber has cancelled, or the queue has overflowed.
 
-        If that has already happened, it is called at once.
+        If that has already happened, it is called at once. It is a plain function: nothing would
+        await its result.
         """
+        require_sync_callable("on_cancel", "callback", callback, OWN_TASK, takes=0)
         self._subscription.on_cancel(callback)
 
 
@@ -285,7 +296,7 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
 
     def _call(self, callback: Callable[[], object]) -> None:
         try:
-            callback()
+            refuse_awaitable("on_cancel", callback, callback(), OWN_TASK)
         except STOPS_PROGRAM:
             raise
         except BaseException as error:
