@@ -17,13 +17,13 @@ from typing import Any, ClassVar, Final
 
 from ._core.arguments import (
     Duration,
+    describe_given,
     refuse_awaitable,
     require_int,
     require_number,
     require_sync_callable,
     to_seconds,
 )
-from ._core.compiler.inline import describe
 from ._core.loop import Future, Lock, LoopHandle, Semaphore, running_handle, sleep
 from ._core.queues.recent import RecentCosts
 
@@ -67,7 +67,7 @@ def require_limit(operator: str, limiter: object) -> Limit:
     if not isinstance(limiter, Limit):
         raise TypeError(
             f"{operator}: limiter must be a Limit, such as RateLimit(100, per=1), not "
-            f"{describe(limiter)}"
+            f"{describe_given(limiter)}"
         )
     return limiter
 

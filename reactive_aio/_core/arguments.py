@@ -303,6 +303,13 @@ def require_number(name: str, value: object) -> float:
     return value
 
 
+def describe_given(value: object) -> str:
+    """*value*, which is given in place of an object of some class; a class lacks its arguments."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}; make one of it: {value.__name__}(...)"
+    return f"{describe(value)} ({type(value).__name__})"
+
+
 def require_error(call: str, error: object) -> None:
     """*error*, given to *call*, must be an exception: an instance, as every subscriber expects.
 
