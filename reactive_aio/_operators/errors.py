@@ -9,7 +9,7 @@ from random import random
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
 
 from .._core.arguments import refuse_awaitable
-from .._core.failures import close_pulled
+from .._core.failures import PLAIN_READER, close_pulled
 from .._shared.coerce import WINDOW, Source, to_flow
 from ..errors import NotAnElement
 from ..retry import Attempts, RetryPolicy
@@ -213,8 +213,12 @@ def _resume(
     except GeneratorExit:
         close_pulled(elements)
         raise
-    except only as error:
-        first = error
+    except BaseException as error:
+        # A `CancelledError` of a function is what the subscriber would receive for it.
+        first = PLAIN_READER.failure_of(error)
+        if not isinstance(first, only):
+            del first  # its traceback refers to this frame
+            raise
     else:
         return
     try:
