@@ -44,7 +44,8 @@ class ProcessorStats(FlowStats):
     """The counts of a processor, and the state of its slowest subscriber."""
 
     accepted: int
-    """Elements that were accepted."""
+    """Elements that were accepted. One of a thread counts when the loop has collected it, or when a
+    newer one has taken its place."""
     refused: int
     """Emissions that were refused because a queue was full."""
     dropped: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -181,7 +182,8 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
     def emit_threadsafe(self, element: T) -> Emission:
         """Emit from any thread: the element waits for the loop, or *overflow* decides about it.
 
-        Under ``"wait"`` it is REFUSED when *capacity* elements already wait for the loop. A thread
+        Under ``"wait"`` it is REFUSED when *capacity* elements already wait for the loop. Under
+        ``"fail"`` every subscriber fails then, as each would miss the element. A thread
         that is to wait for room has the loop emit, and waits for the outcome::
 
             asyncio.run_coroutine_threadsafe(processor.emit(element), loop).result()
@@ -223,7 +225,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         requested = min((output.requested for output in outputs), default=0)
         return ProcessorStats(
             name=self._name,
-            accepted=self._accepted,
+            accepted=self._accepted + self._emitter.replaced_count,
             refused=self._emitter.refused_count,
             dropped=self._dropped_by_reason(),
             subscribers=sum(not output.is_closed for output in outputs),

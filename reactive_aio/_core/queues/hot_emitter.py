@@ -16,6 +16,11 @@ T = TypeVar("T")
 
 EMISSIONS_PER_CLOCK_READ: Final = 64
 _THREADSAFE: Final = "from other threads, use emit_threadsafe()"
+_LOOP_IS_BEHIND: Final = (
+    "threads emit faster than the loop collects; emit less at a time, make the capacity larger, "
+    "choose a policy that drops, or have the loop emit: "
+    "asyncio.run_coroutine_threadsafe(to.emit(element), loop).result()"
+)
 # Looking up a member of an enumeration takes as long as a call.
 _REFUSED: Final = Emission.REFUSED
 _ENDED: Final = Emission.ENDED
@@ -63,6 +68,13 @@ class HotEmitter(Generic[T]):
     def refused_count(self) -> int:
         """How often an emission was refused."""
         return self._refused.by_reason[REFUSED] + self.mailbox.drops.by_reason[REFUSED]
+
+    @property
+    def replaced_count(self) -> int:
+        """How many elements of threads were accepted, and replaced before the loop came to them."""
+        mailbox = self.mailbox
+        replaces = mailbox.policy in ("drop_oldest", "latest")
+        return mailbox.drops.by_reason[mailbox.policy] if replaces else 0
 
     @property
     def loop_handle(self) -> LoopHandle:
@@ -145,7 +157,8 @@ class HotEmitter(Generic[T]):
         if must_wake:
             loop_handle.call_soon_threadsafe(self._collect)
         elif outcome is Emission.OVERFLOWED:
-            self.end(Overflow(self._name, self.mailbox.capacity))
+            # It belongs to no subscriber yet, so that each of them would miss the element.
+            self.end(Overflow(self._name, self.mailbox.capacity, _LOOP_IS_BEHIND))
         return outcome
 
     def _no_element(self) -> NotAnElement:
