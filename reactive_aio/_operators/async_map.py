@@ -38,6 +38,7 @@ _MAP = InlineStage(
     if x is None:
         raise no_element("map_async")
     """,
+    checked=True,
 )
 
 _FILTER = InlineStage(

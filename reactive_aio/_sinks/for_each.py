@@ -62,6 +62,7 @@ _EACH = InlineStage(
     drop
     """,
     after="emit $count",
+    checked=True,
 )
 
 _EACH_ASYNC = InlineStage(
@@ -74,9 +75,12 @@ _EACH_ASYNC = InlineStage(
     drop
     """,
     after="emit $count",
+    checked=True,
 )
 
-_COUNT = InlineStage("count", setup="$count = 0", each="$count += 1\ndrop", after="emit $count")
+_COUNT = InlineStage(
+    "count", setup="$count = 0", each="$count += 1\ndrop", after="emit $count", checked=True
+)
 
 
 async def for_each(

@@ -40,6 +40,7 @@ _CALL = InlineStage(
         raise no_element("from_callable")
     last
     """,
+    checked=True,
 )
 
 

@@ -18,6 +18,7 @@ _AWAIT: Final = InlineStage(
         raise no_element("from_awaitable")
     last
     """,
+    checked=True,
 )
 _DERIVED: Final = frozenset(Chain.__slots__)
 
