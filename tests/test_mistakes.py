@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import coroutine
@@ -290,6 +291,33 @@ def test_what_can_neither_be_awaited_nor_called_is_refused() -> None:
     untyped: Any = 3
     with pytest.raises(TypeError, match=r"^from_awaitable: 3 \(int\) cannot be awaited"):
         r.from_awaitable(untyped)
+
+
+async def test_a_function_that_returns_nothing_to_await_names_its_source() -> None:
+    message = r"^from_awaitable: source must be .* returned an object of type int; use from_call"
+    for flow in (r.from_awaitable(lambda: cast("Any", 3)), r.range(2).flat_map(
+        lambda x: r.from_awaitable(lambda: cast("Any", x))
+    )):  # fmt: skip
+        with pytest.raises(TypeError, match=message):
+            await flow.to_list()
+
+
+@pytest.mark.parametrize("duration", [0.35, 2, timedelta(seconds=1)])
+def test_take_until_takes_a_moment_and_no_duration(duration: Any) -> None:
+    remedy = re.escape(f"give timer({duration!r})")
+    with pytest.raises(TypeError, match=rf"^take_until: .* is a duration, .*; {remedy}$"):
+        FLOW.take_until(duration)
+
+
+@pytest.mark.parametrize("kind", [r.UnicastProcessor, r.MulticastProcessor])
+async def test_a_producer_that_sends_signals_is_told_what_to_call(kind: Any) -> None:
+    for signal, given, call in (("on_next", (1,), r"try_emit\(element\)"),
+                                ("on_complete", (), r"complete\(\)")):  # fmt: skip
+        hot = kind()
+        probe = SubscriberProbe[int](9).subscribed_to(hot)
+        getattr(hot, signal)(*given)
+        with pytest.raises(RuntimeError, match=rf"no publisher, calls {call}"):
+            raise probe.signals[-1]
 
 
 def test_a_function_may_not_require_more_than_its_arguments() -> None:

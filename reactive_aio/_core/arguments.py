@@ -50,7 +50,7 @@ def is_coroutine_function(value: object) -> bool:
 def _called(value: Any) -> tuple[object, object]:
     """*value*, and its ``__call__`` if it is an object of a class that has one."""
     while isinstance(value, partial):
-        value = cast("partial[Any]", value).func
+        value = cast("Any", value).func
     return value, getattr(type(value), "__call__", None)  # noqa: B004 - not that of its instances
 
 
@@ -213,11 +213,12 @@ def explain_await(
     returned = found[1] or found[2]
     if returned.endswith("Flow"):
         remedy = "use flat_map to read the flow"
+    plain = operator.replace("from_awaitable", "from_callable").removesuffix("_async")
     result = "None" if returned == "NoneType" else f"an object of type {returned}"
     return TypeError(
         f"{operator}: {parameter} must be a coroutine function or return an awaitable, and "
         f"{describe(function)} returned {result}; "
-        + (remedy or f"use {operator.removesuffix('_async')} for a plain function")
+        + (remedy or f"use {plain} for a plain function")
     )
 
 

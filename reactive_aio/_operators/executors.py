@@ -664,13 +664,13 @@ class _ProcessCalls:
         pickled, failure, seconds, has_begun = returned
         try:
             results = pickle.loads(pickled)
-            error = None if failure is None else pickle.loads(failure)
+            raised = None if failure is None else pickle.loads(failure)
         except BaseException as reason:
             reason.add_note("map_in_process: the results of a call cannot be unpickled")
             return _Outcome(error=reason)
         return _Outcome(
             results=results,
-            error=error,
+            error=raised,
             count=len(results),
             seconds=seconds,
             has_begun=has_begun,
