@@ -744,8 +744,8 @@ class _EachInProcess(SentOnce):
             pickled, failure = _pickled_until_one_fails(results, error)
         # The time that it takes to pickle counts: there is no use in chunks of large elements.
         taken = perf_counter() - begin
-        error = None if failure is None else pickle.dumps(sendable(failure))
-        return pickled, error, taken, True
+        sent = None if failure is None else pickle.dumps(sendable(failure))
+        return pickled, sent, taken, True
 
 
 def _pickled_until_one_fails(
