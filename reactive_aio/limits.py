@@ -17,13 +17,13 @@ from typing import Any, ClassVar, Final
 
 from ._core.arguments import (
     Duration,
+    describe_given,
     refuse_awaitable,
     require_int,
     require_number,
     require_sync_callable,
     to_seconds,
 )
-from ._core.compiler.inline import describe
 from ._core.loop import Future, Lock, LoopHandle, Semaphore, running_handle, sleep
 from ._core.queues.recent import RecentCosts
 
@@ -67,7 +67,7 @@ def require_limit(operator: str, limiter: object) -> Limit:
     if not isinstance(limiter, Limit):
         raise TypeError(
             f"{operator}: limiter must be a Limit, such as RateLimit(100, per=1), not "
-            f"{describe(limiter)}"
+            f"{describe_given(limiter)}"
         )
     return limiter
 
@@ -103,6 +103,7 @@ class _Admission(AbstractAsyncContextManager[None]):
         """Nothing is counted at the end."""
 
 
+_COMPUTE: Final = "compute it before, with map_async"
 _MADE_UP: Final = 0.05
 """The part of a period by which smooth work may be late and still begin earlier after that."""
 _TINY: Final = 1e-9
@@ -133,7 +134,7 @@ class RateLimit(_LoopBound):
         if not require_number("RateLimit: n", n) > 0:
             raise ValueError(f"RateLimit: n must be more than 0, not {n!r}")
         if cost is not None:
-            require_sync_callable("RateLimit", "cost", cost, "compute it before.", takes=1)
+            require_sync_callable("RateLimit", "cost", cost, _COMPUTE, takes=1)
         self._n = n
         self._per = to_seconds(per, "RateLimit: per")
         self._cost = cost
@@ -185,7 +186,7 @@ class RateLimit(_LoopBound):
         if self._cost is None:
             return 1.0
         cost: Any = self._cost(element)
-        refuse_awaitable("RateLimit", self._cost, cost)
+        refuse_awaitable("RateLimit", self._cost, cost, _COMPUTE)
         if isinstance(cost, bool) or not isinstance(cost, (int, float)) or not cost >= 0:
             raise ValueError(f"RateLimit: a cost must be a number of at least 0, not {cost!r}")
         return min(cost, self._n)

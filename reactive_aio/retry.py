@@ -20,6 +20,8 @@ from ._core.observation.registry import note_retry
 __all__ = ("Attempts", "RetryPolicy")
 
 _NOTE: Final = "retry: "
+_DECIDE: Final = "decide without awaiting"
+_READ: Final = "read the answer of the other side from the error"
 _MAX_ATTEMPTS_NOTED: Final = 10
 
 Errors = type[BaseException] | tuple[type[BaseException], ...]
@@ -77,11 +79,9 @@ class RetryPolicy:
         if not isinstance(only, (type, tuple)):
             if not callable(only):
                 raise TypeError(f"only must be exception types or a predicate, not {only!r}")
-            remedy = "decide without awaiting."
-            require_sync_callable("RetryPolicy", "only", only, remedy, takes=1)
+            require_sync_callable("RetryPolicy", "only", only, _DECIDE, takes=1)
         if self.retry_after is not None:
-            remedy = "read the answer of the other side from the error."
-            require_sync_callable("RetryPolicy", "retry_after", self.retry_after, remedy, takes=1)
+            require_sync_callable("RetryPolicy", "retry_after", self.retry_after, _READ, takes=1)
 
     def __str__(self) -> str:
         return "unlimited" if self.attempts is None else f"{self.attempts} attempts"
@@ -92,7 +92,7 @@ class RetryPolicy:
         if isinstance(only, (type, tuple)):
             return isinstance(error, only)
         answer = only(error)
-        refuse_awaitable("RetryPolicy", only, answer)
+        refuse_awaitable("RetryPolicy", only, answer, _DECIDE)
         return bool(answer)
 
     def backoff(self, attempt: int, random: float) -> float:
@@ -131,7 +131,7 @@ class RetryPolicy:
 
     def _requested_delay(self, error: BaseException) -> float:
         answer = None if self.retry_after is None else self.retry_after(error)
-        refuse_awaitable("RetryPolicy", self.retry_after, answer)
+        refuse_awaitable("RetryPolicy", self.retry_after, answer, _READ)
         return 0.0 if answer is None else to_seconds(answer, "retry_after", zero=True)
 
     @classmethod

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
 
 from ._core.arguments import (
     Duration,
-    require_async_callable,
     require_callable,
     require_int,
     require_sync_callable,
@@ -86,7 +85,6 @@ __all__ = (
     "from_push",
     "pull",
     "push_next",
-    "require_async_callable",
     "require_callable",
     "require_int",
     "require_sync_callable",

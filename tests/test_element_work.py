@@ -180,6 +180,7 @@ class TestOnError:
             ({"on_error": "ignore"}, "on_error must be 'fail', 'skip' or a function"),
             ({"on_error": divmod_list}, "on_error is called with 2 arguments"),
             ({"limiter": 3}, "limiter must be a Limit"),
+            ({"limiter": r.RateLimit}, "not the class RateLimit; make one of it"),
             ({"timeout": 0}, "timeout must be more than 0"),
             ({"retry": "3"}, "policy must be a RetryPolicy or an int"),
             ({"key": 3}, "key must be a function"),

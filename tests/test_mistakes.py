@@ -4,7 +4,10 @@ import asyncio
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from types import coroutine
 from typing import Any, cast
 
 import pytest
@@ -23,6 +26,10 @@ async def coroutine_function(x: object = 1) -> object:
 
 
 async def generator_function(x: object = 1) -> AsyncIterator[object]:
+    yield x
+
+
+def plain_generator_function(x: object = 1) -> Iterator[object]:
     yield x
 
 
@@ -125,15 +132,83 @@ async def test_a_terminal_operator_refuses_a_coroutine_function(name: str) -> No
         await TERMINAL[name](coroutine_function)
 
 
-@pytest.mark.parametrize("name", [*PLAIN, *ASYNC])
-def test_an_asynchronous_generator_function_is_refused(name: str) -> None:
-    with pytest.raises(TypeError, match=f"^{name}: .*generat.*use |^{name}: .*generator function"):
-        (PLAIN | ASYNC)[name](generator_function)
+CALLING: dict[str, Callable[[Any], Any]] = {
+    "for_each": lambda f: FLOW.for_each(f),
+    "running": lambda f: FLOW.running(f),
+    "map_in_thread": lambda f: FLOW.map_in_thread(f),
+    "map_in_process": lambda f: FLOW.map_in_process(f),
+    "from_awaitable": r.from_awaitable,
+}
+"""Functions that may be of either kind, or that threads call."""
+
+GENERATED: dict[str, Callable[[Any], Any]] = {
+    name: call
+    for name, call in (PLAIN | ASYNC | TERMINAL | CALLING).items()
+    if name != "from_thread"  # which reads what it yields
+}
+
+
+class Generating:
+    def __call__(self, x: object = 1) -> Iterator[object]:
+        yield x
+
+
+class GeneratingAsync:
+    async def __call__(self, x: object = 1) -> AsyncIterator[object]:
+        yield x
+
+    async def method(self, x: object = 1) -> AsyncIterator[object]:
+        yield x
+
+
+@pytest.mark.parametrize("name", GENERATED)
+@pytest.mark.parametrize(
+    "function",
+    [plain_generator_function, Generating(), partial(plain_generator_function),
+     generator_function, GeneratingAsync(), GeneratingAsync().method,
+     partial(GeneratingAsync())],
+    ids=["plain", "plain object", "plain partial", "asynchronous", "asynchronous object",
+         "method", "partial of an object"],
+)  # fmt: skip
+async def test_a_generator_function_is_refused_where_its_body_would_not_run(
+    name: str, function: Any
+) -> None:
+    with pytest.raises(
+        TypeError, match=rf"^{name}: \w+ cannot be an? .*generator function, .*; (use|leave out) "
+    ):
+        await GENERATED[name](function)
+
+
+def test_a_thread_iterates_over_a_plain_generator_alone() -> None:
+    r.from_thread(counted)
+    with pytest.raises(TypeError, match=r"^from_thread: generator_function .* use from_aiter$"):
+        r.from_thread(cast("Any", generator_function))
+
+
+async def test_a_generator_that_a_function_of_for_each_returns_is_refused() -> None:
+    for function in (plain_generator_function, generator_function):
+        with pytest.raises(TypeError, match=r"^for_each: .*, which nothing would read; .*flat_map"):
+            await FLOW.for_each(lambda x, f=function: f(x))
+
+
+def test_a_class_is_no_generator_function_although_its_instances_are() -> None:
+    FLOW.map(Generating)
+    FLOW.map(GeneratingAsync)
+
+
+async def test_a_generator_function_that_can_be_awaited_is_a_coroutine_function() -> None:
+    @coroutine
+    def bare(x: int) -> Any:
+        yield from asyncio.sleep(0).__await__()
+        return x + 1
+
+    assert await FLOW.map_async(bare).to_list() == [2]
 
 
 @pytest.mark.parametrize("name", [*MAY_GENERATE])
-def test_a_generator_function_is_a_source(name: str) -> None:
-    MAY_GENERATE[name](generator_function)
+@pytest.mark.parametrize("function", [generator_function, plain_generator_function])
+def test_a_generator_function_is_a_source(name: str, function: Any) -> None:
+    MAY_GENERATE[name](function)
 
 
 @pytest.mark.parametrize("name", [*PLAIN, *MAY_GENERATE, *ASYNC])
@@ -216,6 +291,33 @@ def test_what_can_neither_be_awaited_nor_called_is_refused() -> None:
     untyped: Any = 3
     with pytest.raises(TypeError, match=r"^from_awaitable: 3 \(int\) cannot be awaited"):
         r.from_awaitable(untyped)
+
+
+async def test_a_function_that_returns_nothing_to_await_names_its_source() -> None:
+    message = r"^from_awaitable: source must be .* returned an object of type int; use from_call"
+    for flow in (r.from_awaitable(lambda: cast("Any", 3)), r.range(2).flat_map(
+        lambda x: r.from_awaitable(lambda: cast("Any", x))
+    )):  # fmt: skip
+        with pytest.raises(TypeError, match=message):
+            await flow.to_list()
+
+
+@pytest.mark.parametrize("duration", [0.35, 2, timedelta(seconds=1)])
+def test_take_until_takes_a_moment_and_no_duration(duration: Any) -> None:
+    remedy = re.escape(f"give timer({duration!r})")
+    with pytest.raises(TypeError, match=rf"^take_until: .* is a duration, .*; {remedy}$"):
+        FLOW.take_until(duration)
+
+
+@pytest.mark.parametrize("kind", [r.UnicastProcessor, r.MulticastProcessor])
+async def test_a_producer_that_sends_signals_is_told_what_to_call(kind: Any) -> None:
+    for signal, given, call in (("on_next", (1,), r"try_emit\(element\)"),
+                                ("on_complete", (), r"complete\(\)")):  # fmt: skip
+        hot = kind()
+        probe = SubscriberProbe[int](9).subscribed_to(hot)
+        getattr(hot, signal)(*given)
+        with pytest.raises(RuntimeError, match=rf"no publisher, calls {call}"):
+            raise probe.signals[-1]
 
 
 def test_a_function_may_not_require_more_than_its_arguments() -> None:
@@ -596,6 +698,42 @@ async def test_only_the_first_result_is_looked_at(
     monkeypatch.setitem(loop.__globals__, "refuse_awaitable", look)
     await SubscriberProbe[object](1 << 62).subscribed_to(flow).end()
     assert len(looked) <= 2
+
+
+async def test_the_remedy_is_one_that_helps_where_there_is_no_element_to_await_for() -> None:
+    with pytest.raises(TypeError, match=r"^map_in_thread: .*; use map_async in its place"):
+        await r.just(1).map_in_thread(mistaken).to_list()
+    with pytest.raises(TypeError, match=r"^do_finally: .*; start a task of your own"):
+        await r.just(1).do_finally(mistaken).to_list()
+    with pytest.raises(TypeError, match=r"^RetryPolicy: .*; decide without awaiting"):
+        await r.error(OSError("gone")).retry(r.RetryPolicy(only=mistaken)).to_list()
+    with pytest.raises(TypeError, match=r"^on_error_map: .*; map the error without awaiting"):
+        await r.error(OSError("gone")).on_error_map(mistaken).to_list()
+    for name in ("do_on_complete", "do_on_cancel", "do_on_error", "do_on_request", "do_finally"):
+        with pytest.raises(TypeError, match=rf"^{name}: .*; start a task of your own$"):
+            PLAIN[name](coroutine_function)
+
+
+@pytest.mark.parametrize("operator", ["do_on_cancel", "do_on_discard"])
+async def test_the_remedy_of_what_is_reported_is_one_that_helps(
+    operator: str, expects_loop_errors: list[Any]
+) -> None:
+    hot = r.UnicastProcessor[int]()
+    flows: dict[str, Callable[[], Flow[int]]] = {
+        "do_on_cancel": lambda: hot.do_on_cancel(mistaken),
+        "do_on_discard": lambda: hot.do_on_discard(mistaken),
+    }
+    probe = SubscriberProbe[int]().subscribed_to(flows[operator]())
+    hot.try_emit(1)
+    probe.cancel()
+    told = str(expects_loop_errors[0]["exception"])
+    assert f"{operator}: mistaken returned" in told
+    assert "task of your own" in told
+
+
+async def test_the_remedy_of_on_drop_is_one_that_helps() -> None:
+    probe = SubscriberProbe[int](1).subscribed_to(r.range(9).on_backpressure_drop(on_drop=mistaken))
+    assert "task of your own" in str((await probe.end())[-1])
 
 
 async def test_the_callbacks_of_an_end_refuse_an_awaitable_result() -> None:

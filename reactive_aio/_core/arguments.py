@@ -4,14 +4,18 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from difflib import get_close_matches
+from functools import partial
 from inspect import (
     CO_ASYNC_GENERATOR,
     CO_COROUTINE,
+    CO_GENERATOR,
+    CO_ITERABLE_COROUTINE,
     CO_VARARGS,
     isasyncgenfunction,
     isawaitable,
     iscoroutine,
     iscoroutinefunction,
+    isgeneratorfunction,
 )
 from math import isfinite, isnan
 from types import FunctionType, MethodType
@@ -40,19 +44,78 @@ def is_coroutine_function(value: object) -> bool:
     """Whether a call of *value* returns a coroutine."""
     if _is_plain_function(value, None):
         return False
-    call = getattr(value, "__call__", None)  # noqa: B004 - an object whose __call__ is async
-    return iscoroutinefunction(value) or iscoroutinefunction(call)
+    return any(map(iscoroutinefunction, _called(value)))
+
+
+def _called(value: Any) -> tuple[object, object]:
+    """*value*, and its ``__call__`` if it is an object of a class that has one."""
+    while isinstance(value, partial):
+        value = cast("Any", value).func
+    return value, getattr(type(value), "__call__", None)  # noqa: B004 - not that of its instances
+
+
+def _generator_kind(value: object) -> str:
+    """What a call of *value* only makes, if that is a generator."""
+    for each in _called(value):
+        if isasyncgenfunction(each):
+            return "an asynchronous generator"
+        # `types.coroutine` marks a generator function whose result can be awaited.
+        if isgeneratorfunction(each) and not (
+            cast("Any", each).__code__.co_flags & CO_ITERABLE_COROUTINE
+        ):
+            return "a generator"
+    return ""
+
+
+_SOURCES: Final = frozenset(("create", "from_awaitable", "from_callable", "generate"))
+_READ_YIELDED: Final = "use flat_map to read what it yields"
+_FOR_GENERATORS: Final = {
+    **dict.fromkeys(
+        ("map", "filter_map", "map_async", "map_in_thread", "map_in_process"), _READ_YIELDED
+    ),
+    **dict.fromkeys(
+        ("for_each", "running"),
+        "leave out its yield, or use flat_map(function) to read what it yields",
+    ),
+}
+"""What to use instead, of operators that have something for it."""
+
+
+def _refuse_generator(operator: str, parameter: str, value: object) -> None:
+    """A call of a generator function runs none of its lines: *operator* would do nothing."""
+    kind = _generator_kind(value)
+    if not kind:
+        return
+    remedy = _FOR_GENERATORS.get(operator, "leave out its yield")
+    if operator in _SOURCES:
+        remedy = "use defer" if kind == "a generator" else "use from_aiter"
+    raise TypeError(
+        f"{operator}: {parameter} cannot be {kind} function, and {describe(value)} is one: a call "
+        f"runs none of its lines; {remedy}"
+    )
 
 
 def require_callable(
-    operator: str, parameter: str, value: Callable[..., Any], *, takes: int | None = None
+    operator: str,
+    parameter: str,
+    value: Callable[..., Any],
+    *,
+    takes: int | None = None,
+    may_generate: bool = False,
 ) -> None:
-    """*value* must be callable, with *takes* positional arguments unless that is None."""
+    """*value* must be callable, with *takes* positional arguments unless that is None.
+
+    It is no generator function, unless with *may_generate* its result is read.
+    """
+    if _is_plain_function(value, takes):
+        return
     if not callable(cast("object", value)):
         kind = type(value).__name__
         raise TypeError(
             f"{operator}: {parameter} must be a function, not {describe(value)} ({kind})"
         )
+    if not may_generate:
+        _refuse_generator(operator, parameter, value)
     if takes is not None and (name := _required_name(value)):
         raise TypeError(
             f"{operator}: {parameter} is called with {_arguments(takes)}, and {describe(value)} "
@@ -97,7 +160,7 @@ def _arguments(count: int) -> str:
 
 _COROUTINE_MARK: Final = "_is_coroutine_mark"
 """The attribute by which ``inspect.markcoroutinefunction`` marks a function, since Python 3.12."""
-_UNUSUAL: Final = CO_COROUTINE | CO_ASYNC_GENERATOR | CO_VARARGS
+_UNUSUAL: Final = CO_COROUTINE | CO_ASYNC_GENERATOR | CO_GENERATOR | CO_VARARGS
 
 
 def _is_plain_function(value: object, takes: int | None) -> bool:
@@ -120,30 +183,17 @@ def require_sync_callable(
 ) -> None:
     """*value* must not be a coroutine function: its coroutine would become the result.
 
-    Nor an asynchronous generator function, unless with *may_generate* its result is a source.
+    Nor a generator function, unless with *may_generate* its result is a source.
     """
     if _is_plain_function(value, takes):
         return
-    require_callable(operator, parameter, value)
-    kind = "coroutine" if is_coroutine_function(value) else ""
-    if isasyncgenfunction(value) and not may_generate:
-        kind = "asynchronous generator"
-    if kind:
+    require_callable(operator, parameter, value, may_generate=may_generate)
+    if is_coroutine_function(value):
         raise TypeError(
-            f"{operator}: {parameter} must be a plain function, and {describe(value)} is "
-            f"{'an' if kind.startswith('a') else 'a'} {kind} function; {remedy}"
+            f"{operator}: {parameter} must be a plain function, and {describe(value)} is a "
+            f"coroutine function; {remedy}"
         )
-    require_callable(operator, parameter, value, takes=takes)
-
-
-def require_async_callable(operator: str, parameter: str, value: Callable[..., Any]) -> None:
-    """*value* takes an element, and is not an asynchronous generator function."""
-    require_callable(operator, parameter, value, takes=1)
-    if isasyncgenfunction(value):
-        raise TypeError(
-            f"{operator}: {parameter} must return an awaitable, and {describe(value)} is an "
-            "asynchronous generator function; use flat_map"
-        )
+    require_callable(operator, parameter, value, takes=takes, may_generate=may_generate)
 
 
 _NOT_AWAITED: Final = re.compile(
@@ -163,27 +213,34 @@ def explain_await(
     returned = found[1] or found[2]
     if returned.endswith("Flow"):
         remedy = "use flat_map to read the flow"
+    plain = operator.replace("from_awaitable", "from_callable").removesuffix("_async")
     result = "None" if returned == "NoneType" else f"an object of type {returned}"
     return TypeError(
         f"{operator}: {parameter} must be a coroutine function or return an awaitable, and "
         f"{describe(function)} returned {result}; "
-        + (remedy or f"use {operator.removesuffix('_async')} for a plain function")
+        + (remedy or f"use {plain} for a plain function")
     )
 
 
+OWN_TASK: Final = "start a task of your own"
+"""The remedy where no element is at hand that `map_async` could await something for."""
 _ASYNC_FORMS: Final = {
-    "map": "map_async",
-    "filter": "filter_async",
-    "from_callable": "from_awaitable",
-    "from_thread": "from_awaitable",
+    "map": "use map_async",
+    "map_in_thread": "use map_async in its place",
+    "map_in_process": "use map_async in its place",
+    "filter": "use filter_async",
+    "from_callable": "use from_awaitable",
+    "from_thread": "use from_awaitable",
 }
 
 
 _PLAIN_TYPES: Final = frozenset((bool, bytes, dict, float, int, list, str, tuple, type(None)))
 
 
-def refuse_awaitable(operator: str, function: object, result: object) -> None:
+def refuse_awaitable(operator: str, function: object, result: object, remedy: str = "") -> None:
     """Raise if *function*, which an operator does not await, returned an awaitable.
+
+    *remedy* says what to do, where to await before the operator cannot help.
 
     A publisher of another library may be awaitable as well, and is an element like any other.
     """
@@ -192,10 +249,10 @@ def refuse_awaitable(operator: str, function: object, result: object) -> None:
     if isawaitable(result) and not isinstance(result, Publisher):
         if iscoroutine(result):
             result.close()
-        remedy = _ASYNC_FORMS.get(operator, "map_async before it")
+        remedy = remedy or _ASYNC_FORMS.get(operator, "use map_async before it")
         raise TypeError(
             f"{operator}: {describe(function)} returned {describe(result)} "
-            f"({type(result).__name__}), which nothing would await; use {remedy}"
+            f"({type(result).__name__}), which nothing would await; {remedy}"
         )
 
 
@@ -206,11 +263,11 @@ def drop_handler(
     if on_drop is None:
         return None
     handler = on_drop
-    remedy = "pass the element on to a task of your own."
+    remedy = "pass the element on to a task of your own"
     require_sync_callable(operator, "on_drop", handler, remedy, takes=1)
 
     def drop(element: object) -> None:
-        refuse_awaitable(operator, handler, handler(element))
+        refuse_awaitable(operator, handler, handler(element), remedy)
 
     return drop
 
@@ -245,6 +302,31 @@ def require_number(name: str, value: object) -> float:
     if isnan(value):
         raise ValueError(f"{name} must be a number, not nan")
     return value
+
+
+def describe_given(value: object) -> str:
+    """*value*, which is given in place of an object of some class; a class lacks its arguments."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}; make one of it: {value.__name__}(...)"
+    return f"{describe(value)} ({type(value).__name__})"
+
+
+def require_error(call: str, error: object) -> None:
+    """*error*, given to *call*, must be an exception: an instance, as every subscriber expects.
+
+    ``raise`` takes a class as well. Here that would be an exception without a message, and for
+    several subscribers the choice between one exception and one for each.
+    """
+    if error is None:
+        raise NotAnElement(f"{call}: an exception is needed, not None")
+    if isinstance(error, BaseException):
+        return
+    remedy = ""
+    if isinstance(error, str):
+        remedy = f"; give it a class: RuntimeError({describe(error)})"
+    elif isinstance(error, type) and issubclass(error, BaseException):
+        remedy = f", which is a class; make an instance: {error.__name__}(...)"
+    raise TypeError(f"{call}: an exception is needed, not {describe(error)}{remedy}")
 
 
 def require_element(operator: str, parameter: str, value: object) -> None:

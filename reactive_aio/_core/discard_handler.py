@@ -14,7 +14,7 @@ def discard_handler(
     operator: str, callback: Callable[[Any], object], only: type[Any] | tuple[type[Any], ...]
 ) -> OnDiscard:
     """A function that calls *callback* with instances of *only*, and reports what it raises."""
-    remedy = "pass the element on to a task of your own."
+    remedy = "pass the element on to a task of your own"
     require_sync_callable(operator, "callback", callback, remedy, takes=1)
     _require_types(operator, only)
 
@@ -22,7 +22,7 @@ def discard_handler(
         if not isinstance(element, only):
             return
         try:
-            refuse_awaitable(operator, callback, callback(element))
+            refuse_awaitable(operator, callback, callback(element), remedy)
         except STOPS_PROGRAM:
             raise
         except BaseException as error:  # no subscriber is left to receive it

@@ -14,7 +14,7 @@ from ..stage import (
     WorkerPool,
     describe,
     from_push,
-    require_async_callable,
+    require_callable,
     require_int,
 )
 
@@ -38,6 +38,7 @@ _MAP = InlineStage(
     if x is None:
         raise no_element("map_async")
     """,
+    checked=True,
 )
 
 _FILTER = InlineStage(
@@ -102,7 +103,7 @@ def map_async(
     Holds: nothing one at a time; else 2 × *concurrency* elements, including running calls.
     Rules: 1.1, 1.3, 3.5
     """
-    require_async_callable("map_async", "mapper", mapper)
+    require_callable("map_async", "mapper", mapper, takes=1)
     require_int("map_async", "concurrency", concurrency, least=1)
     options = work_options(
         "map_async", key=key, retry=retry, timeout=timeout, on_error=on_error, limiter=limiter
@@ -165,7 +166,7 @@ def filter_async(
     Holds: nothing one at a time; else 2 × *concurrency* elements, including running calls.
     Rules: 1.1, 1.3, 3.5
     """
-    require_async_callable("filter_async", "predicate", predicate)
+    require_callable("filter_async", "predicate", predicate, takes=1)
     if require_int("filter_async", "concurrency", concurrency, least=1) == 1:
         return source.via(_FILTER, predicate)
     return _concurrent(source, predicate, True, "filter_async", concurrency, ordered)

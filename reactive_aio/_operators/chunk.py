@@ -31,6 +31,7 @@ _BUFFER = InlineStage(
     """,
     held="$kept",
     demand="need = need * $size - len($kept)",
+    checked=True,
 )
 
 
@@ -72,6 +73,7 @@ def _windows(name: str) -> InlineStage:
         """,
         held="$kept[$delivered:]",
         demand="need = (need - 1) * $step + $gap + $size - len($kept)",
+        checked=True,
     )
 
 
@@ -131,6 +133,7 @@ _BUFFER_UNTIL = InlineStage(
         emit $last
     """,
     held="$kept",
+    checked=True,
 )
 
 

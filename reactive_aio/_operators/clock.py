@@ -19,7 +19,11 @@ def loop_clock() -> Callable[[], float]:
 
 
 _TIMESTAMP = InlineStage(
-    "timestamp", uses=(loop_clock,), setup="$clock = loop_clock()", each="x = ($clock(), x)"
+    "timestamp",
+    uses=(loop_clock,),
+    setup="$clock = loop_clock()",
+    each="x = ($clock(), x)",
+    checked=True,
 )
 
 _ELAPSED = InlineStage(
@@ -33,6 +37,7 @@ _ELAPSED = InlineStage(
     $now = $clock()
     x, $last = ($now - $last, x), $now
     """,
+    checked=True,
 )
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from random import random
-from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
 
 from .._core.arguments import refuse_awaitable
-from .._core.failures import close_pulled
+from .._core.failures import PLAIN_READER, close_pulled
 from .._shared.coerce import WINDOW, Source, to_flow
 from ..errors import NotAnElement
 from ..retry import Attempts, RetryPolicy
@@ -41,6 +41,7 @@ __all__ = (
 T = TypeVar("T")
 U = TypeVar("U")
 
+_NOT_AWAITED: Final = "map the error without awaiting"
 Errors = type[BaseException] | tuple[type[BaseException], ...]
 
 
@@ -161,15 +162,14 @@ def on_error_map(
     Rules: 1.4
     """
     _check_only(only)
-    remedy = "map the error without awaiting."
-    require_sync_callable("on_error_map", "mapper", mapper, remedy, takes=1)
+    require_sync_callable("on_error_map", "mapper", mapper, _NOT_AWAITED, takes=1)
     return source.via(_ON_ERROR_MAP, mapper, only)
 
 
 def mapped_error(mapper: Callable[[Any], object], error: BaseException) -> Exception:
     """The result of ``mapper(error)``, caused by *error*."""
     made = mapper(error)
-    refuse_awaitable("on_error_map", mapper, made)
+    refuse_awaitable("on_error_map", mapper, made, _NOT_AWAITED)
     if not isinstance(made, Exception):
         raise TypeError(
             f"on_error_map: {describe(mapper)} returned {type(made).__name__}, not an Exception"
@@ -214,8 +214,12 @@ def _resume(
     except GeneratorExit:
         close_pulled(elements)
         raise
-    except only as error:
-        first = error
+    except BaseException as error:
+        # A `CancelledError` of a function is what the subscriber would receive for it.
+        first = PLAIN_READER.failure_of(error)
+        if not isinstance(first, only):
+            del first  # its traceback refers to this frame
+            raise
     else:
         return
     try:

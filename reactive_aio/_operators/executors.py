@@ -25,7 +25,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from .._core.arguments import refuse_awaitable
+from .._core.arguments import describe_given, refuse_awaitable
 from .._core.compiler.error_notes import note_element, short_text
 from .._core.failures import not_an_end
 from .._core.run_control import discard_interrupted
@@ -135,9 +135,9 @@ def map_in_process(
     their way: by default two for each process, so that the next one waits there when one is done.
     Results keep the order of the elements; with ``ordered=False`` they are emitted as they arrive.
 
-    *mapper*, elements and results are pickled. A function that is defined at the top of a module is
-    found there; a lambda, a function inside another one or in a notebook needs the package
-    ``cloudpickle``.
+    *mapper*, elements and results are pickled, also for an executor of threads. A function that is
+    defined at the top of a module is found there; a lambda, a function inside another one or in a
+    notebook needs the package ``cloudpickle``.
 
     Demand: passed through, in chunks, at most *concurrency* of them ahead of it.
     Completes: when the source has completed and all results are delivered.
@@ -168,7 +168,7 @@ def map_in_process(
 def _require_pool(name: str, pool: object, kind: type[Executor]) -> None:
     if pool is not None and not isinstance(pool, kind):
         raise TypeError(
-            f"{name}: pool must be a concurrent.futures.{kind.__name__}, not {describe(pool)}"
+            f"{name}: pool must be a concurrent.futures.{kind.__name__}, not {describe_given(pool)}"
         )
 
 
@@ -661,15 +661,16 @@ class _ProcessCalls:
         return self._pool.submit(self._sent, _Elements([*chunk.elements]), seconds)
 
     def outcome(self, returned: "_Pickled") -> _Outcome:
-        pickled, error, seconds, has_begun = returned
+        pickled, failure, seconds, has_begun = returned
         try:
             results = pickle.loads(pickled)
+            raised = None if failure is None else pickle.loads(failure)
         except BaseException as reason:
             reason.add_note("map_in_process: the results of a call cannot be unpickled")
             return _Outcome(error=reason)
         return _Outcome(
             results=results,
-            error=error,
+            error=raised,
             count=len(results),
             seconds=seconds,
             has_begun=has_begun,
@@ -683,8 +684,8 @@ class _ProcessCalls:
 
 
 _Calls = _ThreadCalls | _ProcessCalls
-_Pickled = tuple[bytes, BaseException | None, float, bool]
-"""Pickled results, and an error, the seconds and `has_begun` of an `_Outcome`."""
+_Pickled = tuple[bytes, bytes | None, float, bool]
+"""Pickled results, a pickled error, and the seconds and `has_begun` of an `_Outcome`."""
 
 
 # -- in a thread, or in a process ------------------------------------------------------------------
@@ -733,7 +734,7 @@ class _EachInProcess(SentOnce):
         try:
             mapper, received = self.function, deque(elements.received())
         except BaseException as error:
-            return pickle.dumps([]), sendable(error), 0.0, False
+            return pickle.dumps([]), pickle.dumps(sendable(error)), 0.0, False
         done: deque[Any] = deque()
         failure = _call_each(mapper, "map_in_process", received, done, seconds).error
         results = [*done]
@@ -743,7 +744,8 @@ class _EachInProcess(SentOnce):
             pickled, failure = _pickled_until_one_fails(results, error)
         # The time that it takes to pickle counts: there is no use in chunks of large elements.
         taken = perf_counter() - begin
-        return pickled, None if failure is None else sendable(failure), taken, True
+        sent = None if failure is None else pickle.dumps(sendable(failure))
+        return pickled, sent, taken, True
 
 
 def _pickled_until_one_fails(
@@ -762,22 +764,28 @@ def _pickled_until_one_fails(
 
 
 class _Elements:
-    """Elements on their way into a process, pickled when they are sent."""
+    """Elements on their way into a process, pickled when they are sent.
 
-    __slots__ = ("_elements",)
+    An executor of threads sends nothing. There they are pickled when they are received, so that a
+    function gets copies of its own, as in a process.
+    """
+
+    __slots__ = ("_elements", "_pickled")
 
     def __init__(self, elements: list[Any]) -> None:
-        self._elements: Any = elements
+        self._elements = elements
+        self._pickled: bytes | None = None
 
     def __getstate__(self) -> bytes:
         return pickle.dumps(self._elements, -1)
 
     def __setstate__(self, state: bytes) -> None:
-        self._elements = state
+        self._pickled = state
 
     def received(self) -> list[Any]:
         """In the process: the elements."""
-        received: list[Any] = pickle.loads(self._elements)
+        pickled = self.__getstate__() if self._pickled is None else self._pickled
+        received: list[Any] = pickle.loads(pickled)
         return received
 
 

@@ -7,6 +7,7 @@ from itertools import chain, islice
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from .._core.arguments import explain_await
 from .._core.compiler.chain import Flattening, is_spent
 from .._core.compiler.discards import rest_of
 from .._core.run_control import NestedFlow, Work, for_upstream
@@ -251,7 +252,10 @@ class _FlatMap(MergingCoordinator[Any]):
 
     def _on_await_failed(self, error: BaseException, key: "tuple[Flow[Any], Work | None]") -> None:
         self.live_count -= 1
-        key[0].chain.annotate(error)
+        chain = key[0].chain
+        if isinstance(error, TypeError) and chain.awaitable is not None:
+            error = explain_await("from_awaitable", "source", chain.awaitable, error)
+        chain.annotate(error)
         self._on_await_cancelled(key)
         self.stop_all(error)
         self.emit_waiting()

@@ -27,6 +27,7 @@ def _stage(name: str, make: Callable[..., Any], *params: str, each: str = _EACH)
         setup=f"$splitter = {make.__name__}({arguments})",
         each=each,
         after="emit each $splitter.end()",
+        checked=True,
     )
 
 

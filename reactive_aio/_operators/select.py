@@ -75,6 +75,7 @@ _TAKE_LAST = InlineStage(
     each="$kept.append(x)\ndrop",
     after="emit each drained($kept)",
     held="$kept",
+    checked=True,
 )
 
 _SKIP = InlineStage(
@@ -114,6 +115,7 @@ _SKIP_LAST = InlineStage(
     x = $kept.popleft()
     """,
     held="$kept",
+    checked=True,
 )
 
 

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+from .._core.arguments import OWN_TASK
 from .._core.discard_handler import discard_handler
 from ..stage import InlineStage, describe, require_int, require_sync_callable
 
@@ -44,7 +45,7 @@ def _at_end(name: str, how: str, call: str) -> InlineStage:
         params=("callback",),
         on_end=f"""
         if how == "{how}":
-            refuse_awaitable("{name}", $callback, $callback({call}))
+            refuse_awaitable("{name}", $callback, $callback({call}), "{OWN_TASK}")
         """,
     )
 
@@ -56,7 +57,7 @@ _ON_CANCEL = _at_end("do_on_cancel", "cancelled", "")
 _FINALLY = InlineStage(
     "do_finally",
     params=("callback",),
-    on_end='refuse_awaitable("do_finally", $callback, $callback(how))',
+    on_end=f'refuse_awaitable("do_finally", $callback, $callback(how), "{OWN_TASK}")',
 )
 
 _ON_REQUEST = InlineStage("do_on_request", params=("callback",), role="on_request")
@@ -77,8 +78,6 @@ _LOG = InlineStage(
     """,
 )
 
-_NOT_AWAITED = "it would not be awaited. Use map_async to await per element."
-
 
 def do_on_next(source: "Flow[T]", callback: Callable[[T], object]) -> "Flow[T]":
     """Call *callback* with each element, before it is passed on.
@@ -96,7 +95,7 @@ def do_on_next(source: "Flow[T]", callback: Callable[[T], object]) -> "Flow[T]":
     Holds: nothing.
     Rules: 1.4
     """
-    require_sync_callable("do_on_next", "callback", callback, _NOT_AWAITED, takes=1)
+    require_sync_callable("do_on_next", "callback", callback, "use map_async before it", takes=1)
     return source.via(_ON_NEXT, callback)
 
 
@@ -116,7 +115,7 @@ def do_on_complete(source: "Flow[T]", callback: Callable[[], object]) -> "Flow[T
     Holds: nothing.
     Rules: 1.4, 1.5
     """
-    require_sync_callable("do_on_complete", "callback", callback, _NOT_AWAITED, takes=0)
+    require_sync_callable("do_on_complete", "callback", callback, OWN_TASK, takes=0)
     return source.via(_ON_COMPLETE, callback)
 
 
@@ -137,7 +136,7 @@ def do_on_error(source: "Flow[T]", callback: Callable[[BaseException], object]) 
     Holds: nothing.
     Rules: 1.4
     """
-    require_sync_callable("do_on_error", "callback", callback, _NOT_AWAITED, takes=1)
+    require_sync_callable("do_on_error", "callback", callback, OWN_TASK, takes=1)
     return source.via(_ON_ERROR, callback)
 
 
@@ -161,7 +160,7 @@ def do_on_cancel(source: "Flow[T]", callback: Callable[[], object]) -> "Flow[T]"
     Holds: nothing.
     Rules: 3.12
     """
-    require_sync_callable("do_on_cancel", "callback", callback, _NOT_AWAITED, takes=0)
+    require_sync_callable("do_on_cancel", "callback", callback, OWN_TASK, takes=0)
     return source.via(_ON_CANCEL, callback)
 
 
@@ -185,7 +184,7 @@ def do_on_request(source: "Flow[T]", callback: Callable[[int], object]) -> "Flow
     Holds: nothing.
     Rules: 3.2, 3.9
     """
-    require_sync_callable("do_on_request", "callback", callback, _NOT_AWAITED, takes=1)
+    require_sync_callable("do_on_request", "callback", callback, OWN_TASK, takes=1)
     return source.via(_ON_REQUEST, callback)
 
 
@@ -259,7 +258,7 @@ def do_finally(
     Holds: nothing.
     Rules: 1.4, 1.7, 3.12
     """
-    require_sync_callable("do_finally", "callback", callback, _NOT_AWAITED, takes=1)
+    require_sync_callable("do_finally", "callback", callback, OWN_TASK, takes=1)
     return source.via(_FINALLY, callback)
 
 

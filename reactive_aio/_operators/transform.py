@@ -35,6 +35,7 @@ _MAP = InlineStage(
     if x is None:
         raise no_element("map")
     """,
+    checked=True,
 )
 
 _FILTER = InlineStage(
@@ -57,6 +58,7 @@ _FILTER_MAP = InlineStage(
     if x is None:
         drop
     """,
+    checked=True,
 )
 
 _OF_TYPE = InlineStage(
@@ -80,6 +82,7 @@ _SCAN = InlineStage(
             raise no_element("scan")
     $total = x
     """,
+    checked=True,
 )
 
 _SCAN_SEED = InlineStage(
@@ -93,6 +96,7 @@ _SCAN_SEED = InlineStage(
     if x is None:
         raise no_element("scan")
     """,
+    checked=True,
 )
 
 _ENUMERATE = InlineStage(
@@ -103,6 +107,7 @@ _ENUMERATE = InlineStage(
     x = ($index, x)
     $index += 1
     """,
+    checked=True,
 )
 
 _PAIRWISE = InlineStage(
@@ -115,9 +120,12 @@ _PAIRWISE = InlineStage(
     x, $last, $alone = ($last, x), x, ()
     """,
     held="$alone",
+    checked=True,
 )
 
-_START_WITH = InlineStage("start_with", params=("elements",), before="emit each $elements")
+_START_WITH = InlineStage(
+    "start_with", params=("elements",), before="emit each $elements", checked=True
+)
 
 _DEFAULT = InlineStage(
     "default_if_empty",
@@ -128,6 +136,7 @@ _DEFAULT = InlineStage(
     if $empty:
         emit $element
     """,
+    checked=True,
 )
 
 

@@ -14,6 +14,7 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from threading import Event as ThreadEvent
 from types import CoroutineType
@@ -207,6 +208,10 @@ def to_moment(moment: Moment, *, name: str) -> "Flow[Any]":
         raise TypeError(
             f"{name}: {describe(moment)} is an event of threads, whose wait() blocks the loop; "
             "give an asyncio.Event, which a thread sets: loop.call_soon_threadsafe(event.set)"
+        )
+    if isinstance(moment, (int, float, timedelta)):
+        raise TypeError(
+            f"{name}: {moment!r} is a duration, not something that happens; give timer({moment!r})"
         )
     if isinstance(moment, Settable):
         make = moment.wait

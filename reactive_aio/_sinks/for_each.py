@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from functools import partial
 from inspect import isawaitable, iscoroutine
+from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from .._core.arguments import explain_await, is_coroutine_function
@@ -40,7 +41,7 @@ def require_plain_result(result: object) -> None:
             f"for_each: the function returned {describe(result)}, which is to be awaited, but is "
             "not a coroutine function; write it with async def"
         )
-    if isinstance(result, Fluent):
+    if isinstance(result, (Fluent, GeneratorType, AsyncGeneratorType)):
         shown = describe(cast("object", result))
         raise TypeError(
             f"for_each: the function returned {shown}, which nothing would read; write "
@@ -61,6 +62,7 @@ _EACH = InlineStage(
     drop
     """,
     after="emit $count",
+    checked=True,
 )
 
 _EACH_ASYNC = InlineStage(
@@ -73,9 +75,12 @@ _EACH_ASYNC = InlineStage(
     drop
     """,
     after="emit $count",
+    checked=True,
 )
 
-_COUNT = InlineStage("count", setup="$count = 0", each="$count += 1\ndrop", after="emit $count")
+_COUNT = InlineStage(
+    "count", setup="$count = 0", each="$count += 1\ndrop", after="emit $count", checked=True
+)
 
 
 async def for_each(

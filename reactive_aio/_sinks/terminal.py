@@ -85,6 +85,7 @@ def fold(
         after=after,
         held=held,
         result=result,
+        checked=True,
     )
 
 
@@ -197,6 +198,7 @@ def _answer(name: str, is_open: str, answer: bool) -> InlineStage:
         """,
         after=f"emit {not answer}",
         result=no_elements,
+        checked=True,
     )
 
 

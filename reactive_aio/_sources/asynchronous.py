@@ -49,7 +49,9 @@ def from_aiter(source: AsyncIterable[T] | Callable[[], AsyncIterable[T]]) -> "Fl
     if isinstance(given, AsyncIterable):
         return from_async_iterable(cast("AsyncIterable[T]", given))
     _refuse_other_sources(given)
-    require_callable("from_aiter", "source", cast("Callable[[], Any]", source), takes=0)
+    require_callable(
+        "from_aiter", "source", cast("Callable[[], Any]", source), takes=0, may_generate=True
+    )
     make = cast("Callable[[], AsyncIterable[T]]", source)
     return from_async(partial(_iterate, make), name=f"from_aiter({describe(source)})")
 

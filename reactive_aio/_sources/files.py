@@ -46,6 +46,7 @@ _LINES = InlineStage(
     setup='$lines = lines_of("from_lines", $limit, $encoding, $errors)',
     each="emit each chain.from_iterable($lines.batches(x))",
     after="emit each $lines.end()",
+    checked=True,
 )
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from inspect import isasyncgenfunction, isawaitable, iscoroutine
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from inspect import isawaitable, iscoroutine
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from .._core.arguments import OWN_TASK, refuse_awaitable
 from .._core.cleanup import add_cleanup_error
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
 from .._core.loop import Task, cancel_task, wait_for_others
@@ -19,8 +20,16 @@ from .._core.queues.bounded_queue import (
 )
 from .._core.queues.hot_emitter import HotEmitter
 from .._core.queues.output_buffer import OutputBuffer
-from ..errors import Interrupted, NotAnElement
-from ..stage import Downstream, FlowSubscription, LoopHandle, describe, from_push, require_callable
+from ..errors import Interrupted
+from ..stage import (
+    Downstream,
+    FlowSubscription,
+    LoopHandle,
+    describe,
+    from_push,
+    require_callable,
+    require_sync_callable,
+)
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -66,8 +75,6 @@ def create(
     Rules: 1.1, 1.3, 1.7, 3.13
     """
     require_callable("create", "emitter", emitter, takes=1)
-    if isasyncgenfunction(emitter):
-        raise TypeError(f"create: {describe(emitter)} generates its elements; use from_aiter")
     overflow, capacity = require_policy(overflow, "create"), require_capacity(capacity, "create")
     name = f"create({describe(emitter)})"
 
@@ -121,16 +128,19 @@ class Emitter(Generic[T]):
         self._producer.end()
 
     def fail(self, error: BaseException) -> None:
-        """Fail after the elements accepted. From any thread."""
-        if cast("object", error) is None:
-            raise NotAnElement("fail(None): an exception is needed")
-        self._producer.end(error)
+        """Fail after the elements accepted. From any thread.
+
+        *error* is an instance, not a class; anything else raises ``TypeError``.
+        """
+        self._producer.fail(error)
 
     def on_cancel(self, callback: Callable[[], object]) -> None:
         """Call *callback* once when the subscriber has cancelled, or the queue has overflowed.
 
-        If that has already happened, it is called at once.
+        If that has already happened, it is called at once. It is a plain function: nothing would
+        await its result.
         """
+        require_sync_callable("on_cancel", "callback", callback, OWN_TASK, takes=0)
         self._subscription.on_cancel(callback)
 
 
@@ -288,7 +298,7 @@ class _EmitterSubscription(FlowSubscription, Generic[T]):
 
     def _call(self, callback: Callable[[], object]) -> None:
         try:
-            callback()
+            refuse_awaitable("on_cancel", callback, callback(), OWN_TASK)
         except STOPS_PROGRAM:
             raise
         except BaseException as error:

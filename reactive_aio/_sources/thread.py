@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import isasyncgenfunction
 from itertools import count, islice
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Final, Generic, TypeGuard, TypeVar, cast
@@ -84,8 +85,12 @@ def from_thread(
     """
 
     if _is_factory(source):
-        remedy = "use from_awaitable, or from_aiter for a generator."
-        require_sync_callable("from_thread", "source", source, remedy, takes=0)
+        remedy = "use from_awaitable."
+        if isasyncgenfunction(source):
+            raise TypeError(
+                f"from_thread: {describe(source)} is iterated with async for; use from_aiter"
+            )
+        require_sync_callable("from_thread", "source", source, remedy, takes=0, may_generate=True)
     else:
         _require_iterable(source, "")
     if interrupt is not None:

@@ -40,6 +40,7 @@ _CALL = InlineStage(
         raise no_element("from_callable")
     last
     """,
+    checked=True,
 )
 
 
@@ -212,7 +213,7 @@ def from_callable(function: Callable[[], T]) -> "Flow[T]":
     """
     if not callable(function):
         raise TypeError(f"from_callable: {function!r} cannot be called; use just for an element")
-    remedy = "use from_awaitable, or from_aiter for a generator."
+    remedy = "use from_awaitable."
     require_sync_callable("from_callable", "function", function, remedy, takes=0)
     calls: Callable[[], Iterator[object]] = partial(repeat, None)
     return from_pull(calls, name="repeated", checked=True).via(_CALL, function)

@@ -220,7 +220,7 @@ class HttpEndpoint(Endpoint, Generic[T]):
 
 def _maker(source: Source[T] | Make[T], name: str) -> Make[T]:
     if callable(source) and not is_source(source):
-        require_callable(name, "source", source, takes=1)
+        require_callable(name, "source", source, takes=1, may_generate=True)
         return source
     flow = to_flow(cast("Source[T]", source), name=name)
     return lambda _: flow

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar, cast
 
-from .._core.arguments import refuse_awaitable, require_element
+from .._core.arguments import OWN_TASK, refuse_awaitable, require_element
 from ..errors import WrongLoop
 from ..stage import require_callable, require_int
 from .errors import AlreadySettled
@@ -60,7 +60,7 @@ class Delivery(Generic[T_co]):
     def ack(self) -> None:
         """The work is done. A second `ack` or `nack` raises `AlreadySettled`."""
         self._settle("ack()", "was acknowledged")
-        refuse_awaitable("Delivery", self._ack, self._call(self._ack))
+        refuse_awaitable("Delivery", self._ack, self._call(self._ack), OWN_TASK)
 
     def nack(self, error: Exception) -> None:
         """The work is not done, because of *error*. A second call raises `AlreadySettled`."""
@@ -68,7 +68,7 @@ class Delivery(Generic[T_co]):
             raise TypeError(f"nack(error): an Exception is needed, not {error!r}")
         self._settle("nack()", "was nacked")
         if self._nack is not None:
-            refuse_awaitable("Delivery", self._nack, self._call(self._nack, error))
+            refuse_awaitable("Delivery", self._nack, self._call(self._nack, error), OWN_TASK)
 
     def take_over(self) -> _Functions:
         """A flow acknowledges it from now on: return the functions *ack* and *nack*."""

@@ -14,7 +14,6 @@ from ..retry import RetryPolicy
 from ..stage import (
     Duration,
     describe,
-    require_async_callable,
     require_callable,
     require_int,
     require_sync_callable,
@@ -154,7 +153,7 @@ class DeliveryFlow(Generic[T_co]):
         Holds: nothing one at a time; else 2 × *concurrency* elements, including running calls.
         Rules: 1.1, 1.3, 3.5
         """
-        require_async_callable("map_async", "mapper", mapper)
+        require_callable("map_async", "mapper", mapper, takes=1)
         work = _work(
             "map_async", mapper, concurrency, ordered, key, retry, timeout, on_error, limiter
         )

@@ -43,12 +43,12 @@ x = await $call(x)
 if x is None:
     drop
 """
-_MAP = InlineStage("map", params=("call",), each=_CALL)
-_FILTER = InlineStage("filter", params=("call",), each=_CALL)
-_MAP_ASYNC = InlineStage("map_async", params=("call",), each=_AWAIT)
-_ACK_AFTER = InlineStage("ack_after", params=("call",), each=_AWAIT)
-_VALUE = InlineStage("values", each="x = x.value")
-_DELIVERY = InlineStage("as_flow", params=("make",), each="x = $make(x)")
+_MAP = InlineStage("map", params=("call",), each=_CALL, checked=True)
+_FILTER = InlineStage("filter", params=("call",), each=_CALL, checked=True)
+_MAP_ASYNC = InlineStage("map_async", params=("call",), each=_AWAIT, checked=True)
+_ACK_AFTER = InlineStage("ack_after", params=("call",), each=_AWAIT, checked=True)
+_VALUE = InlineStage("values", each="x = x.value", checked=True)
+_DELIVERY = InlineStage("as_flow", params=("make",), each="x = $make(x)", checked=True)
 
 
 def placed(step: Step, place: Place | None) -> Step:

@@ -24,7 +24,6 @@ from .._core.queues.hot_emitter import EMISSIONS_PER_CLOCK_READ, HotEmitter
 from .._core.queues.output_buffer import OutputBuffer
 from .._core.subscription.bulk_subscriber import BulkReceiver, BulkSubscriber
 from .._core.upstreams.decisions import run_now
-from ..errors import NotAnElement
 from ..flow import Flow
 from ..spec import Subscription
 from ..stage import Downstream, FlowSubscription, InnerSubscriber
@@ -45,7 +44,8 @@ class ProcessorStats(FlowStats):
     """The counts of a processor, and the state of its slowest subscriber."""
 
     accepted: int
-    """Elements that were accepted."""
+    """Elements that were accepted. One of a thread counts when the loop has collected it, or when a
+    newer one has taken its place."""
     refused: int
     """Emissions that were refused because a queue was full."""
     dropped: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -182,7 +182,8 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
     def emit_threadsafe(self, element: T) -> Emission:
         """Emit from any thread: the element waits for the loop, or *overflow* decides about it.
 
-        Under ``"wait"`` it is REFUSED when *capacity* elements already wait for the loop. A thread
+        Under ``"wait"`` it is REFUSED when *capacity* elements already wait for the loop. Under
+        ``"fail"`` every subscriber fails then, as each would miss the element. A thread
         that is to wait for room has the loop emit, and waits for the outcome::
 
             asyncio.run_coroutine_threadsafe(processor.emit(element), loop).result()
@@ -199,10 +200,11 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         A producer's error keeps its place: what was accepted before it is delivered first, when it
         is requested. To drop those elements and fail at once, as an error of a publisher upstream
         does (rule 4.2), call ``on_error(error)``.
+
+        *error* is an instance, not a class. Anything else raises ``TypeError``, and the processor
+        stays as it was.
         """
-        if cast("object", error) is None:
-            raise NotAnElement("fail(None): an exception is needed")
-        self._emitter.end(error)
+        self._emitter.fail(error)
 
     async def wait_for_subscribers(self, count: int = 1) -> None:
         """Wait until there are *count* subscribers, or the processor has ended."""
@@ -223,7 +225,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         requested = min((output.requested for output in outputs), default=0)
         return ProcessorStats(
             name=self._name,
-            accepted=self._accepted,
+            accepted=self._accepted + self._emitter.replaced_count,
             refused=self._emitter.refused_count,
             dropped=self._dropped_by_reason(),
             subscribers=sum(not output.is_closed for output in outputs),

@@ -71,7 +71,7 @@ def checked(option: str, interceptors: Sequence[Callable[..., Any]]) -> tuple[An
     if callable(given):
         raise TypeError(f"{option} must be a list of functions: write [{_name(given)}]")
     for each in given:
-        require_callable("RSocket", option, each, takes=2)
+        require_callable("RSocket", option, each, takes=2, may_generate=True)
     return tuple(given)
 
 

@@ -50,7 +50,7 @@ class Handler:
         self._function = function
         self.pattern: str = pattern
         self._name = f"route {pattern!r}" if pattern else "default handler"
-        require_callable(self._name, "the handler", function)
+        require_callable(self._name, "the handler", function, may_generate=True)
         self.route_parameters: list[str] = _PARAMETER.findall(pattern)
         parameters = signature_parameters(function)
         named = {
@@ -381,7 +381,7 @@ def to_router(routes: Router | Mapping[str, Any], what: str, parameter: str = "r
         if is_source(served):
             router.route(pattern)(_returning(to_flow(served, name=what)))
         else:
-            require_callable(what, f"{parameter}[{pattern!r}]", served)
+            require_callable(what, f"{parameter}[{pattern!r}]", served, may_generate=True)
             router.route(pattern)(served)
     return router
 

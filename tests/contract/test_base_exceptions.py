@@ -196,6 +196,35 @@ async def test_it_reaches_the_consumer(place: str, kind: str, way: str) -> None:
     assert outcomes == ["failed"]
 
 
+HANDLED: dict[str, tuple[Callable[[r.Flow[Any]], r.Flow[Any]], list[object]]] = {
+    "on_error_return": (lambda flow: flow.on_error_return("kept"), ["kept"]),
+    "on_error_resume": (lambda flow: flow.on_error_resume(["kept"]), ["kept"]),
+    "on_error_resume of a function": (lambda flow: flow.on_error_resume(lambda _: ["kept"]),
+                                      ["kept"]),
+    "on_error_complete": (lambda flow: flow.on_error_complete(), []),
+    "only": (lambda flow: flow.on_error_return("kept", only=Interrupted), ["kept"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+@pytest.mark.parametrize("operator", HANDLED)
+async def test_an_operator_handles_a_cancelled_error_of_a_function(
+    operator: str, is_read: bool
+) -> None:
+    def raises(_: object) -> Any:
+        raise asyncio.CancelledError("of its own")
+
+    handle, expected = HANDLED[operator]
+    for flow in (
+        r.just(1).map(raises),
+        r.just(1).boundary(2).map(raises),
+        r.just(1).filter(raises),
+    ):
+        handled = handle(flow)
+        found = [x async for x in handled] if is_read else await handled.to_list()
+        assert found == expected
+
+
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("place", functions(asyncio.CancelledError))
 async def test_an_own_cancellation_is_translated_before_anything_sees_it(

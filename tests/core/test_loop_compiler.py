@@ -2,6 +2,7 @@
 
 import asyncio
 import linecache
+import sys
 import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -489,6 +490,74 @@ async def test_stages_may_use_different_functions_of_the_same_name(name: str) ->
     flow = from_iterable([1, 2]).via(stages[0]).via(stages[1])
     assert await flow.to_list() == [4, 6]
     assert [x async for x in flow] == [4, 6]
+
+
+@pytest.mark.parametrize("part", ["setup", "before", "each", "after", "demand", "on_end"])
+@pytest.mark.parametrize(
+    ("lines", "stray", "remedy"),
+    [
+        ("return x", "return x", "use drop to leave"),
+        ("if x:\n    continue", "continue", "use drop"),
+        ("if x:\n    break", "break", "use done"),
+        ("$n = 1\nyield x", "yield x", "use emit"),
+        ("yield from x", "yield from x", "use emit each"),
+        ("for $i in x:\n    break\nelse:\n    continue", "continue", "use drop"),
+        ("while $n:\n    if x:\n        drop", "drop", "drop after it"),
+    ],
+)
+def test_lines_that_would_leave_the_loop_are_refused(
+    part: str, lines: str, stray: str, remedy: str
+) -> None:
+    texts: dict[str, Any] = {part: lines}
+    with pytest.raises(ValueError, match=rf"^mine: '{stray}' in {part} would leave .*; .*{remedy}"):
+        InlineStage("mine", **texts)
+
+
+async def test_lines_may_have_loops_and_functions_of_their_own() -> None:
+    each = """
+    def $twice(y):
+        return 2 * y  # a function may return
+    $given = x
+    for $i in range(9):
+        if $i == 2:
+            continue
+        if $i > 2:
+            break
+        emit $twice($given) + $i
+    """
+    stage = InlineStage("mine", each=each)
+    assert await from_iterable([10, 20]).via(stage).to_list() == [20, 21, 40, 41]
+
+
+@pytest.mark.parametrize("boundary", [False, True])
+@pytest.mark.parametrize(
+    "texts",
+    [{"each": "x = None"}, {"each": "x, $y = None, x"}, {"each": "emit None"},
+     {"each": "emit each [None]"}, {"before": "emit None"}, {"after": "emit None"},
+     {"each": "for x in [None]:\n    pass"}],
+    ids=str,
+)  # fmt: skip
+async def test_a_stage_that_makes_none_is_blamed_itself(
+    texts: dict[str, Any], boundary: bool
+) -> None:
+    flow = from_iterable([1])
+    made = (flow.boundary(2) if boundary else flow).via(InlineStage("mine", **texts))
+    for each in (made, made.map(str), made.filter(bool).map(str)):
+        with pytest.raises(TypeError, match=r"^rule 2\.13: mine produced None") as caught:
+            await each.to_list()
+        assert ">>mine()<<" in caught.value.__notes__[0]
+
+
+def test_no_stage_of_the_package_has_its_elements_checked_by_the_loop() -> None:
+    stages = [
+        value
+        for name, module in sys.modules.copy().items()
+        if name.startswith("reactive_aio.")
+        for value in vars(module).values()
+        if isinstance(value, InlineStage)
+    ]
+    assert len(stages) > 40
+    assert [stage.name for stage in stages if stage.may_make_none] == []
 
 
 def test_a_stage_cannot_use_what_has_the_name_of_a_local_of_its_own() -> None:

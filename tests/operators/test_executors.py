@@ -491,6 +491,25 @@ class TestProcesses:
         with pytest.raises(ProcessLookupError):
             os.kill(process, 0)
 
+    @pytest.mark.parametrize("chunk", [None, 1, 2])
+    async def test_an_executor_of_threads_is_a_pool(self, chunk: int | None) -> None:
+        async def result_of(elements: list[Any], function: Callable[[Any], Any]) -> Any:
+            flow = r.from_iterable(elements).map_in_process(function, pool=pool, chunk=chunk)
+            probe = SubscriberProbe[object](MANY).subscribed_to(flow)
+            await probe.end()
+            return probe.error or probe.elements
+
+        with ThreadPoolExecutor(2) as pool:
+            assert await result_of([1, 2, 3], double) == [2, 4, 6]
+            given = [[1], [2], [3]]
+            copies = await result_of(given, same)
+            assert copies == given
+            assert not any(copy is element for copy, element in zip(copies, given, strict=True))
+            for bad in (Unpicklable(), FailsOnArrival()):
+                assert isinstance(await result_of([1, bad, 3], same), Failed)
+            assert isinstance(await result_of([1], raises_of_two), OfTwo)
+            assert "cannot be sent" in str(await result_of([1], raises_unpicklable))
+
     def test_any_executor_is_a_pool(self) -> None:
         async def main() -> None:
             found = await r.range(3).map_in_process(double, pool=pool).to_list()
@@ -623,6 +642,9 @@ class TestProcesses:
     def test_mistakes_are_refused(self) -> None:
         with pytest.raises(TypeError, match=r"pool must be a concurrent\.futures\.Executor"):
             r.just(1).map_in_process(same, pool=cast("Any", 4))
+        for pool in (r.ProcessPool, ThreadPoolExecutor):
+            with pytest.raises(TypeError, match=rf", not the class .*: {pool.__name__}\(\.\.\.\)$"):
+                r.just(1).map_in_thread(same, pool=cast("Any", pool))
         with pytest.raises(TypeError, match=r"pool must be a .*ThreadPoolExecutor"):
             r.just(1).map_in_thread(same, pool=cast("Any", r.ProcessPool(1)))
 

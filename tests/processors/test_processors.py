@@ -4,10 +4,11 @@ import asyncio
 import gc
 import traceback
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import count
 from threading import Thread
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 
@@ -22,6 +23,7 @@ from reactive_aio import (
     UnicastProcessor,
 )
 from reactive_aio._core import time_slice
+from reactive_aio._core.queues.bounded_queue import OverflowPolicy
 from reactive_aio.errors import NoRunningLoop, NotAnElement, Overflow
 from reactive_aio.spec import Publisher
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
@@ -189,6 +191,17 @@ class TestProducing:
             kind().emit_threadsafe(1)
 
 
+async def emitted_by_a_thread(hot: Hot, count: int) -> list[str]:
+    """The outcomes of as many emissions of a thread, for which the loop waits."""
+    outcomes: list[str] = []
+    thread = Thread(
+        target=lambda: outcomes.extend(hot.emit_threadsafe(x).name for x in range(count))
+    )
+    thread.start()
+    thread.join()  # on the loop's thread, so that it collects nothing meanwhile
+    return outcomes
+
+
 @BOTH
 class TestThreads:
     async def test_elements_of_a_thread_arrive_in_order(self, kind: Kind) -> None:
@@ -217,6 +230,38 @@ class TestThreads:
         hot.emit_threadsafe(4)
         await hot.emit(5)
         assert probe.signals == [*range(6)]
+
+    async def test_one_too_many_for_the_loop_fails_every_subscriber(self, kind: Kind) -> None:
+        """None of them is slow, and each would miss the element."""
+        hot = kind(2, overflow="fail")
+        probes = [SubscriberProbe[int](9).subscribed_to(hot)]
+        if kind is not KINDS[0]:
+            probes.append(SubscriberProbe[int](9).subscribed_to(hot))
+        outcomes = await emitted_by_a_thread(hot, 4)
+        assert outcomes == ["ACCEPTED", "ACCEPTED", "OVERFLOWED", "ENDED"]
+        for probe in probes:
+            *elements, error = await probe.end()
+            assert elements == [0, 1]
+            assert isinstance(error, Overflow)
+            assert "threads emit faster than the loop collects" in str(error)
+
+    @pytest.mark.parametrize("overflow", get_args(OverflowPolicy))
+    async def test_what_a_thread_was_told_to_be_accepted_is_counted(
+        self, kind: Kind, overflow: OverflowPolicy
+    ) -> None:
+        hot = kind(2, overflow=overflow)
+        probe = SubscriberProbe[int](2**63 - 1).subscribed_to(hot)
+        before = r.losses()
+        outcomes = Counter(await emitted_by_a_thread(hot, 9))
+        hot.complete()
+        await probe.end()
+        stats = hot.stats()
+        assert stats.accepted == outcomes["ACCEPTED"]
+        assert stats.refused == outcomes["REFUSED"]
+        lost = (r.losses() - before).elements
+        name = type(hot).__name__
+        assert stats.dropped.get(overflow, 0) == lost.get(f"{name}: {overflow}", 0)
+        assert sum(stats.dropped.values()) + stats.refused == sum(lost.values())
 
     async def test_no_more_than_the_capacity_wait_for_the_loop(self, kind: Kind) -> None:
         hot = kind(2)

@@ -206,6 +206,29 @@ class TestOverflow:
         with pytest.raises(ValueError, match=f"create: {name}"):
             r.create(print, **cast("Any", {name: value}))
 
+    async def test_what_is_called_on_a_cancellation_is_a_plain_function(self) -> None:
+        async def coroutine_function() -> None: ...
+
+        handle = EmitterHandle()
+        handle.probe.request(1)
+        wrong: list[Any] = [coroutine_function, 5, lambda x: x]
+        for each in wrong:
+            with pytest.raises(TypeError, match=r"^on_cancel: callback "):
+                handle.to.on_cancel(each)
+        assert handle.to.try_emit(1)
+
+    async def test_an_awaitable_result_after_a_cancellation_is_reported(
+        self, expects_loop_errors: list[Any]
+    ) -> None:
+        async def coroutine_function() -> None: ...
+
+        handle = EmitterHandle()
+        handle.probe.request(1)
+        handle.to.on_cancel(lambda: coroutine_function())
+        handle.probe.cancel()
+        (told,) = expects_loop_errors
+        assert "nothing would await; start a task of your own" in str(told["exception"])
+
     def test_the_emitter_must_be_a_function(self) -> None:
         with pytest.raises(TypeError, match="create: emitter"):
             r.create(cast("Any", [1]))

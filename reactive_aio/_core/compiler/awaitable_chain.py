@@ -5,6 +5,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any, Final
 
+from ..arguments import explain_await
 from .chain import Chain, PullSource
 from .inline import AppliedStage, InlineStage, describe
 from .places import Place
@@ -12,12 +13,17 @@ from .places import Place
 _AWAIT: Final = InlineStage(
     "awaited",
     params=("make",),
+    uses=(explain_await,),
     each="""
-    x = await $make()
+    try:
+        x = await $make()
+    except TypeError as error:
+        raise explain_await("from_awaitable", "source", $make, error)
     if x is None:
         raise no_element("from_awaitable")
     last
     """,
+    checked=True,
 )
 _DERIVED: Final = frozenset(Chain.__slots__)
 

@@ -13,12 +13,18 @@ Python or one of six directives:
                     a coroutine function that could not be recognised as one. Only results for the
                     first element that reaches the last such line of the chain are looked at
 
-Without an ``emit`` line, the stage delivers ``x``. In ``before`` (ahead of the first element) and
-``after`` (after the last one), ``x`` is undefined; both may ``emit``.
+``return``, ``yield``, ``break`` and ``continue`` would leave the loop that all stages share. They
+are refused where the stage is created, unless they belong to a function or a loop in the lines
+themselves. So is a ``drop`` in such a loop, of which it would leave out only one turn.
+
+Without an ``emit`` line, the stage delivers ``x``. After one, ``x`` is what was emitted last. In
+``before`` (ahead of the first element) and ``after`` (after the last one), ``x`` is undefined; both
+may ``emit``.
 """
 
+import ast
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from reprlib import repr as short_repr
@@ -31,6 +37,11 @@ DIRECTIVES = re.compile(
     r"^(?P<pad> *)(?P<word>drop|last|done|emit each|emit|sync)\b ?(?P<rest>.*)$"
 )
 _NAME = re.compile(r"\$(\w+)")
+_CODE = ("setup", "before", "each", "after", "demand", "on_end")
+_MAKES_ELEMENT = re.compile(
+    r"(?m)^ *emit\b|(?<![\w.$])x\s*(?:,[^=\n]*)?:?=(?!=)|,\s*x\b[^=\n]*=(?!=)|\b(?:as|for)\s+x\b"
+)
+"""Finds an assignment to ``x``, and what is emitted."""
 _TEXTS = ("setup", "before", "each", "after", "demand", "on_end", "held")
 
 
@@ -67,9 +78,20 @@ class InlineStage:
     the island, one that is called with each element that the stages before it discard, or the name
     of the flow."""
 
+    checked: bool = False
+    """Whether its lines make sure that it delivers no None. The loop checks the elements that any
+    other stage makes, so that an error names this stage, and not the one after it."""
+
     def __post_init__(self) -> None:
         for part in _TEXTS:
             object.__setattr__(self, part, dedent(getattr(self, part)).strip("\n"))
+        for part in _CODE:
+            if found := _stray_line(getattr(self, part)):
+                line, remedy = found
+                raise ValueError(
+                    f"{self.name}: {line!r} in {part} would leave the loop that all stages share; "
+                    f"{remedy}"
+                )
         if both := sorted(self._locals.intersection(each.__name__ for each in self.uses)):
             raise ValueError(f"{self.name}: ${both[0]} has the name of a function that it uses")
 
@@ -89,6 +111,12 @@ class InlineStage:
     @cached_property
     def emits_many(self) -> bool:
         return not self._words.isdisjoint(("emit", "emit each"))
+
+    @cached_property
+    def may_make_none(self) -> bool:
+        """Whether the loop has to look if it has made a None."""
+        texts = (self.before, self.each, self.after)
+        return not self.checked and any(map(_MAKES_ELEMENT.search, texts))
 
     @cached_property
     def expands(self) -> bool:
@@ -135,6 +163,59 @@ class InlineStage:
     def used(self, index: int) -> dict[str, Callable[..., Any]]:
         """What the lines refer to, by its name in them."""
         return {f"{each.__name__}_{index}": each for each in self.uses}
+
+
+# -- lines that would leave the loop ---------------------------------------------------------------
+_SUSPECT = re.compile(r"(?s)\b(?:return|yield|break|continue)\b|\b(?:for|while)\b.*\bdrop\b")
+"""Finds what may leave the loop. To parse every text would take longer than to import the rest."""
+_DROP = "__drop__"
+_REMEDIES: dict[type[ast.AST], str] = {
+    ast.Return: "use drop to leave the element out, and done to complete the flow",
+    ast.Yield: "use emit to deliver an element",
+    ast.YieldFrom: "use emit each to deliver several elements",
+    ast.Break: "use done to complete the flow",
+    ast.Continue: "use drop to leave the element out",
+    ast.Name: "set a variable in the loop, and drop after it",
+}
+_Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda
+
+
+def _stray_line(text: str) -> tuple[str, str] | None:
+    """The first line that would leave the loop of the island, and what to write instead."""
+    if not _SUSPECT.search(text):
+        return None
+    lines = text.splitlines()
+    try:
+        parsed = ast.parse("\n".join(map(_as_python, lines)))
+    except SyntaxError:
+        return None  # the compiler of the loop reports it
+    stray = min(_strays(parsed, False), key=lambda node: node.lineno, default=None)
+    return None if stray is None else (lines[stray.lineno - 1].strip(), _REMEDIES[type(stray)])
+
+
+def _as_python(line: str) -> str:
+    """*line* with a statement in place of a directive and a name in place of a parameter."""
+    line = _NAME.sub(r"\1", line)
+    if (found := DIRECTIVES.match(line)) is None:
+        return line
+    instead = {"drop": _DROP, "last": "pass", "done": "pass", "sync": "pass"}
+    return found["pad"] + instead.get(found["word"], found["rest"])
+
+
+def _strays(node: ast.AST, is_in_loop: bool) -> Iterator[Any]:
+    """The nodes that would leave the loop around *node*, which is in a loop of the lines or not."""
+    body = node.body if isinstance(node, (ast.For, ast.AsyncFor, ast.While)) else []
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, _Scope):
+            continue
+        if isinstance(child, (ast.Return, ast.Yield, ast.YieldFrom)):
+            yield child
+        elif isinstance(child, (ast.Break, ast.Continue)):
+            if not is_in_loop and child not in body:
+                yield child
+        elif isinstance(child, ast.Name) and child.id == _DROP and is_in_loop:
+            yield child
+        yield from _strays(child, is_in_loop or child in body)
 
 
 @dataclass(slots=True, eq=False)

@@ -528,7 +528,9 @@ class _Writer:
                 lines += self._line(line, number - 1, within)
             lines += ["S.passed += 1"] * (number == self.label)
             out += self._positioned(lines, number)
-            if stage.emits_many:  # its `emit` lines contain the stages that follow
+            if not stage.emits_many:
+                out += self._positioned(self._refusing_made_none(number), number)
+            else:  # its `emit` lines contain the stages that follow
                 return out + self._stopped(within, number)
         return out + self._deliver(within)
 
@@ -551,10 +553,21 @@ class _Writer:
                 lines = self._look(rest, number)
             case "emit each":  # one element may expand into an endless iterable
                 lines = [f"for x in {rest}:", *_indent(1, self._turn_mid_element())]
-                lines += _indent(1, self._stage(number, number))
+                lines += _indent(1, self._made(number))
             case _:
-                lines = [f"for x in ({rest},):", *_indent(1, self._stage(number, number))]
+                lines = [f"for x in ({rest},):", *_indent(1, self._made(number))]
         return [found["pad"] + each for each in self._positioned(lines, number)]
+
+    def _made(self, number: int) -> list[str]:
+        """What follows when the stage at position *number* has emitted an element."""
+        refusing = self._positioned(self._refusing_made_none(number), number)
+        return [*refusing, *self._stage(number, number)]
+
+    def _refusing_made_none(self, number: int) -> list[str]:
+        stage = self.stages[number - 1]
+        if not stage.may_make_none:
+            return []
+        return ["if x is None:", f"    raise no_element({stage.name!r})"]
 
     def _look(self, rest: str, number: int) -> list[str]:
         result, _, function = rest.partition(" of ")

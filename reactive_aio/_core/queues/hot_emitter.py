@@ -6,6 +6,7 @@ from dataclasses import InitVar, dataclass, field
 from typing import Final, Generic, TypeVar
 
 from ...errors import NotAnElement, Overflow, WrongLoop
+from ..arguments import require_error
 from ..loop import Future, LoopHandle, yield_to_loop
 from ..losses import REFUSED, DropCounter
 from ..time_slice import TimeSlice
@@ -15,6 +16,11 @@ T = TypeVar("T")
 
 EMISSIONS_PER_CLOCK_READ: Final = 64
 _THREADSAFE: Final = "from other threads, use emit_threadsafe()"
+_LOOP_IS_BEHIND: Final = (
+    "threads emit faster than the loop collects; emit less at a time, make the capacity larger, "
+    "choose a policy that drops, or have the loop emit: "
+    "asyncio.run_coroutine_threadsafe(to.emit(element), loop).result()"
+)
 # Looking up a member of an enumeration takes as long as a call.
 _REFUSED: Final = Emission.REFUSED
 _ENDED: Final = Emission.ENDED
@@ -62,6 +68,13 @@ class HotEmitter(Generic[T]):
     def refused_count(self) -> int:
         """How often an emission was refused."""
         return self._refused.by_reason[REFUSED] + self.mailbox.drops.by_reason[REFUSED]
+
+    @property
+    def replaced_count(self) -> int:
+        """How many elements of threads were accepted, and replaced before the loop came to them."""
+        mailbox = self.mailbox
+        replaces = mailbox.policy in ("drop_oldest", "latest")
+        return mailbox.drops.by_reason[mailbox.policy] if replaces else 0
 
     @property
     def loop_handle(self) -> LoopHandle:
@@ -144,13 +157,19 @@ class HotEmitter(Generic[T]):
         if must_wake:
             loop_handle.call_soon_threadsafe(self._collect)
         elif outcome is Emission.OVERFLOWED:
-            self.end(Overflow(self._name, self.mailbox.capacity))
+            # It belongs to no subscriber yet, so that each of them would miss the element.
+            self.end(Overflow(self._name, self.mailbox.capacity, _LOOP_IS_BEHIND))
         return outcome
 
     def _no_element(self) -> NotAnElement:
         return NotAnElement(f"{self._name} got None, which is not an element")
 
     # -- ending -----------------------------------------------------------------------------------
+    def fail(self, error: BaseException) -> None:
+        """End with *error*, which a producer passes. From any thread."""
+        require_error(f"{self._name}.fail()", error)
+        self.end(error)
+
     def end(self, error: BaseException | None = None) -> None:
         """Accept nothing more, and end after the accepted elements. Only the first end counts.
 

@@ -7,6 +7,7 @@ from operator import length_hint
 from typing import Final, Generic, Protocol, TypeVar
 
 from ...errors import RuleViolation
+from ..arguments import require_error
 from ..cleanup import CleanupErrors
 from ..compiler.discards import OnDiscard, discard
 from ..compiler.loop_runtime import UpstreamFailed
@@ -172,6 +173,7 @@ class InputQueue(Generic[T]):
             self._island.wake()
 
     def fail(self, error: BaseException, /) -> None:
+        require_error("fail()", error)
         if not self.is_ended:
             self.is_ended = True
             self._error = error

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 from weakref import ref
 
 from ...errors import NoRunningLoop, NotAnElement
-from ..arguments import is_coroutine_function, refuse_awaitable
+from ..arguments import OWN_TASK, is_coroutine_function, refuse_awaitable
 from ..compiler.chain import Chain
 from ..demand import require_demand
 from ..failures import STOPS_PROGRAM, as_failure
@@ -153,7 +153,7 @@ class _RequestHooks(Island):
 
 
 def _call_hook(hook: Callable[[int], object], n: int) -> None:
-    refuse_awaitable("do_on_request", hook, hook(n))
+    refuse_awaitable("do_on_request", hook, hook(n), OWN_TASK)
 
 
 class _SyncIslandWithHooks(_RequestHooks, SyncIsland):

@@ -320,6 +320,12 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         error.__cause__ = cause
         self._fail(error)
 
+    def _fail_early(self, what: str, call: str) -> None:
+        """The publisher has not called on_subscribe; what calls a processor may be no publisher."""
+        is_processor = not self._subscribed
+        remedy = f"; a producer, which is no publisher, calls {call}" if is_processor else ""
+        self._fail_rule("1.9", f"the publisher {what} before on_subscribe{remedy}")
+
     def _fail_none(self, what: str) -> NotAnElement:
         """None in a signal: the sender raises the error, and downstream receives it (2.13)."""
         error = NotAnElement(what)
@@ -378,7 +384,7 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
             self.elements.append(element)
             self.flush()
         elif self._subscription is None:
-            self._fail_rule("1.9", "the publisher sent an element before on_subscribe")
+            self._fail_early("sent an element", "try_emit(element)")
         else:
             self._fail_rule("1.1", "the publisher sent more elements than were requested")
 
@@ -408,7 +414,7 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         elif self.is_done:
             pass
         elif self._subscription is None:
-            self._fail_rule("1.9", "the publisher completed before on_subscribe")
+            self._fail_early("completed", "complete()")
         else:
             self._set_done()
             self._owner.submit(self._owner.on_inner_complete, self)
