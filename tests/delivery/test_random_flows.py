@@ -8,7 +8,7 @@ of the element must have been written then, or the element buried.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -287,6 +287,13 @@ class Run:
         return self.program.cut is not None or bool(
             failures and not (self.program.has_policy and self.program.has_dead_letter)
         )
+
+
+@pytest.fixture(autouse=True)
+def only_further_failures(expects_loop_errors: list[dict[str, Any]]) -> Iterator[None]:
+    """Calls that fail beside the one whose error is raised are reported; nothing else is."""
+    yield
+    assert {each["message"] for each in expects_loop_errors} <= {"another call failed as well"}
 
 
 @given(PROGRAMS)
