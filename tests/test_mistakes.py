@@ -186,9 +186,15 @@ def test_a_thread_iterates_over_a_plain_generator_alone() -> None:
 
 
 async def test_a_generator_that_a_function_of_for_each_returns_is_refused() -> None:
-    for function in (plain_generator_function, generator_function):
+    def plain(x: object) -> object:
+        return plain_generator_function(x)
+
+    def asynchronous(x: object) -> object:
+        return generator_function(x)
+
+    for function in (plain, asynchronous):
         with pytest.raises(TypeError, match=r"^for_each: .*, which nothing would read; .*flat_map"):
-            await FLOW.for_each(lambda x, f=function: f(x))
+            await FLOW.for_each(function)
 
 
 def test_a_class_is_no_generator_function_although_its_instances_are() -> None:

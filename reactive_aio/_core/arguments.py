@@ -51,7 +51,7 @@ def _called(value: Any) -> tuple[object, object]:
     """*value*, and its ``__call__`` if it is an object of a class that has one."""
     while isinstance(value, partial):
         value = cast("Any", value).func
-    return value, getattr(type(value), "__call__", None)  # noqa: B004 - not that of its instances
+    return value, getattr(cast("Any", type(value)), "__call__", None)  # noqa: B004 - not that of its instances
 
 
 def _generator_kind(value: object) -> str:
@@ -326,7 +326,8 @@ def require_error(call: str, error: object) -> None:
         remedy = f"; give it a class: RuntimeError({describe(error)})"
     elif isinstance(error, type) and issubclass(error, BaseException):
         remedy = f", which is a class; make an instance: {error.__name__}(...)"
-    raise TypeError(f"{call}: an exception is needed, not {describe(error)}{remedy}")
+    given = describe(cast("object", error))
+    raise TypeError(f"{call}: an exception is needed, not {given}{remedy}")
 
 
 def require_element(operator: str, parameter: str, value: object) -> None:

@@ -424,7 +424,7 @@ class _GroupBy(SplittingCoordinator[Any]):
             return False
         groups = self._groups
         group = groups.get(self._next_key) or self._ending.get(self._next_key)
-        if group is not None and (group.is_subscribed or group.calls):
+        if group is not None and (group.is_subscribed or group.held_by):
             return False  # its subscriber is slow
         if self._limits.idle is not None and not all(each.held for each in groups.values()):
             return False  # one of them ends when it has been idle for long enough

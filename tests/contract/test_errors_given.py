@@ -13,7 +13,7 @@ from reactive_aio.testing import SubscriberProbe
 HOT: dict[str, Callable[[], Any]] = {
     "UnicastProcessor": r.UnicastProcessor,
     "MulticastProcessor": r.MulticastProcessor,
-    "ReplayProcessor": lambda: r.ReplayProcessor(2),
+    "ReplayProcessor": lambda: r.ReplayProcessor[Any](2),
     "LatestProcessor": lambda: r.LatestProcessor(0),
 }
 WRONG = pytest.mark.parametrize(

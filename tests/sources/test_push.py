@@ -211,7 +211,10 @@ class TestOverflow:
 
         handle = EmitterHandle()
         handle.probe.request(1)
-        wrong: list[Any] = [coroutine_function, 5, lambda x: x]
+
+        def of_an_element(x: object) -> None: ...
+
+        wrong: list[Any] = [coroutine_function, 5, of_an_element]
         for each in wrong:
             with pytest.raises(TypeError, match=r"^on_cancel: callback "):
                 handle.to.on_cancel(each)

@@ -189,8 +189,11 @@ def _stray_line(text: str) -> tuple[str, str] | None:
         parsed = ast.parse("\n".join(map(_as_python, lines)))
     except SyntaxError:
         return None  # the compiler of the loop reports it
-    stray = min(_strays(parsed, False), key=lambda node: node.lineno, default=None)
-    return None if stray is None else (lines[stray.lineno - 1].strip(), _REMEDIES[type(stray)])
+    strays: list[Any] = sorted(_strays(parsed, False), key=lambda node: node.lineno)
+    if not strays:
+        return None
+    number: int = strays[0].lineno
+    return lines[number - 1].strip(), _REMEDIES[type(strays[0])]
 
 
 def _as_python(line: str) -> str:

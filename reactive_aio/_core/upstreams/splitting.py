@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from ...errors import AlreadySubscribed, Interrupted, WrongLoop
 from ..compiler.chain import Downstream, PushSource
@@ -47,8 +47,8 @@ class BranchOwner(Protocol):
 class Branch(FlowSubscription, Generic[T]):
     """A queue, and its only subscriber, which may come later. Its owner bounds what it holds."""
 
-    __slots__ = ("_downstream", "_error", "_is_ended", "_is_read", "_owner", "calls", "demand",
-                 "elements", "is_closed", "is_finished", "is_freed", "lent", "name",
+    __slots__ = ("_downstream", "_error", "_is_ended", "_is_read", "_owner", "demand",
+                 "elements", "held_by", "is_closed", "is_finished", "is_freed", "lent", "name",
                  "tag")  # fmt: skip
 
     def __init__(self, owner: BranchOwner, name: str, tag: Any = None) -> None:
@@ -69,7 +69,7 @@ class Branch(FlowSubscription, Generic[T]):
         """It has delivered its end, or was cancelled."""
         self.is_finished: bool = False
         """And everything made of its elements has been processed, and no call runs with it."""
-        self.calls: int = 0
+        self.held_by: int = 0
         """How many calls of a function run with its flow."""
         self.is_freed: bool = False
         """Nobody can subscribe to it any more."""
@@ -173,11 +173,11 @@ class Branch(FlowSubscription, Generic[T]):
 
     def end_call(self) -> None:
         """A call with its flow has returned."""
-        self.calls -= 1
+        self.held_by -= 1
         self._finish()
 
     def _finish(self) -> None:
-        if self._is_read and not self.calls and not self.is_finished:
+        if self._is_read and not self.held_by and not self.is_finished:
             self.is_finished = True
             self._owner.submit(self._owner.on_branch_finished, self)
 
@@ -221,8 +221,8 @@ class BranchSource(Generic[T]):
 def branch_of(flow: Any) -> Branch[Any] | None:
     """The branch whose flow *flow* is."""
     source = flow.chain.source
-    opened: object = source.open if isinstance(source, PushSource) else None
-    return opened.branch if isinstance(opened, BranchSource) else None
+    opened: Any = source.open if isinstance(source, PushSource) else None
+    return cast("BranchSource[Any]", opened).branch if isinstance(opened, BranchSource) else None
 
 
 async def call_with(flow: Any, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
@@ -230,7 +230,7 @@ async def call_with(flow: Any, function: Callable[..., Awaitable[T]], *arguments
     branch = branch_of(flow)
     if branch is None:
         return await function(*arguments)
-    branch.calls += 1
+    branch.held_by += 1
     try:
         return await function(*arguments)
     finally:
