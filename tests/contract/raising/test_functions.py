@@ -21,6 +21,8 @@ from tests.harness.pairs import each_pair
 
 WITHOUT_END = ("from_iterable: __next__", "start_with")
 """Places where a ``StopIteration`` is the end of the elements, as Python has it."""
+RAISED_IN_PLACE = ("`GeneratorExit`", "`KeyboardInterrupt`")
+"""What the consumer may receive as it is, if its own task runs the function."""
 STAYS_OPEN = ("map of asynchronous", "filter of asynchronous")
 """Places where a ``GeneratorExit`` leaves the source open, which it should not: see below."""
 
@@ -28,7 +30,7 @@ STAYS_OPEN = ("map of asynchronous", "filter of asynchronous")
 @each_pair(place=PLACES, kind=KINDS, consumer=CONSUMERS, loop=REAL_LOOPS)
 def test_it_reaches_the_consumer(place: str, kind: str, consumer: str, loop: str) -> None:
     if kind == "`GeneratorExit`" and place in STAYS_OPEN:
-        return
+        pytest.xfail("the source stays open")
     expected, ended = KINDS[kind], list[str]()
 
     def make(code: Code) -> Any:
@@ -45,6 +47,8 @@ def test_it_reaches_the_consumer(place: str, kind: str, consumer: str, loop: str
         assert (place, kind) == ("do_on_request", "`KeyboardInterrupt`")
     else:
         check_received(outcome, expected)
+        if consumer == "subscribe" and kind in RAISED_IN_PLACE:
+            assert not isinstance(outcome.end, type(expected.make()))
         assert ended[0] in expected.ended
 
 
