@@ -1,7 +1,7 @@
 """The places where code of the user may raise, each in a flow that calls it."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final
 
 import reactive_aio as r
@@ -41,6 +41,7 @@ def quiet(flow: Apply) -> Place:
 # -- sources ---------------------------------------------------------------------------------------
 SOURCES: Final[Mapping[str, Place]] = {
     **{name: failing(flow) for name, flow in FLOWS.items()},
+    "thread: function": lambda c: r.from_thread(lambda: iter(c.failing)),
     "thread, merged": lambda c: r.from_thread(c.failing).merge_with(r.never()),
     "from_iterable: __iter__": lambda c: r.from_iterable(c.opens),
     "from_iterable: __next__": lambda c: r.from_iterable(c.steps),
@@ -94,6 +95,23 @@ def after_failure(flow: str, call: Callable[[Code, Flow], Flow]) -> Place:
     return lambda c: call(c, FLOWS[flow](c.numbers).map(lambda x: 1 / (3 - x)))
 
 
+async def fails_by_itself() -> AsyncIterator[int]:
+    yield 1
+    raise OSError
+
+
+AFTER_A_SOURCE: Final[Mapping[str, Place]] = {
+    "map of a range": lambda c: r.range(5).map(c.fails_at_2),
+    "do_on_error of error": lambda c: r.error(OSError).do_on_error(c.fails),
+    "on_error_resume of error": lambda c: r.error(OSError).on_error_resume(c.fails),
+    "on_error_map of error": lambda c: r.error(OSError).on_error_map(c.fails),
+    "do_on_error of a source": lambda c: r.from_aiter(fails_by_itself).do_on_error(c.fails),
+    "do_on_error, pushed": lambda c: r.from_aiter(fails_by_itself).boundary(2).do_on_error(c.fails),
+    "do_on_error, followed": lambda c: (
+        r.from_aiter(fails_by_itself).concat_with([]).do_on_error(c.fails)
+    ),
+}
+"""Functions of operators of a source that fails by itself, or has a loop of its own kind."""
 STAGES: Final[Mapping[str, Callable[[Code, Flow], Flow]]] = {
     "map": lambda c, up: up.map(c.fails_at_2),
     "filter": lambda c, up: up.filter(c.fails_at_2),
@@ -126,6 +144,7 @@ KINDS_OF_SUBSCRIPTION: Final = ("iterable", "asynchronous", "boundary")
 
 PLACES: Final[Mapping[str, Place]] = {
     **SOURCES,
+    **AFTER_A_SOURCE,
     **{f"{name} of {flow}": after(flow, call) for name, call in STAGES.items() for flow in FLOWS},
     **{name: after("iterable", call) for name, call in FUNCTIONS.items()},
     **{
