@@ -10,7 +10,8 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.errors import show_elements
-from tests.contract.test_base_exceptions import WAYS
+from tests.contract.raising.consumers import CONSUMERS
+from tests.contract.raising.observe import Outcome
 
 
 def fails_at_2(x: int) -> int:
@@ -136,11 +137,11 @@ def marked(note: str) -> str:
 
 async def error_of(flow: Flow[Any], way: str = "subscribe") -> BaseException:
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - its notes are looked at
-        await WAYS[way](flow)
+        await CONSUMERS[way](flow, Outcome())
     return caught.value
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", CONSUMERS)
 @pytest.mark.parametrize("case", TRAILS)
 async def test_the_trail_is_whole_and_marks_the_failing_stage(case: str, way: str) -> None:
     make, trail, element = TRAILS[case]

@@ -5,6 +5,7 @@ import logging
 import os
 import subprocess
 import sys
+from itertools import combinations, product
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,6 +14,7 @@ import pytest
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 from tests.harness.leftover_checks import Context
 from tests.harness.loops import HAS_UVLOOP, REAL_LOOPS, DebugLoop
+from tests.harness.pairs import covering
 
 ROOT = Path(__file__).parents[2]
 FAULTS = "tests/house/faults.py"
@@ -107,3 +109,12 @@ def test_a_test_may_expect_error_logs(expects_error_logs: list[logging.LogRecord
     logging.getLogger("some.where").error("something %s", "broke")
     (record,) = expects_error_logs
     assert record.getMessage() == "something broke"
+
+
+def test_each_two_rows_meet() -> None:
+    columns: list[list[object]] = [[*range(5)], [*"abc"], [True, False]]
+    found = covering(columns)
+    for one, other in combinations(range(len(columns)), 2):
+        met = {(row[one], row[other]) for row in found}
+        assert met == {*product(columns[one], columns[other])}
+    assert len(found) == 5 * 3

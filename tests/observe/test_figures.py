@@ -11,7 +11,8 @@ import reactive_aio as r
 from reactive_aio import Flow, observe
 from reactive_aio._core.observation import registry
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
-from tests.contract.test_base_exceptions import WAYS
+from tests.contract.raising.consumers import subscribe
+from tests.contract.raising.observe import Outcome
 from tests.core import test_error_notes as error_notes
 from tests.operators.streams import MANY
 
@@ -219,7 +220,7 @@ class TestNames:
 
         flow = r.just(1).map(fails).name("frozen")
         with pytest.raises(Frozen):
-            await WAYS["subscribe"](flow)
+            await subscribe(flow, Outcome())
         assert "just(1) → >>map(" in flow.stats().last_error
 
     async def test_a_subscriber_that_raises_has_cancelled(

@@ -134,8 +134,8 @@ class TaskIsland(Island):
         """Run an asynchronous source's cleanup; its errors are no failures of the flow."""
         if not isinstance(self.chain.source, AsyncSource) or not hasattr(source, "aclose"):
             return
-        if isinstance(failed, GeneratorExit):
-            return  # the loop is closed, so that nothing can be awaited
+        if isinstance(failed, GeneratorExit) and not self.loop_handle.is_current_task(self.task):
+            return  # its loop is closed, so that nothing can be awaited
         if (failure := await run_cleanup(source)) is None:
             return
         # A cancellation may be that of a task group in the source, which raises the cause only now.

@@ -1,0 +1,208 @@
+"""Errors of a cleanup are raised to the consumer that awaits it, and are reported otherwise.
+
+The first error wins: what a cleanup raises replaces neither the failure of the flow nor a
+cancellation.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from typing import Any, Final
+
+import pytest
+
+import reactive_aio as r
+from reactive_aio.errors import Interrupted, show_elements
+from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.contract.raising.code import Code
+from tests.contract.raising.consumers import AWAITING, NOT_AWAITING
+from tests.contract.raising.expected import (
+    check_nothing_is_left,
+    check_raised_by_cleanup,
+    check_reported,
+)
+from tests.contract.raising.kinds import KINDS, QUIET
+from tests.contract.raising.observe import Consume, Outcome, observe
+from tests.contract.raising.places import CLEANUPS, Place
+from tests.contract.subscribers import turns
+from tests.harness.loops import REAL_LOOPS
+from tests.harness.pairs import each_pair
+
+Reports = list[dict[str, Any]]
+
+
+class CleanupError(Exception):
+    """Of a ``finally`` clause."""
+
+
+BETWEEN: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "nothing": lambda flow: flow,
+    "boundary": lambda flow: flow.boundary(2),
+    "boundary in a task": lambda flow: flow.boundary(2).map_async(lambda x: asyncio.sleep(0, x)),
+    "merge": lambda flow: flow.merge_with(r.never(), prefetch=1),
+    "concat": lambda flow: flow.concat_with(r.never()),
+    "retry": lambda flow: flow.retry(2),
+    "flat_map": lambda flow: r.just(0).flat_map(lambda _: flow),
+    "using": lambda flow: r.using(lambda: contextlib.nullcontext(1), lambda _: flow),
+}
+"""What is between the cleanup and the consumer."""
+
+
+def behind(cleanup: str, between: str) -> Place:
+    return lambda code: BETWEEN[between](CLEANUPS[cleanup](code))
+
+
+@each_pair(cleanup=CLEANUPS, between=BETWEEN, way=AWAITING, kind=QUIET, loop=REAL_LOOPS)
+def test_it_is_raised_to_the_consumer_that_awaits_the_cleanup(
+    cleanup: str, between: str, way: str, kind: str, loop: str
+) -> None:
+    place = behind(cleanup, between)
+    outcome = observe(place, AWAITING[way], KINDS[kind].make, REAL_LOOPS[loop])
+    check_raised_by_cleanup(outcome, KINDS[kind])
+    assert not outcome.stops
+    check_nothing_is_left(outcome)
+
+
+@each_pair(cleanup=CLEANUPS, between=BETWEEN, way=NOT_AWAITING, kind=QUIET, loop=REAL_LOOPS)
+def test_it_is_reported_if_nothing_awaits_the_cleanup(
+    cleanup: str, between: str, way: str, kind: str, loop: str
+) -> None:
+    place = behind(cleanup, between)
+    outcome = observe(place, NOT_AWAITING[way], KINDS[kind].make, REAL_LOOPS[loop])
+    assert outcome.end is None
+    check_reported(outcome, KINDS[kind])
+    check_nothing_is_left(outcome)
+
+
+@each_pair(cleanup=CLEANUPS, way=AWAITING, loop=REAL_LOOPS)
+def test_a_keyboard_interrupt_of_a_cleanup_stops_the_program(
+    cleanup: str, way: str, loop: str
+) -> None:
+    outcome = observe(CLEANUPS[cleanup], AWAITING[way], KeyboardInterrupt, REAL_LOOPS[loop])
+    assert outcome.stops
+    assert outcome.end is None or isinstance(outcome.end, (Interrupted, KeyboardInterrupt))
+    check_nothing_is_left(outcome)
+
+
+# -- the first error wins --------------------------------------------------------------------------
+async def fail_in_the_body(flow: Any, _: Outcome) -> None:
+    async with flow.stream() as elements:
+        async for _ in elements:
+            raise KeyError("the body")
+
+
+def fails_at_once(_: object) -> int:
+    raise KeyError("a stage")
+
+
+FAILING: Final[Mapping[str, Consume]] = {
+    "a stage": lambda flow, _: flow.map(fails_at_once).to_list(),
+    "a later stage": lambda flow, _: flow.boundary(2).map(fails_at_once).to_list(),
+    "the body of async with": fail_in_the_body,
+}
+
+
+@each_pair(cleanup=CLEANUPS, way=FAILING, kind=QUIET, loop=REAL_LOOPS)
+def test_it_does_not_replace_another_error(cleanup: str, way: str, kind: str, loop: str) -> None:
+    outcome = observe(CLEANUPS[cleanup], FAILING[way], KINDS[kind].make, REAL_LOOPS[loop])
+    assert isinstance(outcome.end, KeyError)
+    check_reported(outcome, KINDS[kind])
+    check_nothing_is_left(outcome)
+
+
+async def cancelled_when(begun: asyncio.Event, consuming: Coroutine[Any, Any, object]) -> None:
+    consumer = asyncio.ensure_future(consuming)
+    await begun.wait()
+    consumer.cancel()
+    await asyncio.wait([consumer])
+    assert consumer.cancelled()
+
+
+async def cancelled_in_a_call(flow: Any, _: Outcome) -> None:
+    begun = asyncio.Event()
+
+    async def wait(_: int) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    await cancelled_when(begun, flow.for_each(wait))
+
+
+@each_pair(
+    cleanup=CLEANUPS,
+    between=["nothing", "boundary", "merge"],
+    kind=QUIET,
+    loop=REAL_LOOPS,
+)
+def test_it_does_not_replace_a_cancellation(
+    cleanup: str, between: str, kind: str, loop: str
+) -> None:
+    place = behind(cleanup, between)
+    outcome = observe(place, cancelled_in_a_call, KINDS[kind].make, REAL_LOOPS[loop])
+    assert outcome.end is None
+    check_reported(outcome, KINDS[kind])
+    check_nothing_is_left(outcome)
+
+
+async def test_it_is_reported_if_the_wait_for_it_is_cancelled(expects_loop_errors: Reports) -> None:
+    begun = asyncio.Event()
+
+    async def source() -> AsyncIterator[int]:
+        try:
+            yield 1
+        finally:
+            begun.set()
+            await asyncio.sleep(0)
+            raise CleanupError
+
+    await cancelled_when(begun, r.from_aiter(source).first())
+    await turns()
+    assert [type(each["exception"]) for each in expects_loop_errors] == [CleanupError]
+
+
+async def test_that_of_an_iterable_in_flat_map_does_not_replace_the_error_of_another(
+    expects_loop_errors: Reports,
+) -> None:
+    for kind in (KINDS[name] for name in QUIET):
+        failing, outer = PublisherProbe[int](), PublisherProbe[int]()
+        sources: list[Any] = [r.from_publisher(failing), iter(Code(kind.make).failing_cleanup)]
+        flow: Any = r.from_publisher(outer).flat_map(lambda x: sources[x])  # noqa: B023
+        probe = SubscriberProbe[int](1).subscribed_to(flow)
+        outer.emit(0, 1)
+        await asyncio.sleep(0)
+        failing.emit(2)
+        failing.fail(KeyError("another"))
+        probe.request(5)
+        assert isinstance((await probe.end())[-1], KeyError)
+        assert probe.elements == [1, 2]
+        check_reported(Outcome(Code(kind.make), contexts=[*expects_loop_errors]), kind)
+        expects_loop_errors.clear()
+
+
+# -- several, and what the error says --------------------------------------------------------------
+SOURCES: Final = (CLEANUPS["asynchronous"], CLEANUPS["iterable"])
+
+
+async def test_several_are_raised_as_a_group() -> None:
+    code = Code(CleanupError)
+    flow = r.merge(CLEANUPS["asynchronous"](code), CLEANUPS["slow"](code), prefetch=1)
+    with pytest.raises(ExceptionGroup) as caught:
+        await flow.first()
+    assert [type(each) for each in caught.value.exceptions] == [CleanupError] * 2
+
+
+async def test_the_error_has_the_result_in_a_note() -> None:
+    for source in SOURCES:
+        with pytest.raises(CleanupError) as caught:
+            await source(Code(CleanupError)).skip(3).first()
+        assert "the flow had a result: 4" in "\n".join(caught.value.__notes__)
+
+
+async def test_the_note_leaves_the_result_out_like_an_element() -> None:
+    show_elements(False)
+    try:
+        with pytest.raises(CleanupError) as caught:
+            await SOURCES[0](Code(CleanupError)).map(lambda _: "sec" + "ret").first()
+        assert "secret" not in "\n".join(caught.value.__notes__)
+    finally:
+        show_elements(True)
