@@ -27,10 +27,9 @@ from ..compiler.loop_runtime import (
 )
 from ..compiler.loops import CompiledLoop
 from ..demand import require_demand
-from ..failures import STOPS_PROGRAM, as_failure, is_cancelled
+from ..failures import STOPS_PROGRAM, as_failure, is_cancelled, is_cancelled_here
 from ..flow_subscription import FlowSubscription
 from ..loop import (
-    CancelledError,
     LoopHandle,
     Task,
     report,
@@ -384,7 +383,9 @@ class Island(TimeSlice, FlowSubscription):
 
     def is_cancelled(self, error: BaseException) -> bool:
         """Whether *error* ends the loop from outside, and no function of the user raised it."""
-        return isinstance(error, GeneratorExit) or is_cancelled(self.task, error)
+        if isinstance(error, GeneratorExit):  # the coroutine is closed, not run by its task
+            return not self.loop_handle.is_current_task(self.task)
+        return is_cancelled(self.task, error)
 
     def is_source_spent(self) -> bool:
         """Whether the source is known to be exhausted, or its run is drained."""
@@ -543,9 +544,9 @@ class Island(TimeSlice, FlowSubscription):
         self.task = None
         try:
             await pending
-        except CancelledError:
-            raise  # `_on_signal_task_done` ends the subscription
         except BaseException as error:
+            if is_cancelled_here(error):
+                raise  # `_on_signal_task_done` ends the subscription
             self._subscriber_raised(signal, error)
         else:
             then()

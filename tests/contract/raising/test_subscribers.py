@@ -83,7 +83,6 @@ def test_a_subscriber_that_raises_is_cancelled_and_reported(
     check_nothing_is_left(outcome)
 
 
-@pytest.mark.xfail(strict=True, reason="the subscriber receives it as an error, or nobody does")
 @pytest.mark.parametrize(
     ("signal", "error"),
     [
