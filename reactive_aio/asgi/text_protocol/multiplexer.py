@@ -3,6 +3,7 @@
 import json
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -29,6 +30,7 @@ from ..function_errors import failure_of
 from ..http import HttpRequest, Receive, Send
 from ..options import Counters
 from ..problem import ClientDisconnected, ErrorPolicy, Problem, SocketLost
+from ..send_limit import SendLimit
 from .messages import Id, InvalidMessage, Message, format_error, parse_demand, parse_message
 from .streams import Peer, PeerSubscription, SocketSubscriber, Stream
 
@@ -91,6 +93,7 @@ class SocketConfig:
     auth_timeout: float = 5.0
     origins: frozenset[str] = frozenset()
     max_sockets: int = 1000
+    send_timeout: float | None = None
     server: str | None = None
     """The URL of the server, at the client's end of a socket."""
 
@@ -158,10 +161,9 @@ class StreamMultiplexer:
             self._peer_error = f"the {self.peer_name} sent an invalid message ({fatal})"
             self.send_first(format_error(None, fatal.problem))
             await self._flush(tasks[0])
-            try:
-                await self._send({"type": "websocket.close", "code": fatal.close_code})
-            except (OSError, RuntimeError):  # the client has closed the socket at the same time
-                pass
+            # The client has closed the socket at the same time, or reads nothing.
+            with suppress(OSError, RuntimeError):
+                await self._close(fatal.close_code)
         except TimeoutError:
             if not self._reading.expired():
                 raise
@@ -341,21 +343,15 @@ class StreamMultiplexer:
     # -- messages to the other end -----------------------------------------------------------------
     async def _write(self) -> None:
         try:
-            while True:
-                for text in self._next_messages():
-                    await self._send({"type": "websocket.send", "text": text})
-                    self.counters.bytes += len(text)
-                if self._answers or self._scheduled:
-                    # The send of some servers never suspends: let other tasks run.
-                    await yield_to_loop()
-                    continue
-                self._writer_wake = self.loop_handle.create_future()
-                await self._writer_wake
+            async with SendLimit(self.loop_handle, self._send, self._config.send_timeout) as limit:
+                await self._write_messages(limit.send)
+        except TimeoutError:  # of the limit: the other end does not read, and loses its place
+            self._stop_reading(None)
         except OSError:  # what servers raise after a disconnect
             self._stop_reading_later(None)
         except Exception as error:
             try:
-                await self._send({"type": "websocket.close", "code": _INTERNAL_ERROR})
+                await self._close(_INTERNAL_ERROR)
             except Exception:
                 # Some servers raise other errors than OSError after a disconnect, before the
                 # reader is notified of it.
@@ -365,6 +361,23 @@ class StreamMultiplexer:
         finally:
             self._is_closed = True
             _wake(self._reader_wake)
+
+    async def _write_messages(self, send: Send) -> None:
+        while True:
+            for text in self._next_messages():
+                await send({"type": "websocket.send", "text": text})
+                self.counters.bytes += len(text)
+            if self._answers or self._scheduled:
+                # The send of some servers never suspends: let other tasks run.
+                await yield_to_loop()
+                continue
+            self._writer_wake = self.loop_handle.create_future()
+            await self._writer_wake
+
+    async def _close(self, code: int) -> None:
+        """Close the socket; a client that does not read is waited for a limited time."""
+        async with timeout(_FLUSH_TIMEOUT):
+            await self._send({"type": "websocket.close", "code": code})
 
     def _stop_reading_later(self, error: Exception | None) -> None:
         """Report *error*, and stop reading, unless the server notifies of a disconnect first."""
