@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _NAME: Final = "from_sse"
 _MEDIA_TYPE: Final = "text/event-stream"
+_DELAY: Final = 3.0  # seconds between two requests, as in Chrome, if the server has set none
 _MAX_PROBLEM: Final = 4096  # bytes of a response that is not a stream
 
 
@@ -67,9 +68,12 @@ def from_sse(
 
     With *retry*, the client reconnects as a browser does: when the connection is lost or the
     response ends, not before the delay that the server has set, and with the id of the last event
-    as ``Last-Event-ID``, so that a server which knows it sends only what was missed. Without it,
-    the flow completes when the response ends. The first request sends *last_event_id*, if given.
-    The other options are `EventStreamOptions`; the extra ``httpx`` is needed.
+    as ``Last-Event-ID``, so that a server which knows it sends only what was missed. A number is
+    that of attempts in a row, as for `retry`: an event makes the count begin again with the request
+    that brought it. As long as the server has set no delay, it is 3 seconds. A `RetryPolicy` counts
+    as it says, from the first request on unless ``reset=True``. Without *retry*, the flow completes when the
+    response ends. The first request sends *last_event_id*, if given. The other options are
+    `EventStreamOptions`; the extra ``httpx`` is needed.
 
     Demand: one event for one requested; the connection is read when no event waits.
     Completes: when the server says so, by 204 or an event ``complete`` with the data ``{}``;
@@ -85,20 +89,21 @@ def from_sse(
     reset=True)`` does not repeat requests that the server refuses.
     """
     config = _Config(url, options, ends=retry is None)
+    policy = None if retry is None else RetryPolicy.of(retry)
+    delay: float | None = None
+    if policy is not None and not isinstance(retry, RetryPolicy):
+        policy, delay = replace(policy, reset=True), _DELAY
     name, first_id = f"{_NAME}({url!r})", _header_value(last_event_id)
 
     def attempts() -> "Flow[Event[str]]":
-        progress = _Progress(first_id)
+        progress = _Progress(first_id, delay)
         events = from_async(lambda: _read(config, progress), name=name)
-        if retry is None:
+        if policy is None:
             return events
-        policy = RetryPolicy.of(retry)
-        if policy.retry_after is None:
-            policy = replace(policy, retry_after=progress.delay_after)
-        return events.retry(policy)
+        if policy.retry_after is not None:
+            return events.retry(policy)
+        return events.retry(replace(policy, retry_after=progress.delay_after))
 
-    if retry is not None:
-        RetryPolicy.of(retry)
     return defer(attempts)
 
 
