@@ -71,16 +71,17 @@ def from_sse(
     as ``Last-Event-ID``, so that a server which knows it sends only what was missed. A number is
     that of attempts in a row, as for `retry`: an event makes the count begin again with the request
     that brought it. As long as the server has set no delay, it is 3 seconds. A `RetryPolicy` counts
-    as it says, from the first request on unless ``reset=True``. Without *retry*, the flow completes when the
-    response ends. The first request sends *last_event_id*, if given. The other options are
+    as it says, from the first request on unless ``reset=True``. Without *retry*, the flow completes
+    when the response ends. The first request sends *last_event_id*, if given. The other options are
     `EventStreamOptions`; the extra ``httpx`` is needed.
 
     Demand: one event for one requested; the connection is read when no event waits.
     Completes: when the server says so, by 204 or an event ``complete`` with the data ``{}``;
         without *retry*, when the response ends.
     Fails: with `SocketLost`, a `ConnectionError`, when the connection is lost; with `PeerFailed`,
-        which has a `status`, when the server answers with another status than 200, or sends an
-        event ``failure`` in the form of `sse`; with `FrameTooLong` when an event is too long.
+        which has a `status`, when the server answers with another status than 200, compresses its
+        answer although it was asked not to, or sends an event ``failure`` in the form of `sse`;
+        with `FrameTooLong` when an event is too long.
     Cancels: the connection is closed.
     Holds: the events of 64 KiB.
     Rules: 1.1, 3.13
@@ -158,7 +159,7 @@ class _Config:
         self.client: AsyncClient | None = options.get("client")
 
     def request_headers(self, last_event_id: str | None) -> list[tuple[bytes, bytes]]:
-        # A compressed chunk could expand to a large one.
+        # A small chunk that is compressed can expand to a large one, so `_is_stream` refuses it.
         headers = {"accept": _MEDIA_TYPE, "accept-encoding": "identity",
                    "cache-control": "no-store"}  # fmt: skip
         if last_event_id is not None:
@@ -223,22 +224,33 @@ def _require_httpx() -> None:
 async def _is_stream(config: _Config, progress: _Progress, response: "Response") -> bool:
     """Whether there are events; raise `PeerFailed` if the server refuses them."""
     status, media_type = response.status_code, response.headers.get("content-type", "")
+    is_encoded = any(each.lower() != "identity" for each in _encodings(response))
     if status == 204:
         return False
-    if status == 200 and media_type.partition(";")[0].strip().lower() == _MEDIA_TYPE:
+    is_stream = media_type.partition(";")[0].strip().lower() == _MEDIA_TYPE
+    if status == 200 and is_stream and not is_encoded:
         return True
     delay = response.headers.get("retry-after", "")
     if delay.isascii() and delay.isdigit():
         progress.retry_after = float(delay[:9])
     what = f"{config.url}: the request"
+    if status == 200 and is_encoded:
+        detail = f"the content encoding is {', '.join(_encodings(response))}; only identity is read"
+        raise PeerFailed(502, detail, what=what)
     if status == 200:
         detail = f"the content type is {media_type or 'missing'}, and must be {_MEDIA_TYPE}"
         raise PeerFailed(502, detail, what=what)
     body = b""
-    async for chunk in response.aiter_bytes(_MAX_PROBLEM):
-        body = chunk
-        break
+    if not is_encoded:
+        async for chunk in response.aiter_bytes(_MAX_PROBLEM):
+            body = chunk
+            break
     raise PeerFailed(status, detail_of(body) or response.reason_phrase, what=what)
+
+
+def _encodings(response: "Response") -> list[str]:
+    """Return how the body is compressed, such as gzip, although identity was asked for."""
+    return response.headers.get_list("content-encoding", split_commas=True)
 
 
 def _is_end(event: Event[str]) -> bool:

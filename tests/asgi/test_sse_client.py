@@ -1,8 +1,10 @@
 """from_sse: reading, resuming and failing, with our server and with scripted ones."""
 
 import asyncio
+import gzip
 import itertools
 import sys
+import zlib
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -222,6 +224,21 @@ REFUSALS: dict[str, tuple[bytes, int, str]] = {
         b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 0\r\n\r\n",
         502,
         "the content type is text/html, and must be text/event-stream",
+    ),
+    "a compressed stream": (
+        STREAM[:-2] + b"content-encoding: gzip\r\n\r\n" + gzip.compress(b"data: 1\n\n"),
+        502,
+        "the content encoding is gzip; only identity is read",
+    ),
+    "a stream that is compressed twice": (
+        STREAM[:-2] + b"content-encoding: identity, br\r\n\r\n",
+        502,
+        "the content encoding is identity, br; only identity is read",
+    ),
+    "a status with a compressed body": (
+        b"HTTP/1.1 500 Broken\r\ncontent-encoding: deflate\r\n\r\n" + zlib.compress(b"x" * 9999),
+        500,
+        "Broken",
     ),
     "an event": (
         STREAM + b'event: failure\ndata: {"status":409,"detail":"too late"}\n\n',
