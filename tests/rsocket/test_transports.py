@@ -201,7 +201,9 @@ async def test_the_address_sets_route_and_prefetch() -> None:
         await connect(f"{server.uri}?route=numbers&n=20", codec=JSON) as requester,
     ):
         probe: SubscriberProbe[int] = SubscriberProbe(request=1)
-        requester.request_stream().subscribe(probe)
+        stream = requester.request_stream()
+        assert str(stream.bound()).startswith("holds at most 20 elements")
+        stream.subscribe(probe)
         await probe.wait_for_signals(1)
         for _ in range(50):
             await asyncio.sleep(0)
