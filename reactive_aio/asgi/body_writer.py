@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from .._core.flow_subscription import FlowSubscription
-from .._core.loop import Future, LoopHandle, timeout, yield_to_loop
+from .._core.loop import Future, LoopHandle, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .disconnect_watch import DisconnectWatch
 from .formats import BodyFormat
 from .function_errors import failure_of
 from .http import Headers, Send, send_problem, send_response
 from .options import ResponseConfig
+from .send_limit import SendLimit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,7 +47,7 @@ class BodyWriter(BulkSubscriber):
         self,
         loop_handle: LoopHandle,
         watch: DisconnectWatch,
-        send: Send,
+        limit: SendLimit,
         form: BodyFormat,
         config: ResponseConfig,
         start: ResponseStart,
@@ -55,7 +56,8 @@ class BodyWriter(BulkSubscriber):
         self.append: Callable[[Any], None] = self._elements.append
         self.is_notified: bool = False
         self._watch = watch
-        self._send = send
+        self._limit = limit
+        self._send: Send = limit.send
         self._form = form
         self._config = config
         self._start = start
@@ -63,7 +65,6 @@ class BodyWriter(BulkSubscriber):
         self._subscription: Subscription | None = None
         self._waiter: Future[Any] | None = None
         self._error: BaseException | None = None
-        self._writing = timeout(None)
         self._is_done = False
         self._is_disconnected = False
         self._is_started = False
@@ -84,11 +85,11 @@ class BodyWriter(BulkSubscriber):
             prefetch = self._config.prefetch
             flow.subscribe(self)
             self._request(prefetch if count is None else min(prefetch, count))
-            async with self._writing:
-                ended = await self._write(count)
-        except OSError:  # what servers raise after a disconnect, and the timeout of a send
+            ended = await self._write(count)
+        except OSError:  # what servers raise after a disconnect
             pass
         finally:
+            self._limit.lift()  # the flow may take longer to clean up
             counters.open -= 1
             counters.cancelled += not ended
             self._cancel()
@@ -107,7 +108,7 @@ class BodyWriter(BulkSubscriber):
         self._is_disconnected = True
         self._cancel()
         self._wake(True)
-        self._writing.reschedule(self._loop_handle.time() + _SEND_GRACE)
+        self._limit.end_within(_SEND_GRACE)
 
     async def _write(self, count: int | None) -> bool:
         """Return whether the stream reached its end."""

@@ -30,6 +30,7 @@ from .http import (
 )
 from .options import ResponseConfig, ResponseOptions, response_config
 from .problem import Problem, Refused
+from .send_limit import SendLimit
 
 T = TypeVar("T")
 
@@ -68,7 +69,8 @@ def sse(
     Fails: before the first element with the status of `Refused`, or 500; after it with an event
         ``failure``. Other texts than that of `Refused` are sent only with *expose_errors*; such
         errors go to *on_error*, or to the loop's exception handler.
-    Cancels: upstream is cancelled at once when the client disconnects or the server stops.
+    Cancels: upstream is cancelled at once when the client disconnects or the server stops, and when
+        the client has not read what was sent to it within *send_timeout* seconds (15).
     Holds: *prefetch* elements per client, and at most 4 KiB of text or one longer element.
     Rules: 1.1, 2.1, 2.6, 3.9
 
@@ -95,7 +97,8 @@ def ndjson(
     Completes: with the end of the response.
     Fails: before the first element with a status; after it with a last line
         ``{"$failure":{"status":…,"detail":…}}``.
-    Cancels: upstream is cancelled at once when the client disconnects or the server stops.
+    Cancels: upstream is cancelled at once when the client disconnects or the server stops, and when
+        the client has not read what was sent to it within *send_timeout* seconds (15).
     Holds: *prefetch* elements per client, and at most 4 KiB of text or one longer element.
     Rules: 1.1, 2.1, 2.6, 3.9
 
@@ -170,8 +173,13 @@ class HttpEndpoint(Endpoint, Generic[T]):
         try:
             loop_handle = LoopHandle("a request")
             watch = DisconnectWatch(loop_handle, receive)
+            limit = SendLimit(loop_handle, send, self._config.send_timeout)
             try:
-                await self._stream(loop_handle, request, watch, send, head)
+                async with limit:
+                    await self._stream(loop_handle, request, watch, limit, head)
+            except TimeoutError:
+                if not limit.has_expired:
+                    raise
             finally:
                 await watch.aclose()
         finally:
@@ -182,10 +190,10 @@ class HttpEndpoint(Endpoint, Generic[T]):
         loop_handle: LoopHandle,
         request: HttpRequest,
         watch: DisconnectWatch,
-        send: Send,
+        limit: SendLimit,
         head: bool,
     ) -> None:
-        config = self._config
+        config, send = self._config, limit.send
         try:
             form = self._choose(request)
             name = config.count_parameter
@@ -215,7 +223,7 @@ class HttpEndpoint(Endpoint, Generic[T]):
             flow = flow if count is None else flow.take(count)
             resumes = request.last_event_id is not None and form.media_type == "text/event-stream"
             start = ResponseStart(self.status_code, headers, resumes)
-            await BodyWriter(loop_handle, watch, send, form, config, start).run(flow, count)
+            await BodyWriter(loop_handle, watch, limit, form, config, start).run(flow, count)
 
 
 def _maker(source: Source[T] | Make[T], name: str) -> Make[T]:

@@ -14,6 +14,10 @@ _HEADERS: Final = {
 }
 
 
+SEND_TIMEOUT: Final = 15.0
+"""The seconds for which a client may not read before it loses its place, by default."""
+
+
 @dataclass(slots=True)
 class Counters:
     """Counts the streams of the endpoints that receive it (``ndjson(flow, counters=counters)``).
@@ -28,7 +32,7 @@ class Counters:
     failed: int = 0
     """Streams that failed, including those that were refused."""
     cancelled: int = 0
-    """Streams that were cancelled, usually because the client disconnected."""
+    """Streams that were cancelled, usually because the client disconnected or did not read."""
     elements: int = 0
     """Elements handed to the server."""
     bytes: int = 0
@@ -45,6 +49,8 @@ class ResponseOptions(TypedDict, total=False):
     - max_start_delay: start the response with the first element, but after so many seconds at the
       latest (1); None waits for the first element, so that every error before it sets the status.
     - count_parameter: the query parameter that limits the elements of a response; none by default.
+    - send_timeout: a client that does not take what is sent to it within so many seconds (15) loses
+      its place: its flow is cancelled, and its connection is closed; None waits for ever.
     - max_streams: the number of clients that the endpoint serves at a time (1000); further ones
       receive 503. It does not limit a route whose function returns a new endpoint for each request.
     - expose_errors: send clients the text of all errors, not only of `Refused` (False).
@@ -58,6 +64,7 @@ class ResponseOptions(TypedDict, total=False):
     heartbeat: Duration | None
     max_start_delay: Duration | None
     count_parameter: str | None
+    send_timeout: Duration | None
     max_streams: int
     expose_errors: bool
     on_error: Callable[[BaseException], object] | None
@@ -76,6 +83,7 @@ class ResponseConfig:
         heartbeat: Duration | None = 15.0,
         max_start_delay: Duration | None = 1.0,
         count_parameter: str | None = None,
+        send_timeout: Duration | None = SEND_TIMEOUT,
         max_streams: int = 1000,
         expose_errors: bool = False,
         on_error: Callable[[BaseException], object] | None = None,
@@ -93,10 +101,16 @@ class ResponseConfig:
             else to_seconds(max_start_delay, f"{name}: max_start_delay", zero=True)
         )
         self.count_parameter: str | None = count_parameter
+        self.send_timeout: float | None = send_timeout_of(name, send_timeout)
         self.max_streams: int = require_int(name, "max_streams", max_streams, least=1)
         self.errors: ErrorPolicy = error_policy(name, expose_errors, on_error)
         self.headers: Headers = encode_headers(_HEADERS | additional)
         self.counters: Counters = Counters() if counters is None else counters
+
+
+def send_timeout_of(name: str, given: Duration | None) -> float | None:
+    """Validate the option *send_timeout* of the function *name*."""
+    return None if given is None else to_seconds(given, f"{name}: send_timeout")
 
 
 def response_config(name: str, options: ResponseOptions, *own: str) -> ResponseConfig:

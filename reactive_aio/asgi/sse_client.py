@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _NAME: Final = "from_sse"
 _MEDIA_TYPE: Final = "text/event-stream"
+_DELAY: Final = 3.0  # seconds between two requests, as in Chrome, if the server has set none
 _MAX_PROBLEM: Final = 4096  # bytes of a response that is not a stream
 
 
@@ -67,16 +68,20 @@ def from_sse(
 
     With *retry*, the client reconnects as a browser does: when the connection is lost or the
     response ends, not before the delay that the server has set, and with the id of the last event
-    as ``Last-Event-ID``, so that a server which knows it sends only what was missed. Without it,
-    the flow completes when the response ends. The first request sends *last_event_id*, if given.
-    The other options are `EventStreamOptions`; the extra ``httpx`` is needed.
+    as ``Last-Event-ID``, so that a server which knows it sends only what was missed. A number is
+    that of attempts in a row, as for `retry`: an event makes the count begin again with the request
+    that brought it. As long as the server has set no delay, it is 3 seconds. A `RetryPolicy` counts
+    as it says, from the first request on unless ``reset=True``. Without *retry*, the flow completes
+    when the response ends. The first request sends *last_event_id*, if given. The other options are
+    `EventStreamOptions`; the extra ``httpx`` is needed.
 
     Demand: one event for one requested; the connection is read when no event waits.
     Completes: when the server says so, by 204 or an event ``complete`` with the data ``{}``;
         without *retry*, when the response ends.
     Fails: with `SocketLost`, a `ConnectionError`, when the connection is lost; with `PeerFailed`,
-        which has a `status`, when the server answers with another status than 200, or sends an
-        event ``failure`` in the form of `sse`; with `FrameTooLong` when an event is too long.
+        which has a `status`, when the server answers with another status than 200, compresses its
+        answer although it was asked not to, or sends an event ``failure`` in the form of `sse`;
+        with `FrameTooLong` when an event is too long.
     Cancels: the connection is closed.
     Holds: the events of 64 KiB.
     Rules: 1.1, 3.13
@@ -85,20 +90,21 @@ def from_sse(
     reset=True)`` does not repeat requests that the server refuses.
     """
     config = _Config(url, options, ends=retry is None)
+    policy = None if retry is None else RetryPolicy.of(retry)
+    delay: float | None = None
+    if policy is not None and not isinstance(retry, RetryPolicy):
+        policy, delay = replace(policy, reset=True), _DELAY
     name, first_id = f"{_NAME}({url!r})", _header_value(last_event_id)
 
     def attempts() -> "Flow[Event[str]]":
-        progress = _Progress(first_id)
+        progress = _Progress(first_id, delay)
         events = from_async(lambda: _read(config, progress), name=name)
-        if retry is None:
+        if policy is None:
             return events
-        policy = RetryPolicy.of(retry)
-        if policy.retry_after is None:
-            policy = replace(policy, retry_after=progress.delay_after)
-        return events.retry(policy)
+        if policy.retry_after is not None:
+            return events.retry(policy)
+        return events.retry(replace(policy, retry_after=progress.delay_after))
 
-    if retry is not None:
-        RetryPolicy.of(retry)
     return defer(attempts)
 
 
@@ -153,7 +159,7 @@ class _Config:
         self.client: AsyncClient | None = options.get("client")
 
     def request_headers(self, last_event_id: str | None) -> list[tuple[bytes, bytes]]:
-        # A compressed chunk could expand to a large one.
+        # A small chunk that is compressed can expand to a large one, so `_is_stream` refuses it.
         headers = {"accept": _MEDIA_TYPE, "accept-encoding": "identity",
                    "cache-control": "no-store"}  # fmt: skip
         if last_event_id is not None:
@@ -218,22 +224,33 @@ def _require_httpx() -> None:
 async def _is_stream(config: _Config, progress: _Progress, response: "Response") -> bool:
     """Whether there are events; raise `PeerFailed` if the server refuses them."""
     status, media_type = response.status_code, response.headers.get("content-type", "")
+    is_encoded = any(each.lower() != "identity" for each in _encodings(response))
     if status == 204:
         return False
-    if status == 200 and media_type.partition(";")[0].strip().lower() == _MEDIA_TYPE:
+    is_stream = media_type.partition(";")[0].strip().lower() == _MEDIA_TYPE
+    if status == 200 and is_stream and not is_encoded:
         return True
     delay = response.headers.get("retry-after", "")
     if delay.isascii() and delay.isdigit():
         progress.retry_after = float(delay[:9])
     what = f"{config.url}: the request"
+    if status == 200 and is_encoded:
+        detail = f"the content encoding is {', '.join(_encodings(response))}; only identity is read"
+        raise PeerFailed(502, detail, what=what)
     if status == 200:
         detail = f"the content type is {media_type or 'missing'}, and must be {_MEDIA_TYPE}"
         raise PeerFailed(502, detail, what=what)
     body = b""
-    async for chunk in response.aiter_bytes(_MAX_PROBLEM):
-        body = chunk
-        break
+    if not is_encoded:
+        async for chunk in response.aiter_bytes(_MAX_PROBLEM):
+            body = chunk
+            break
     raise PeerFailed(status, detail_of(body) or response.reason_phrase, what=what)
+
+
+def _encodings(response: "Response") -> list[str]:
+    """Return how the body is compressed, such as gzip, although identity was asked for."""
+    return response.headers.get_list("content-encoding", split_commas=True)
 
 
 def _is_end(event: Event[str]) -> bool:

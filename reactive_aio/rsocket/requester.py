@@ -18,7 +18,7 @@ from typing import (
 from .._core.arguments import Duration, to_seconds
 from .._core.failures import stop_program
 from .._core.loop import yield_to_loop
-from .._shared.coerce import Source, to_flow
+from .._shared.coerce import WINDOW, Source, to_flow
 from ..errors import TimedOut
 from ..stage import Downstream, from_push
 from .driver import Driver
@@ -232,7 +232,8 @@ class Requester(Generic[T]):
 
         With *with_metadata*, its elements are `Received`, with the metadata of each.
 
-        Demand: that of the subscriber is the demand on the other side.
+        Demand: that of the subscriber is the demand on the other side, at most 256 at a time. If
+            the address has ``?n=64``, 64 from the first request on, whatever the subscriber needs.
         Completes: when the other side completes.
         Fails: with `ApplicationError` when the other side does; with `RequestRejected`,
             `RequestInvalid` or `RequestCanceled` when it does not serve the request to its end;
@@ -240,7 +241,8 @@ class Requester(Generic[T]):
             stream ends within *timeout* seconds from its first demand; when an element cannot be
             decoded.
         Cancels: the stream on the other side.
-        Holds: no more elements than were requested.
+        Holds: 256 elements, which were requested and wait for a slow subscriber; *n* if the address
+            has ``?n=``.
         """
         limit = None if timeout is None else to_seconds(timeout, "timeout")
         request = self._encode(payload, codec, route, metadata, limit)
@@ -248,8 +250,12 @@ class Requester(Generic[T]):
         def begin(stream: InboundStream, n: int) -> None:
             stream.bind(stream.driver.connection.request_stream(request, n))
 
-        flow = self._flow("request_stream", route, codec, begin, limit, with_metadata)
-        return flow if self._prefetch is None else flow.boundary(self._prefetch)
+        prefetch = self._prefetch
+        if prefetch is None:
+            return self._flow("request_stream", route, codec, begin, limit, with_metadata)
+        # What the boundary requests, it has room for: nothing waits in front of it.
+        flow = self._flow("request_stream", route, codec, begin, limit, with_metadata, window=0)
+        return flow.boundary(prefetch)
 
     @overload
     def request_channel(
@@ -291,13 +297,14 @@ class Requester(Generic[T]):
         With *with_metadata*, the elements received are `Received`, with the metadata of each.
         The first element of *source* opens the channel; if *source* is empty, so is the result.
 
-        Demand: that of the subscriber is the demand on the other side, and the other way round.
+        Demand: that of the subscriber is the demand on the other side, at most 256 at a time; the
+            demand of the other side is that on *source*.
         Completes: when the other side completes. *source* continues until it ends, or the other
             side cancels it.
         Fails: as `request_stream`, and *source* is cancelled; with the error of *source*, whose
             text is not sent to the other side.
         Cancels: both directions.
-        Holds: no more elements than were requested.
+        Holds: 256 elements, which were requested and wait for a slow subscriber.
         """
         limit = None if timeout is None else to_seconds(timeout, "timeout")
         items = self._encode_metadata(codec, route, metadata, limit)
@@ -392,6 +399,8 @@ class Requester(Generic[T]):
         begin: "Callable[[InboundStream, int], None]",
         limit: float | None,
         with_metadata: bool = False,
+        *,
+        window: int = WINDOW,
     ) -> "Flow[Any]":
         decode = (codec or self._codec).decode
         when_possible = partial(_begin_when_possible, begin)
@@ -405,7 +414,8 @@ class Requester(Generic[T]):
                 stream.wrap = partial(_received, self._driver.connection.setup)
             return stream
 
-        return from_push(subscribe, name=f"{model}({route or self._route or ''})", holds=None)
+        name = f"{model}({route or self._route or ''})"
+        return from_push(subscribe, name=name, holds=window, window=window)
 
     def _encode(
         self,

@@ -207,6 +207,8 @@ class RouterResponder:
         self._leases_over: dict[Driver, Event] = {}
         """Set when the lease of a connection is used up, or void since the session was resumed."""
         self.refused_connections: int = 0
+        self.has_place: Callable[[Driver], bool] = lambda _: True
+        """Whether the client of a driver may have one more connection."""
         """The number of clients refused because too many connections were open."""
         self.fire_and_forget: FireAndForget = FireAndForget(
             max_fire_and_forget,
@@ -232,7 +234,7 @@ class RouterResponder:
     # -- admission ---------------------------------------------------------------------------------
     def admit(self, driver: Driver, setup: Setup) -> None:
         """Accept or reject a client, now or later."""
-        if driver.is_resume_only:
+        if driver.is_resume_only or not self.has_place(driver):
             self.refused_connections += 1
             # Not a refusal of the SETUP: the client may succeed later, with the same one.
             driver.reject(TOO_MANY, ErrorCode.CONNECTION_ERROR)

@@ -11,9 +11,16 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from anyio import Event
 
-from .._core.arguments import Duration, require_int, require_known_options, to_seconds
+from .._core.arguments import (
+    Duration,
+    require_callable,
+    require_int,
+    require_known_options,
+    to_seconds,
+)
 from .._core.loop import LoopHandle
 from .client import ClientOptions, checked_options, client_driver
+from .client_places import ClientPlaces, KeyOf, key_of_address
 from .driver import Driver
 from .interceptors import Intercepting, checked_outgoing
 from .opening import Opening
@@ -62,12 +69,18 @@ class ServerOptions(ResponderOptions, total=False):
     - resume: whether, and how long, sessions outlive their transports.
     - max_connections: the maximum number of open connections: 1024. A client above it is refused
       with `ConnectionLost`, so that its retry policy applies.
+    - max_per_client: the maximum number of connections of one client; no limit by default, since
+      behind a proxy all clients have its address. A client above it is refused as above.
+    - client_key: tells clients apart, by the address that the transport reports; by default by
+      their IP address (of IPv6, the network of 64 bits). It returns None for those without a limit.
     - grace: how long `Server.aclose` lets open streams continue before it cancels them: 0 seconds.
     """
 
     limits: Limits | None
     resume: "Resumption | None"
     max_connections: int
+    max_per_client: int | None
+    client_key: KeyOf
     grace: Duration
 
 
@@ -84,6 +97,8 @@ class Server:
         limits: Limits | None = None,
         resume: "Resumption | None" = None,
         max_connections: int = 1024,
+        max_per_client: int | None = None,
+        client_key: KeyOf = key_of_address,
         grace: Duration = 0.0,
         **options: Unpack[ResponderOptions],
     ) -> None:
@@ -98,6 +113,10 @@ class Server:
         require_instance("limits", limits, Limits)
         require_instance("resume", resume, Resumption)
         self._responder = RouterResponder(router, **options)
+        if max_per_client is not None:
+            require_int("serve", "max_per_client", max_per_client, least=1)
+        require_callable("serve", "client_key", client_key, takes=1)
+        self._responder.has_place = ClientPlaces(max_per_client, client_key).take
         lease = self._responder.leases is not None
         self._make_connection = partial(
             Connection,

@@ -203,6 +203,14 @@ async def test_a_close_does_not_wait_for_a_client_that_does_not_read() -> None:
     assert await call.closed() == 1007
 
 
+@pytest.mark.virtual_time
+async def test_a_client_that_does_not_even_read_the_close_loses_its_place() -> None:
+    call = await connected()
+    call.pause()
+    call.send_text("{")
+    await call.end(within=30)
+
+
 # -- the handshake ---------------------------------------------------------------------------------
 async def test_the_subprotocol_is_selected_if_it_is_offered() -> None:
     call = await connected(subprotocols=["other", "reactive-streams.v1"])

@@ -2,9 +2,10 @@
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from ssl import PROTOCOL_TLS_SERVER, SSLContext, create_default_context
 from typing import Any
@@ -13,6 +14,7 @@ import anyio
 import pytest
 import trustme
 from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from reactive_aio import Flow, RetryPolicy, defer, just, range as numbers
@@ -314,9 +316,49 @@ async def test_a_binary_message_closes_the_socket() -> None:
         codes.append(socket.close_code)
 
     async with scripted(handler) as script:
-        with pytest.raises(SocketLost, match=r"sent an invalid message \(messages are text\)"):
+        with pytest.raises(PeerFailed, match=r"it sent b'\\x00' \(messages are text\)"):
             await from_websocket(script.url, route="x").to_list(limit=1)
     assert codes == [1003]
+
+
+FOREIGN: dict[str, tuple[str, int]] = {
+    "other JSON": ('{"key": 1}', 1002),
+    "another type": ('{"type": "trade", "price": 3}', 1002),
+    "another error": ('{"type": "error", "message": "no such channel"}', 1002),
+    "a list": ("[1, 2]", 1007),
+    "a text": ("hello", 1007),
+    "a long text": ("hello" * 99, 1007),
+}
+
+
+@pytest.mark.parametrize("foreign", FOREIGN.values(), ids=FOREIGN)
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_server_that_speaks_something_else_is_not_silence(
+    foreign: tuple[str, int], when: str
+) -> None:
+    message, code = foreign
+    codes: list[int | None] = []
+    answers: list[str] = []
+
+    async def handler(socket: ServerConnection) -> None:
+        if when == "after":
+            await receive(socket)
+        with suppress(ConnectionClosed):
+            for _ in range(5):
+                await socket.send(message)
+            while True:
+                answers.append(str(await socket.recv()))
+        codes.append(socket.close_code)
+
+    policy = RetryPolicy(attempts=3, only=ConnectionError)
+    seen = re.escape(repr(message[:80]))
+    async with scripted(handler) as script:
+        flow = from_websocket(script.url, route="x").retry(policy)
+        with pytest.raises(PeerFailed, match=f"does not speak reactive-streams.v1: it sent {seen}"):
+            await flow.to_list(limit=1)
+        assert script.sockets == 1, "the next socket would see the same"
+    assert codes == [code]
+    assert sum('"error"' in each for each in answers) == 1
 
 
 async def test_a_message_that_is_too_long_closes_the_socket() -> None:

@@ -367,6 +367,66 @@ async def test_a_send_that_never_returns_does_not_keep_a_disconnected_client(kin
     assert (counters.open, counters.cancelled, counters.outstanding) == (0, 1, 0)
 
 
+@pytest.mark.virtual_time
+@every_kind
+async def test_a_client_that_does_not_read_loses_its_place(kind: Any) -> None:
+    probe = PublisherProbe[int]()
+    app = kind(probe, max_streams=1, send_timeout=10, heartbeat=None)
+    call = Call(app)
+    await probe.expect_request(64)
+    probe.emit(1)
+    await call.until(lambda: len(call.sent) == 2)
+    call.pause()
+    await asyncio.sleep(60)  # nothing is sent, so nothing is late
+    assert not call.task.done()
+    probe.emit(2)
+    await asyncio.sleep(9)
+    assert not call.task.done()
+    await asyncio.sleep(1.5)
+    await probe.expect_cancel()
+    await call.end(within=0.1)
+    assert "0 clients" in repr(app)
+
+
+@pytest.mark.virtual_time
+async def test_a_client_that_does_not_read_a_refusal_loses_its_place() -> None:
+    def refuse(request: HttpRequest) -> Flow[int]:
+        raise Refused(403)
+
+    call = Call(sse(refuse))
+    call.pause()
+    await call.end(within=16)
+
+
+@pytest.mark.virtual_time
+async def test_a_client_may_be_waited_for_without_a_limit() -> None:
+    call = Call(sse(numbers(1000), send_timeout=None))
+    call.pause()
+    await asyncio.sleep(3600)
+    call.resume()
+    await call.end()
+    assert call.body.endswith("event: complete\ndata: {}\n\n")
+
+
+@pytest.mark.virtual_time
+async def test_the_cleanup_of_a_client_that_did_not_read_may_take_longer() -> None:
+    cleaned_up = False
+
+    async def source() -> AsyncIterator[int]:
+        nonlocal cleaned_up
+        try:
+            yield 1
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(30)
+            cleaned_up = True
+
+    call = Call(sse(lambda _: source(), send_timeout=10))
+    call.pause()
+    await call.end(within=60)
+    assert cleaned_up
+
+
 @every_kind
 async def test_a_disconnect_cancels_upstream_at_once(kind: Any) -> None:
     probe = PublisherProbe[int]()

@@ -1,8 +1,10 @@
 """from_sse: reading, resuming and failing, with our server and with scripted ones."""
 
 import asyncio
+import gzip
 import itertools
 import sys
+import zlib
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -127,7 +129,38 @@ async def test_a_client_resumes_after_the_last_event_when_the_response_ends(
 ) -> None:
     assert await data_of(f"{serving.url}/after?n=2", retry=QUICKLY) == [*"012345"]
     with pytest.raises(SocketLost, match="without an event `complete`"):
-        await data_of(f"{serving.url}/after?n=2", retry=2)
+        await data_of(f"{serving.url}/after?n=2", retry=RetryPolicy(attempts=2))
+
+
+def answering(*answers: bytes) -> tuple[httpx.AsyncClient, list[float]]:
+    """A client whose requests receive the next of *answers*, and the times of its requests."""
+    left, times = [*answers], list[float]()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        times.append(asyncio.get_running_loop().time())
+        head, _, body = left.pop(0).partition(b"\r\n\r\n")
+        status, *lines = head.decode().split("\r\n")
+        headers = dict(line.split(": ") for line in lines)
+        return httpx.Response(int(status.split()[1]), headers=headers, content=body)
+
+    return httpx.AsyncClient(transport=httpx.MockTransport(answer)), times
+
+
+@pytest.mark.virtual_time
+async def test_a_number_of_attempts_counts_failures_in_a_row() -> None:
+    """A proxy may end each response after an event; a browser goes on, and so does this."""
+    nothing, event = STREAM, STREAM + b"data: 1\n\n"
+    answers = [event, nothing, event, event, nothing, nothing]
+    client, times = answering(*answers)
+    received: list[str] = []
+    async with client:
+        events = from_sse("http://x/", retry=3, client=client)
+        with pytest.raises(SocketLost, match="without an event `complete`"):
+            await events.for_each(lambda event: received.append(event.data))
+    assert len(received) == 3
+    # As in a browser, a server that ends each response at once is not asked in a busy loop.
+    waits = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert waits == pytest.approx([3] * 5, abs=0.1)
 
 
 async def test_a_client_resumes_after_the_last_event_when_the_connection_is_lost() -> None:
@@ -155,16 +188,8 @@ async def test_the_delay_that_a_server_has_set_holds_for_all_further_requests() 
         *[STREAM + b"retry: 90000\ndata: 1\n\n", STREAM + b"data: 2\n\n", retry_after],
         *[STREAM + b"data: 3\n\n", STREAM + b"event: complete\ndata: {}\n\n"],
     ]
-    times: list[float] = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        times.append(asyncio.get_running_loop().time())
-        head, _, body = answers.pop(0).partition(b"\r\n\r\n")
-        status, *lines = head.decode().split("\r\n")
-        headers = dict(line.split(": ") for line in lines)
-        return httpx.Response(int(status.split()[1]), headers=headers, content=body)
-
-    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+    client, times = answering(*answers)
+    async with client:
         policy = RetryPolicy(attempts=9, jitter=0)
         assert await data_of("http://x/", retry=policy, client=client) == ["1", "2", "3"]
     waits = [later - earlier for earlier, later in itertools.pairwise(times)]
@@ -199,6 +224,21 @@ REFUSALS: dict[str, tuple[bytes, int, str]] = {
         b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 0\r\n\r\n",
         502,
         "the content type is text/html, and must be text/event-stream",
+    ),
+    "a compressed stream": (
+        STREAM[:-2] + b"content-encoding: gzip\r\n\r\n" + gzip.compress(b"data: 1\n\n"),
+        502,
+        "the content encoding is gzip; only identity is read",
+    ),
+    "a stream that is compressed twice": (
+        STREAM[:-2] + b"content-encoding: identity, br\r\n\r\n",
+        502,
+        "the content encoding is identity, br; only identity is read",
+    ),
+    "a status with a compressed body": (
+        b"HTTP/1.1 500 Broken\r\ncontent-encoding: deflate\r\n\r\n" + zlib.compress(b"x" * 9999),
+        500,
+        "Broken",
     ),
     "an event": (
         STREAM + b'event: failure\ndata: {"status":409,"detail":"too late"}\n\n',

@@ -13,6 +13,7 @@ from reactive_aio.asgi import (
     Peer,
     PeerFailed,
     Refused,
+    websocket,
 )
 from reactive_aio.errors import NotAnElement, RuleViolation
 from reactive_aio.rsocket import Router
@@ -197,6 +198,25 @@ async def test_a_client_that_does_not_read_costs_at_most_16_elements() -> None:
     assert counters.outstanding <= 16
     await call.close()
     assert (counters.open, counters.outstanding, counters.cancelled) == (0, 0, 1)
+
+
+@pytest.mark.virtual_time
+async def test_a_client_that_does_not_read_loses_its_place() -> None:
+    probe = PublisherProbe[int]()
+    app = websocket({"probe": lambda: probe}, send_timeout=10)
+    call = SocketCall(app)
+    call.send("subscribe", route="probe", n=5)
+    await probe.expect_request(5)
+    call.pause()
+    await asyncio.sleep(60)  # nothing is sent, so nothing is late
+    assert not call.task.done()
+    probe.emit(1)
+    await asyncio.sleep(9)
+    assert not call.task.done()
+    await asyncio.sleep(1.5)
+    await probe.expect_cancel()
+    await call.end(within=0.1)
+    assert "0 sockets" in repr(app)
 
 
 async def test_a_source_that_never_waits_does_not_block_the_loop() -> None:

@@ -1,12 +1,12 @@
 """Client and server in memory: interaction models, demand, errors, closing, timeouts."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
 
-from reactive_aio import Flow, from_iterable, just, never
+from reactive_aio import Flow, from_awaitable, from_iterable, just, never
 from reactive_aio.errors import AlreadySubscribed, EmptyFlow
 from reactive_aio.rsocket import (
     BYTES,
@@ -237,6 +237,33 @@ async def test_demand_is_sent_unchanged() -> None:
         probe.cancel()
         await turns()
         assert probe.elements == [0, 1, 2, 3, 4]
+
+
+READERS: dict[str, Callable[[Flow[int], asyncio.Event], Awaitable[object]]] = {
+    "for_each": lambda flow, held: flow.for_each(lambda _: held.wait()),
+    "map_async": lambda flow, held: flow.map_async(lambda _: held.wait()).count(),
+    "flat_map": lambda flow, held: flow.flat_map(lambda _: from_awaitable(held.wait)).count(),
+    "share": lambda flow, held: flow.share().for_each(lambda _: held.wait()),
+}
+
+
+@pytest.mark.parametrize("model", ["stream", "channel"])
+@pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
+async def test_a_slow_reader_has_a_bound_of_256(reader: Any, model: str) -> None:
+    """Whatever reads the stream; what operators hold themselves is their own bound."""
+    requested: list[int] = []
+    routes = Router()
+    routes.route("many")(lambda: from_iterable(range(10_000)).do_on_request(requested.append))
+    async with loopback(routes, codec=JSON) as client:
+        flow = client.request_stream(route="many")
+        if model == "channel":
+            flow = client.request_channel(just(1), route="many")
+        assert str(flow.bound()).startswith("holds at most 256 elements")
+        reading = asyncio.ensure_future(reader(flow, asyncio.Event()))
+        await turns(200)
+        assert 0 < sum(requested) <= 2 * 256
+        reading.cancel()
+        await asyncio.wait([reading])
 
 
 async def test_a_cancellation_reaches_the_publisher() -> None:

@@ -21,10 +21,12 @@ from reactive_aio.rsocket import (
     Payload,
     Requester,
     Router,
+    Server,
     Setup,
     connect,
     serve,
 )
+from reactive_aio.rsocket.client_places import key_of_address
 from reactive_aio.rsocket.protocol.metadata import ROUTING, write_composite, write_routing
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.leftover_checks import Context
@@ -187,6 +189,55 @@ async def test_one_connection_too_many_is_refused() -> None:
         assert await first.request_response(1, route="twice") == 2
 
 
+async def test_one_client_does_not_take_all_places() -> None:
+    clients = iter("aab")
+    options: Any = {"max_per_client": 1, "client_key": lambda _: next(clients)}
+    async with (
+        await serve("tcp://127.0.0.1:0", router, **options) as server,
+        await connect(server.uri, codec=JSON) as first,
+    ):
+        with pytest.raises(ConnectionLost, match="too many connections"):
+            await connect(server.uri, codec=JSON)
+        assert server.refused_connections == 1
+        async with await connect(server.uri, codec=JSON) as other:
+            assert await other.request_response(1, route="twice") == 2
+        assert await first.request_response(1, route="twice") == 2
+
+
+async def driver_ends(server: Server) -> None:
+    for _ in range(1_000_000):
+        if not server.connections:
+            return
+        await asyncio.sleep(0)
+
+
+async def test_a_client_that_leaves_gives_its_place_back() -> None:
+    async with await serve("tcp://127.0.0.1:0", router, max_per_client=1) as server:
+        for _ in range(3):
+            async with await connect(server.uri, codec=JSON) as client:
+                assert await client.request_response(1, route="twice") == 2
+            async with asyncio.timeout(20):
+                await driver_ends(server)
+        assert server.refused_connections == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (("10.0.0.1", 5), ("10.0.0.1", 6), True),
+        (("10.0.0.1", 5), ("10.0.0.2", 5), False),
+        (("2001:db8::1", 5, 0, 0), ("2001:db8::ffff:2", 5, 0, 0), True),
+        (("2001:db8:0:1::1", 5, 0, 0), ("2001:db8:0:2::1", 5, 0, 0), False),
+        (("::ffff:10.0.0.1", 5, 0, 0), ("10.0.0.1", 6), True),
+        (("fe80::1%eth0", 5, 0, 2), ("fe80::2", 5, 0, 2), True),
+        ("", None, True),
+        (("no address", 1), None, True),
+    ],
+)
+def test_clients_are_told_apart_by_their_address(one: Any, other: Any, same: bool) -> None:
+    assert (key_of_address(one) == key_of_address(other)) is same
+
+
 # -- the address -----------------------------------------------------------------------------------
 async def test_the_address_sets_route_and_prefetch() -> None:
     requested: list[int] = []
@@ -201,7 +252,9 @@ async def test_the_address_sets_route_and_prefetch() -> None:
         await connect(f"{server.uri}?route=numbers&n=20", codec=JSON) as requester,
     ):
         probe: SubscriberProbe[int] = SubscriberProbe(request=1)
-        requester.request_stream().subscribe(probe)
+        stream = requester.request_stream()
+        assert str(stream.bound()).startswith("holds at most 20 elements")
+        stream.subscribe(probe)
         await probe.wait_for_signals(1)
         for _ in range(50):
             await asyncio.sleep(0)

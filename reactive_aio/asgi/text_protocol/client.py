@@ -89,7 +89,7 @@ def from_websocket(
     Completes: when the stream completes, and the socket is closed.
     Fails: with `SocketLost`, a `ConnectionError`, when the socket cannot be opened or is closed;
         with `PeerFailed`, which has a `status`, when the server refuses the socket or the stream,
-        or the stream fails there.
+        when the stream fails there, and when the server speaks something else than this protocol.
     Cancels: the socket is closed, and the server cancels the stream.
     Holds: 256 elements, which were requested and wait for a slow subscriber.
     Rules: 1.1, 1.7, 2.13, 3.9
@@ -236,10 +236,8 @@ class _Messages:
             message = await self._socket.recv()
         except self._closed as error:
             return {"type": "websocket.disconnect", "reason": str(error)}
-        return {
-            "type": "websocket.receive",
-            "text": message if isinstance(message, str) else None,
-        }
+        kind = "text" if isinstance(message, str) else "bytes"
+        return {"type": "websocket.receive", kind: message}
 
     async def send(self, event: MutableMapping[str, Any]) -> None:
         try:

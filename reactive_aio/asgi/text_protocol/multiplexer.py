@@ -2,7 +2,8 @@
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -28,8 +29,17 @@ from ..formats import Encode
 from ..function_errors import failure_of
 from ..http import HttpRequest, Receive, Send
 from ..options import Counters
-from ..problem import ClientDisconnected, ErrorPolicy, Problem, SocketLost
-from .messages import Id, InvalidMessage, Message, format_error, parse_demand, parse_message
+from ..problem import ClientDisconnected, ErrorPolicy, PeerFailed, Problem, SocketLost
+from ..send_limit import SendLimit
+from .messages import (
+    SUBPROTOCOL,
+    Id,
+    InvalidMessage,
+    Message,
+    format_error,
+    parse_demand,
+    parse_message,
+)
 from .streams import Peer, PeerSubscription, SocketSubscriber, Stream
 
 if TYPE_CHECKING:
@@ -37,6 +47,8 @@ if TYPE_CHECKING:
 
 _MAX_ANSWERS: Final = 64
 _FLUSH_TIMEOUT: Final = 5.0  # how long a client may take to read why its socket is closed
+_MAX_SHOWN: Final = 80  # characters of a message that a foreign server sent
+_PROTOCOL_ERROR: Final = 1002  # the code with which a socket closes that is not understood
 _INTERNAL_ERROR: Final = 1011  # the code with which a socket closes that cannot be served
 
 Read = Callable[[Any], Any] | None
@@ -91,6 +103,7 @@ class SocketConfig:
     auth_timeout: float = 5.0
     origins: frozenset[str] = frozenset()
     max_sockets: int = 1000
+    send_timeout: float | None = None
     server: str | None = None
     """The URL of the server, at the client's end of a socket."""
 
@@ -131,6 +144,7 @@ class StreamMultiplexer:
         self._is_reading = True
         self._reading_timer: TimerHandle | None = None
         self._peer_error = ""  # why the other end closes the socket
+        self._foreign_message = ""  # what a server sent that does not speak the protocol
 
     @property
     def peer_name(self) -> str:
@@ -142,6 +156,9 @@ class StreamMultiplexer:
         server = self._config.server
         if server is None:
             return ClientDisconnected()
+        if self._foreign_message:
+            detail = f"the server does not speak {SUBPROTOCOL}: it sent {self._foreign_message}"
+            return PeerFailed(502, detail, what=server)
         reason = f": {self._peer_error}" if self._peer_error else ""
         return SocketLost(f"{server}: the socket is closed{reason}; subscribe again to reconnect")
 
@@ -158,10 +175,9 @@ class StreamMultiplexer:
             self._peer_error = f"the {self.peer_name} sent an invalid message ({fatal})"
             self.send_first(format_error(None, fatal.problem))
             await self._flush(tasks[0])
-            try:
-                await self._send({"type": "websocket.close", "code": fatal.close_code})
-            except (OSError, RuntimeError):  # the client has closed the socket at the same time
-                pass
+            # The client has closed the socket at the same time, or reads nothing.
+            with suppress(OSError, RuntimeError):
+                await self._close(fatal.close_code or _PROTOCOL_ERROR)
         except TimeoutError:
             if not self._reading.expired():
                 raise
@@ -178,15 +194,13 @@ class StreamMultiplexer:
 
     async def _read_messages(self, receive: Receive) -> None:
         while (event := await receive())["type"] != "websocket.disconnect":
-            text = event.get("text")
-            if text is None:
-                raise InvalidMessage(415, "messages are text", 1003)
-            if len(text) > self._config.max_message:
-                limit = self._config.max_message
-                raise InvalidMessage(413, f"a message has {limit} characters at most", 1009)
             try:
-                self._receive(parse_message(text))
+                self._receive(self._parse(event.get("text")))
             except InvalidMessage as invalid:
+                if self._config.server is not None:
+                    # A server that speaks something else would never end the stream.
+                    self._foreign_message = _shown(event, invalid)
+                    raise
                 if invalid.close_code:
                     raise
                 self._reject(invalid.problem)
@@ -195,6 +209,14 @@ class StreamMultiplexer:
                 await self._reader_wake
             await yield_to_loop()  # thousands of messages may have arrived already
         self._peer_error = self._peer_error or str(event.get("reason") or "")
+
+    def _parse(self, text: str | None) -> Message:
+        if text is None:
+            raise InvalidMessage(415, "messages are text", 1003)
+        if len(text) > self._config.max_message:
+            limit = self._config.max_message
+            raise InvalidMessage(413, f"a message has {limit} characters at most", 1009)
+        return parse_message(text)
 
     async def _on_connect(self) -> None:
         try:
@@ -229,6 +251,8 @@ class StreamMultiplexer:
     def _receive(self, message: Message) -> None:
         kind = message.type
         if message.id is None:
+            if self._config.server is not None and not message.detail:
+                raise InvalidMessage(400, "an error has a status and a detail")
             self._peer_error = message.detail
             self._count_useless()
         elif kind == "subscribe":
@@ -341,21 +365,15 @@ class StreamMultiplexer:
     # -- messages to the other end -----------------------------------------------------------------
     async def _write(self) -> None:
         try:
-            while True:
-                for text in self._next_messages():
-                    await self._send({"type": "websocket.send", "text": text})
-                    self.counters.bytes += len(text)
-                if self._answers or self._scheduled:
-                    # The send of some servers never suspends: let other tasks run.
-                    await yield_to_loop()
-                    continue
-                self._writer_wake = self.loop_handle.create_future()
-                await self._writer_wake
+            async with SendLimit(self.loop_handle, self._send, self._config.send_timeout) as limit:
+                await self._write_messages(limit.send)
+        except TimeoutError:  # of the limit: the other end does not read, and loses its place
+            self._stop_reading(None)
         except OSError:  # what servers raise after a disconnect
             self._stop_reading_later(None)
         except Exception as error:
             try:
-                await self._send({"type": "websocket.close", "code": _INTERNAL_ERROR})
+                await self._close(_INTERNAL_ERROR)
             except Exception:
                 # Some servers raise other errors than OSError after a disconnect, before the
                 # reader is notified of it.
@@ -365,6 +383,23 @@ class StreamMultiplexer:
         finally:
             self._is_closed = True
             _wake(self._reader_wake)
+
+    async def _write_messages(self, send: Send) -> None:
+        while True:
+            for text in self._next_messages():
+                await send({"type": "websocket.send", "text": text})
+                self.counters.bytes += len(text)
+            if self._answers or self._scheduled:
+                # The send of some servers never suspends: let other tasks run.
+                await yield_to_loop()
+                continue
+            self._writer_wake = self.loop_handle.create_future()
+            await self._writer_wake
+
+    async def _close(self, code: int) -> None:
+        """Close the socket; a client that does not read is waited for a limited time."""
+        async with timeout(_FLUSH_TIMEOUT):
+            await self._send({"type": "websocket.close", "code": code})
 
     def _stop_reading_later(self, error: Exception | None) -> None:
         """Report *error*, and stop reading, unless the server notifies of a disconnect first."""
@@ -408,6 +443,13 @@ class StreamMultiplexer:
 def _wake(waiter: Future[Any] | None) -> None:
     if waiter is not None and not waiter.done():
         waiter.set_result(None)
+
+
+def _shown(event: MutableMapping[str, Any], invalid: InvalidMessage) -> str:
+    """Return the beginning of a message, and what is wrong with it."""
+    content: str | bytes = event.get("bytes") or event.get("text") or ""
+    more = " …" if len(content) > _MAX_SHOWN else ""
+    return f"{content[:_MAX_SHOWN]!r}{more} ({invalid})"
 
 
 def _reader(handler: Handler) -> Read:

@@ -12,7 +12,7 @@ from ...rsocket.transports.origins import is_origin_allowed, require_origins
 from ..formats import to_json
 from ..function_errors import failure_of
 from ..http import Endpoint, HttpRequest, Receive, Send, parse_count, send_problem
-from ..options import Counters
+from ..options import SEND_TIMEOUT, Counters, send_timeout_of
 from ..problem import Problem, Refused, error_policy
 from .messages import MAX_SAFE_INTEGER, SUBPROTOCOL, Message
 from .multiplexer import SocketConfig, StreamMultiplexer
@@ -34,6 +34,7 @@ def websocket(
     max_streams: int = 100,
     max_sockets: int = 1000,
     max_useless: int = 1000,
+    send_timeout: Duration | None = SEND_TIMEOUT,
     expose_errors: bool = False,
     on_error: Callable[[BaseException], object] | None = None,
     counters: Counters | None = None,
@@ -55,7 +56,8 @@ def websocket(
     Fails: with ``error`` and the status of `Refused`, or 500. Other texts than that of `Refused`
         are sent only with *expose_errors*; such errors go to *on_error*, or to the loop's
         exception handler.
-    Cancels: all streams of a socket are cancelled at once when it closes.
+    Cancels: all streams of a socket are cancelled at once when it closes, or when the client has
+        not read a message within *send_timeout* seconds (15).
     Holds: 16 elements for each of *max_streams* streams on a socket, and 64 short answers.
     Rules: 1.1, 1.3, 1.7, 2.13, 3.6, 3.8, 3.9, 3.17
 
@@ -77,6 +79,7 @@ def websocket(
         max_message=require_int("websocket", "max_message", max_message, least=1),
         max_streams=require_int("websocket", "max_streams", max_streams, least=1),
         max_useless=require_int("websocket", "max_useless", max_useless),
+        send_timeout=send_timeout_of("websocket", send_timeout),
         errors=error_policy("websocket", expose_errors, on_error),
         on_connect=on_connect,
         counters=Counters() if counters is None else counters,
