@@ -321,12 +321,11 @@ def require_error(call: str, error: object) -> None:
         raise NotAnElement(f"{call}: an exception is needed, not None")
     if isinstance(error, BaseException):
         return
-    remedy = ""
+    given, remedy = describe(error), ""
     if isinstance(error, str):
         remedy = f"; give it a class: RuntimeError({describe(error)})"
     elif isinstance(error, type) and issubclass(error, BaseException):
         remedy = f", which is a class; make an instance: {error.__name__}(...)"
-    given = describe(cast("object", error))
     raise TypeError(f"{call}: an exception is needed, not {given}{remedy}")
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar
 
 from ...errors import AlreadySubscribed, Interrupted, WrongLoop
 from ..compiler.chain import Downstream, PushSource
@@ -221,8 +221,11 @@ class BranchSource(Generic[T]):
 def branch_of(flow: Any) -> Branch[Any] | None:
     """The branch whose flow *flow* is."""
     source = flow.chain.source
-    opened: Any = source.open if isinstance(source, PushSource) else None
-    return cast("BranchSource[Any]", opened).branch if isinstance(opened, BranchSource) else None
+    opened: object = source.open if isinstance(source, PushSource) else None
+    if not isinstance(opened, BranchSource):
+        return None
+    branch: Branch[Any] = opened.branch  # pyright: ignore[reportUnknownMemberType]
+    return branch
 
 
 async def call_with(flow: Any, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
