@@ -323,7 +323,7 @@ def require_error(call: str, error: object) -> None:
         return
     given, remedy = describe(error), ""
     if isinstance(error, str):
-        remedy = f"; give it a class: RuntimeError({describe(error)})"
+        remedy = f"; give it a class: RuntimeError({given})"
     elif isinstance(error, type) and issubclass(error, BaseException):
         remedy = f", which is a class; make an instance: {error.__name__}(...)"
     raise TypeError(f"{call}: an exception is needed, not {given}{remedy}")

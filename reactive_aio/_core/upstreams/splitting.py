@@ -224,8 +224,7 @@ def branch_of(flow: Any) -> Branch[Any] | None:
     opened: object = source.open if isinstance(source, PushSource) else None
     if not isinstance(opened, BranchSource):
         return None
-    branch: Branch[Any] = opened.branch  # pyright: ignore[reportUnknownMemberType]
-    return branch
+    return opened.branch  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
 
 async def call_with(flow: Any, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
