@@ -18,6 +18,7 @@ from ..._core.arguments import (
     require_known_options,
     to_seconds,
 )
+from ..._core.foreign_text import excerpt, without_secrets
 from ..._core.loop import LoopHandle, wait_settled
 from ..._sources.resource import using
 from ...errors import MissingExtra
@@ -32,6 +33,8 @@ from .multiplexer import SocketConfig, StreamMultiplexer
 from .streams import Peer
 
 if TYPE_CHECKING:
+    from websockets.http11 import Response
+
     from ...flow import Flow
 
 _CLOSE_TIMEOUT: Final = 2.0  # how long a server may take to answer a close
@@ -42,7 +45,8 @@ _UNLIMITED: Final = 2**63  # useless messages: a server may still send what was 
 class ClientOptions(TypedDict, total=False):
     """Keyword arguments of `connect` and `from_websocket`; each has a default.
 
-    - headers: additional headers of the handshake, such as ``{"authorization": "Bearer …"}``.
+    - headers: additional headers of the handshake, such as ``{"authorization": "Bearer …"}``. They
+      are sent to the server of the URL alone: no redirect is followed.
     - ssl: the TLS context for ``wss://``; by default, the system's certificates are trusted.
     - timeout: the number of seconds within which the socket must be open (10).
     - keepalive: the number of seconds between two pings, and within which a ping must be answered
@@ -211,15 +215,31 @@ async def _open(config: _ClientConfig) -> Any:
     message = f"{config.url}: no socket within {config.timeout:g} s"
     with move_on_after(config.timeout):
         try:
-            return await dial(config.url, **config.handshake)
+            dialing = dial(config.url, **config.handshake)
+            # As browsers do: the headers, credentials among them, are meant for that server alone.
+            vars(dialing)["process_redirect"] = _not_followed
+            return await dialing
         except InvalidStatus as error:
-            status, body = error.response.status_code, bytes(error.response.body or b"")
-            detail = detail_of(body) or error.response.reason_phrase
+            status, detail = error.response.status_code, _detail_of(error.response)
             raise PeerFailed(status, detail, what=f"{config.url}: the handshake") from error
         except (OSError, EOFError, InvalidHandshake) as error:
             message = f"{config.url}: no socket: {error}"
             raise SocketLost(message) from error
     raise SocketLost(message)
+
+
+def _not_followed(error: Exception) -> Exception:
+    """What `websockets` asks after each failed handshake: an error, or the URL of a redirect."""
+    return error
+
+
+def _detail_of(answer: "Response") -> str:
+    """What a server says that refuses the handshake."""
+    location = answer.headers.get("Location") if 300 <= answer.status_code < 400 else None
+    if location is not None:
+        place = excerpt(without_secrets(location))
+        return f"it redirects to {place}, which is not followed: give the URL of that server"
+    return detail_of(bytes(answer.body or b"")) or answer.reason_phrase
 
 
 class _Messages:
