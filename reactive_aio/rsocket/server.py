@@ -30,7 +30,7 @@ from .shutdown import end_all
 from .transports.asgi import AsgiTransport, Receive, Send
 from .transports.endpoints import bound_address, listen
 from .transports.memory import join
-from .transports.origins import is_origin_allowed, require_origins
+from .transports.origins import is_origin_allowed, refusal_of, require_origins
 from .transports.tls import add_handshake_report, remove_handshake_report
 from .uri import Address
 
@@ -263,8 +263,10 @@ def serve(
     This is a `Router`, or a mapping from routes to handlers or flows. The result is awaited, or
     entered by ``async with``, which closes the server as well.
     ``tls://`` and ``wss://`` require *ssl*; a context that requires certificates verifies clients.
-    Over WebSocket, web pages of the same host and port may connect, and those of *origins*, such
-    as ``https://shop.example``; ``*`` allows all. All other options are in `ServerOptions`.
+    Over WebSocket, web pages of *origins* may connect, such as ``https://shop.example``; ``*``
+    allows all. So may those of the same host and port, if that host is an IP address,
+    ``localhost``, or the name in *uri*, or by ``wss://``: another name could be that of a stranger
+    who has let it point here. All other options are in `ServerOptions`.
     """
     require_known_options("serve", options, ("ssl", *_APP_OPTIONS))
     served = to_router(router, "serve", "router")
@@ -306,9 +308,9 @@ class AsgiApp(Server):
             for name, value in scope["headers"]
         }
         origin = headers.get("origin")
-        if not is_origin_allowed(origin, headers.get("host"), self._origins):
-            reason = f"pages of {origin} may not connect; asgi_app(origins=…) says whose may\n"
-            await _refuse(scope, send, 403, reason.encode())
+        is_secure = scope.get("scheme") == "wss"
+        if not is_origin_allowed(origin, headers.get("host"), self._origins, is_secure=is_secure):
+            await _refuse(scope, send, 403, refusal_of(origin, "asgi_app").encode())
             return
         driver = self.new_driver(has_handshake=True)
         transport = AsgiTransport(driver, receive, send, scope.get("client"))
@@ -357,8 +359,10 @@ def asgi_app(
         app = FastAPI()
         app.mount("/rsocket", asgi_app(router))          # clients connect to ws://…/rsocket/
 
-    Web pages of the same host and port may connect, and those of *origins*, such as
-    ``https://shop.example``; ``*`` allows all. All other options are as in `serve`.
+    Web pages of *origins* may connect, such as ``https://shop.example``; ``*`` allows all. So may
+    those of the same host and port, by ``wss://``, or if that host is an IP address or
+    ``localhost``: another name could be that of a stranger who has let it point here. All other
+    options are as in `serve`.
     """
     require_known_options("asgi_app", options, _APP_OPTIONS)
     return AsgiApp(to_router(router, "asgi_app", "router"), origins, **options)

@@ -119,7 +119,7 @@ async def listen(
     def make_protocol() -> SocketProtocol:
         if server_transport is None:
             return protocol_type(new_driver())
-        protocol: SocketProtocol = server_transport(new_driver(), address.path, allowed)
+        protocol: SocketProtocol = server_transport(new_driver(), address, allowed)
         return protocol
 
     if address.transport == "unix":
