@@ -303,6 +303,28 @@ async def test_it_can_be_mounted() -> None:
         assert (await http.get("/inspector/other", params={"token": TOKEN})).status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("client", "headers", "status"),
+    [
+        ("127.0.0.1", {}, 200),
+        ("::1", {}, 200),
+        ("::ffff:127.0.0.1", {}, 200),
+        ("203.0.113.9", {}, 403),
+        ("127.0.0.1", {"x-forwarded-for": "203.0.113.9"}, 403),
+        ("127.0.0.1", {"forwarded": "for=203.0.113.9"}, 403),
+        (None, {}, 403),  # a Unix socket, such as that of a proxy
+    ],
+)
+async def test_without_a_token_it_answers_clients_of_this_machine_alone(
+    client: str | None, headers: dict[str, str], status: int
+) -> None:
+    """Anyone can write ``Host: localhost``, and proxies write it for everyone."""
+    address: Any = None if client is None else (client, 4711)
+    transport = httpx.ASGITransport(observe.inspector_app(), client=address)
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        assert (await http.get("/", headers=headers)).status_code == status
+
+
 # -- the page --------------------------------------------------------------------------------------
 @pytest.fixture
 def chromium() -> str:

@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from hmac import compare_digest
-from ipaddress import ip_address
 from pathlib import Path
 from secrets import token_hex
 from ssl import SSLContext
@@ -15,6 +14,7 @@ from anyio.abc import ByteStream, Listener, SocketAttribute
 from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.tls import TLSListener
 
+from ..._core.hosts import is_loopback
 from ..._core.loop import report
 from ...errors import ReactiveError
 from ...stage import require_int
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _REQUEST_TIMEOUT: Final = 15.0  # seconds from the connection to its request
 _LARGEST_PORT: Final = 65_535
 _MAX_FRAME: Final = 1 << 31
-_LOOPBACK: Final = ("localhost",)
 _DISCONNECTED: Final = (
     anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError,
 )  # fmt: skip
@@ -71,14 +70,6 @@ class ListenOptions:
         if self.ssl is None:
             return {}
         return {"tls": "true"} | ({} if self.ca is None else {"ca": Path(self.ca).read_text()})
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only programs on this machine can connect to *host*."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:  # a name
-        return host in _LOOPBACK
 
 
 @dataclass(eq=False, repr=False)
