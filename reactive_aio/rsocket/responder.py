@@ -107,10 +107,11 @@ class ResponderOptions(TypedDict, total=False):
     - authenticate: called with the credentials of each client, or None, and the `ConnectingClient`
       if it takes two arguments. Returns the user, or a false value to refuse the client. May be a
       coroutine function.
-    - authorize: called with each `Request` before it is served. Returns False to refuse it, True,
-      or the user of this request. May be a coroutine function.
-    - interceptors: called around each request, the first one outermost: for logging, tracing,
-      metrics. They see requests before `authorize`, and its refusals. See `Interceptor`.
+    - authorize: called with each `Request` before it is served, metadata pushes included. Returns
+      False to refuse it, True, or the user of this request. May be a coroutine function.
+    - interceptors: called around each request, metadata pushes included, the first one outermost:
+      for logging, tracing, metrics. They see requests before `authorize`, and its refusals. See
+      `Interceptor`.
     - connection_interceptors: called around `authenticate` for each client. See
       `ConnectionInterceptor`.
     - auth_timeout: the timeout of `authenticate` and `authorize`: 5 seconds.

@@ -309,7 +309,8 @@ class Router:
         """Call *function* with metadata that the peer pushes for the connection.
 
         It may name ``metadata`` (a tuple of items), ``user`` and ``peer``, and may be a coroutine
-        function. A router has one.
+        function. A router has one. `authorize` and interceptors are called before it, with a
+        `Request` whose model is ``PUSH``.
         """
         if self.metadata_push is not None:
             raise ValueError("on_metadata_push: there is a function for it already")

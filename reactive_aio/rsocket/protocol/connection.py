@@ -50,7 +50,7 @@ from .limits import Allowance, Limits
 from .outbound_queue import COALESCE_LIMIT
 from .resume import Resumption
 from .stream_machine import StreamMachine
-from .stream_states import InteractionModel, State
+from .stream_states import RESPONDER_STATES, InteractionModel, State
 
 # Looking up a member of an enum takes five times as long as looking up a global.
 _START: Final = Phase.START
@@ -81,7 +81,7 @@ def _on_request(model: InteractionModel, machine: StreamMachine, frame: RequestF
 
 _ON_STREAM: Final[dict[int, Callable[[StreamMachine, Any], object]]] = {
     FrameType.PAYLOAD: StreamMachine.on_payload,
-    **{model: partial(_on_request, model) for model in InteractionModel},
+    **{model: partial(_on_request, model) for model in RESPONDER_STATES},
     FrameType.CANCEL: StreamMachine.on_cancel,
 }
 _ON_CONNECTION: Final[dict[int, Callable[[ConnectionState, Any], object]]] = {
