@@ -53,6 +53,11 @@ def without_secrets(text: str) -> str:
     return _URL.sub(_hide, text) if "://" in text else text
 
 
+def why_unreadable(url: str, error: ValueError) -> str:
+    """What *error* of the standard library says about *url*: it may quote a part of a password."""
+    return "it cannot be read" if "@" in url else str(error)
+
+
 def _hide(url: re.Match[str]) -> str:
     text = _USER.sub(f"//{_HIDDEN}@", url[0], count=1)
     text = _BARE_QUERY.sub(f"?{_HIDDEN}", text)

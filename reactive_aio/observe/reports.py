@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from .._core.foreign_text import printable
 from .._core.observation.figures import FlowStats, PartStats, SubscriptionStats
 from ..processors import ProcessorStats
 from ..stage import UNBOUNDED
@@ -16,19 +17,19 @@ def report() -> str:
 
 
 def text_of(taken: Snapshot) -> str:
-    """The text of a snapshot."""
+    """The text of a snapshot: names and errors may be of others, and are made printable."""
     lines = [line for flow in taken.flows.values() for line in _flow(flow)]
     lines += [_processor(each) for each in taken.processors]
     lines += [f"lost: {count} by {what}" for what, count in taken.losses.elements.items()]
     if taken.losses.errors:
         lines.append(f"lost: {taken.losses.errors} errors that no subscriber received")
-    return "\n".join(lines or ['no flow has a name; give it one with flow.name("...")'])
+    return printable("\n".join(lines or ['no flow has a name; give it one with flow.name("...")']))
 
 
 def stall_text(name: str, stats: SubscriptionStats) -> str:
     """The report on a subscription that makes no progress."""
     lines = [f"{name}: nothing was delivered for {stats.idle:.1f} s", *_subscription(stats)]
-    return "\n  ".join(lines)
+    return printable("\n  ".join(lines))
 
 
 def _flow(flow: FlowStats) -> Iterator[str]:

@@ -17,6 +17,7 @@ from logging import getLogger
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from .._core.arguments import require_int
+from .._core.foreign_text import excerpt
 from .protocol.frames import Payload
 from .protocol.stream_states import InteractionModel
 
@@ -204,7 +205,7 @@ class FireAndForget:
             _logger.warning(
                 "%s was dropped: %s. dropped_requests counts them, on_drop= receives each of them.",
                 what,
-                reason,
+                excerpt(reason),
             )
         if self._on_drop is not None:
             try:

@@ -7,6 +7,7 @@ from threading import RLock
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
+from ..foreign_text import without_secrets
 from .tracing import End, OnEnd, current_tracer
 
 _MOST_NAMES: Final = 1000
@@ -98,7 +99,7 @@ class Progress:
 def error_text(error: BaseException, note: str, remark: str = "") -> str:
     """Type and message of *error*, and what is known of where it was raised."""
     try:
-        message = str(error)[:_LONGEST_MESSAGE]
+        message = without_secrets(str(error)[:_LONGEST_MESSAGE])
     except Exception as raised:
         message = f"its message raises {type(raised).__name__}"
     where = f"\n{note}" if note else ""

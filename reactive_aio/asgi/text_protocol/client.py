@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _CLOSE_TIMEOUT: Final = 2.0  # how long a server may take to answer a close
 _MAX_MESSAGE: Final = 2**20
+_PROXIES: Final = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 _UNLIMITED: Final = 2**63  # useless messages: a server may still send what was cancelled
 
 
@@ -106,7 +107,7 @@ def from_websocket(
     return using(
         lambda: _opened(config),
         lambda server: server.request_stream(payload, route=route),
-    ).name(f"from_websocket({url!r}, route={route!r})")
+    ).name(f"from_websocket({config.shown_url!r}, route={route!r})")
 
 
 def connect(
@@ -146,6 +147,8 @@ class _ClientConfig:
         self.url: str = url
         self.timeout: float = to_seconds(options.get("timeout", 10.0), f"{what}: timeout")
         self.handshake: dict[str, Any] = _handshake(what, url, options)
+        self.shown_url: str = without_secrets(url)
+        """What errors and names show of it."""
         self.socket: SocketConfig = SocketConfig(
             router=to_router(routes, what),
             encode=encode,
@@ -155,7 +158,7 @@ class _ClientConfig:
             errors=error_policy(what, options.get("expose_errors", False), options.get("on_error")),
             on_connect=None,
             counters=options.get("counters") or Counters(),
-            server=url,
+            server=self.shown_url,
         )
 
 
@@ -163,7 +166,10 @@ def _handshake(what: str, url: str, options: ClientOptions) -> dict[str, Any]:
     """Return the arguments of the `connect` of websockets."""
     scheme, ssl = require_url(what, url, ("ws", "wss")), options.get("ssl")
     if ssl is not None and scheme != "wss":
-        raise ValueError(f"{what}: write wss:// if there is to be TLS, not {url!r}")
+        shown = without_secrets(url)
+        raise ValueError(f"{what}: write wss:// if there is to be TLS, not {shown!r}")
+    if (proxy := options.get("proxy")) is not None:
+        require_url(f"{what}: proxy", proxy, _PROXIES)
     keepalive = options.get("keepalive", 20.0)
     interval = None if keepalive is None else to_seconds(keepalive, f"{what}: keepalive")
     arguments: dict[str, Any] = {
@@ -174,7 +180,7 @@ def _handshake(what: str, url: str, options: ClientOptions) -> dict[str, Any]:
         "open_timeout": None,  # `timeout` is that of the whole attempt
         "ping_interval": interval,
         "ping_timeout": interval,
-        "proxy": options.get("proxy"),
+        "proxy": proxy,
         "subprotocols": [SUBPROTOCOL],
     }
     return arguments | ({} if ssl is None else {"ssl": ssl})
@@ -188,7 +194,7 @@ async def _opened(config: _ClientConfig) -> AsyncGenerator[Peer]:
     messages = _Messages(socket)
     streams = StreamMultiplexer(loop_handle, messages.send, config.socket, HttpRequest({}), None)
     running = loop_handle.create_task(
-        streams.run(messages.receive, None), f"asgi: a socket to {config.url}"
+        streams.run(messages.receive, None), f"asgi: a socket to {config.shown_url}"
     )
     try:
         yield streams.peer
@@ -207,12 +213,17 @@ async def _open(config: _ClientConfig) -> Any:
     """Open a socket; raise `SocketLost`, or `PeerFailed` if the server refuses it."""
     try:
         from websockets.asyncio.client import connect as dial
-        from websockets.exceptions import InvalidHandshake, InvalidStatus
+        from websockets.exceptions import (
+            InvalidHandshake,
+            InvalidProxy,
+            InvalidStatus,
+            InvalidURI,
+        )
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "websockets":
             raise
         raise MissingExtra(f"{config.what}()", "websockets") from error
-    message = f"{config.url}: no socket within {config.timeout:g} s"
+    message = f"{config.shown_url}: no socket within {config.timeout:g} s"
     with move_on_after(config.timeout):
         try:
             dialing = dial(config.url, **config.handshake)
@@ -221,9 +232,13 @@ async def _open(config: _ClientConfig) -> Any:
             return await dialing
         except InvalidStatus as error:
             status, detail = error.response.status_code, _detail_of(error.response)
-            raise PeerFailed(status, detail, what=f"{config.url}: the handshake") from error
+            raise PeerFailed(status, detail, what=f"{config.shown_url}: the handshake") from error
+        except (InvalidURI, InvalidProxy) as error:
+            # Without its cause, which quotes the URL.
+            raise ValueError(f"{config.what}: {without_secrets(str(error))}") from None
         except (OSError, EOFError, InvalidHandshake) as error:
-            message = f"{config.url}: no socket: {error}"
+            # Such as the URL of the proxy.
+            message = f"{config.shown_url}: no socket: {excerpt(without_secrets(str(error)))}"
             raise SocketLost(message) from error
     raise SocketLost(message)
 
@@ -255,7 +270,7 @@ class _Messages:
         try:
             message = await self._socket.recv()
         except self._closed as error:
-            return {"type": "websocket.disconnect", "reason": str(error)}
+            return {"type": "websocket.disconnect", "reason": excerpt(str(error))}
         return {
             "type": "websocket.receive",
             "text": message if isinstance(message, str) else None,
@@ -268,4 +283,4 @@ class _Messages:
             else:
                 await self._socket.close(event["code"])
         except self._closed as error:
-            raise ConnectionError(f"the socket is closed: {error}") from error
+            raise ConnectionError(f"the socket is closed: {excerpt(str(error))}") from error

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from ..._core.foreign_text import excerpt
 from ..._core.loop import (
     Future,
     LoopHandle,
@@ -142,7 +143,7 @@ class StreamMultiplexer:
         server = self._config.server
         if server is None:
             return ClientDisconnected()
-        reason = f": {self._peer_error}" if self._peer_error else ""
+        reason = f": {excerpt(self._peer_error)}" if self._peer_error else ""
         return SocketLost(f"{server}: the socket is closed{reason}; subscribe again to reconnect")
 
     # -- the life of the socket --------------------------------------------------------------------

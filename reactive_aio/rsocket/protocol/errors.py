@@ -7,9 +7,12 @@ to one request. `ConnectionLost`, `SetupRejected`: the connection has ended, or 
 
 from typing import Final
 
+from ..._core.foreign_text import excerpt
 from ...errors import ReactiveError
 from .frames import ErrorCode
 
+_MOST: Final = 2000
+"""Characters of a peer's text in the message of an exception."""
 _NO_TEXT: Final = "no reason was given"
 _HANDLER_FAILED: Final = (
     "the handler of the other side failed, and the text of its error was not sent; the log there "
@@ -26,10 +29,13 @@ class ProtocolError(ReactiveError):
 
 
 class StreamFailed(ReactiveError):
-    """The peer ended a stream with an error; `code` and `data` are those of its frame."""
+    """The peer ended a stream with an error; `code` and `data` are those of its frame.
+
+    Its message has the beginning of the data, with escapes for control characters.
+    """
 
     def __init__(self, code: int, data: bytes = b"") -> None:
-        text = data.decode("utf-8", "replace")
+        text = excerpt(data[: 4 * _MOST].decode("utf-8", "replace"), _MOST)
         if not text:
             text = _HANDLER_FAILED if code == ErrorCode.APPLICATION_ERROR else _NO_TEXT
         super().__init__(f"{name_of(code)}: {text}")
