@@ -9,7 +9,7 @@ from anyio import move_on_after
 
 from .callbacks import ends_task
 from .interceptors import run
-from .protocol.errors import ProtocolError, RequestInvalid, RequestRejected
+from .protocol.errors import ProtocolError, RequestInvalid, is_refusal
 from .protocol.frames import Payload
 from .protocol.stream_states import InteractionModel
 from .request import Request, read_metadata
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from .protocol.events import RequestReceived
     from .protocol.frames import MetadataPush
     from .responder import RouterResponder
-
-_REFUSALS = (ProtocolError, RequestInvalid, RequestRejected)
-"""The request cannot be served; any other exception is one of the handler."""
 
 
 class _WithoutResponse:
@@ -74,7 +71,8 @@ class _WithoutResponse:
             self._failed(error)
 
     def _failed(self, error: BaseException) -> None:
-        if isinstance(error, _REFUSALS):
+        # Any other exception is one of the handler.
+        if is_refusal(error) or isinstance(error, ProtocolError):
             self._drop(str(error))
         else:
             self._responder.report(self._driver, error)

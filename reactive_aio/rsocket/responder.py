@@ -32,7 +32,14 @@ from .fire_and_forget import DroppedRequest, FireAndForget
 from .interceptors import ConnectionInterceptor, Interceptor, checked, run
 from .option_checks import checked_codecs, require_callback, require_function
 from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec, unknown_codec
-from .protocol.errors import ProtocolError, RequestInvalid, RequestRejected, StreamFailed
+from .protocol.errors import (
+    ConnectionLost,
+    ProtocolError,
+    RequestInvalid,
+    RequestRejected,
+    StreamFailed,
+    is_for_peer,
+)
 from .protocol.events import RequestReceived, ResponseRequests
 from .protocol.frames import ErrorCode, MetadataPush, Payload, Resume, Setup
 from .protocol.metadata import Credentials, MetadataItem
@@ -514,9 +521,9 @@ class RouterResponder:
         """The error frame for *error*, which is reported unless it is meant for the peer."""
         if isinstance(error, CancelledError):
             return ErrorCode.CANCELED, b""
-        if not isinstance(error, StreamFailed):
+        if not is_for_peer(error, driver.streams.origin) and not isinstance(error, ConnectionLost):
             self.report(driver, error)
-        return error_frame(error, self._expose_errors)
+        return error_frame(driver, error, self._expose_errors)
 
     def report(self, driver: Driver, error: BaseException) -> None:
         """Report an exception that is not sent to the peer; one that stops the program does so."""

@@ -19,10 +19,10 @@ from ..._core.loop import (
 )
 from ...rsocket.payloads import JSON
 from ...rsocket.protocol.errors import (
-    ConnectionLost,
     RequestInvalid,
     RequestRejected,
     StreamFailed,
+    is_for_peer,
 )
 from ...rsocket.routing import Handler, Router
 from ..formats import Encode
@@ -421,7 +421,7 @@ def _reader(handler: Handler) -> Read:
 
 def _problem_of_stream_error(error: BaseException) -> Problem | None:
     """Convert an error of RSocket that a handler raises for its peer."""
-    if not isinstance(error, StreamFailed) or isinstance(error, ConnectionLost):
+    if not isinstance(error, StreamFailed) or not is_for_peer(error):
         return None
     status = 400 if isinstance(error, RequestInvalid) else 500
     status = 503 if isinstance(error, RequestRejected) else status
