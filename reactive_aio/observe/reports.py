@@ -12,7 +12,11 @@ __all__ = ("report", "stall_text", "text_of")
 
 
 def report() -> str:
-    """What each flow and processor with a name does, and what it waits for, as a text."""
+    """What each flow and processor with a name does, and what it waits for, as a text.
+
+    It has names and arguments of operators, and no elements: of the last error of a flow the type,
+    the operator and its line. ``flow.stats().last_error`` has the message and the element.
+    """
     return text_of(snapshot())
 
 
@@ -50,8 +54,8 @@ def _flow(flow: FlowStats) -> Iterator[str]:
     for subscription in flow.subscriptions:
         yield from ("  " + line for line in _subscription(subscription))
     yield from (f"  lost: {count} by {what}" for what, count in flow.dropped.items())
-    if flow.last_error:
-        yield "  last error: " + flow.last_error.replace("\n", "\n    ")
+    if flow.last_failure:
+        yield f"  last error: {flow.last_failure}"
 
 
 def _subscription(stats: SubscriptionStats) -> Iterator[str]:
