@@ -232,7 +232,7 @@ class Connection:
             if self._state.phase is _START and code == ErrorCode.CONNECTION_ERROR:
                 code = ErrorCode.INVALID_SETUP
             self.fail(code, str(error))
-        if self.streams.output.backlog > self.limits.max_backlog:
+        if self.streams.output.overdue > self.limits.max_backlog:
             self._state.end(ErrorCode.CONNECTION_ERROR, b"the peer does not read", local=True)
 
     def _read_frames(self) -> None:
