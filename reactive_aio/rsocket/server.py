@@ -188,12 +188,18 @@ class Server:
             routes=self._responder.counters.snapshot(self._drivers),
         )
 
-    async def listen(self, uri: str, ssl: SSLContext | None, origins: Sequence[str] = ()) -> Self:
+    async def listen(
+        self,
+        uri: str,
+        ssl: SSLContext | None,
+        origins: Sequence[str] = (),
+        unix_mode: int | None = None,
+    ) -> Self:
         """Listen at *uri*; see `serve`."""
         require_uri("serve: uri", uri)
         address = Address.parse(uri)
         loop = LoopHandle("serve()").event_loop
-        self._listener = await listen(loop, address, self.new_driver, ssl, origins)
+        self._listener = await listen(loop, address, self.new_driver, ssl, origins, unix_mode)
         self.address = bound_address(self._listener, address)
         if ssl is not None:
             self._ssl = ssl
@@ -256,6 +262,7 @@ def serve(
     *,
     ssl: SSLContext | None = None,
     origins: Sequence[str] = (),
+    unix_mode: int | None = None,
     **options: Unpack[ServerOptions],
 ) -> Opening[Server]:
     """Listen at *uri* (``tcp://…:0`` for any free port) and serve *router*.
@@ -266,13 +273,16 @@ def serve(
     Over WebSocket, web pages of *origins* may connect, such as ``https://shop.example``; ``*``
     allows all. So may those of the same host and port, if that host is an IP address,
     ``localhost``, or the name in *uri*, or by ``wss://``: another name could be that of a stranger
-    who has let it point here. All other options are in `ServerOptions`.
+    who has let it point here. Programs of the same user alone may connect to a Unix socket, unless
+    *unix_mode* is another mode of that file than 0600. All other options are in `ServerOptions`.
     """
-    require_known_options("serve", options, ("ssl", *_APP_OPTIONS))
+    require_known_options("serve", options, ("ssl", "unix_mode", *_APP_OPTIONS))
+    if unix_mode is not None and not 0 <= require_int("serve", "unix_mode", unix_mode) <= 0o777:
+        raise ValueError(f"serve: unix_mode must be from 0 to 0o777, not {unix_mode:#o}")
     served = to_router(router, "serve", "router")
 
     async def opened() -> Server:
-        return await Server(served, **options).listen(uri, ssl, origins)
+        return await Server(served, **options).listen(uri, ssl, origins, unix_mode)
 
     return Opening("serve", opened())
 
