@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from .._core.child_process import ChildProcess, Command
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled
+from .._core.foreign_text import without_secrets
 from .._shared.coerce import Source, to_flow
 from ..errors import Interrupted, ProcessFailed
 from ..stage import (
@@ -68,7 +69,7 @@ def from_process(
     given = _require_stdin(stdin)
     return from_push(
         lambda downstream: _Running(downstream, command, given),
-        name=f"from_process({shlex.join(command.argv)!r})",
+        name=f"from_process({without_secrets(shlex.join(command.argv))!r})",
         holds=1 if isinstance(given, bytes) else 2,
         checked=True,
         upstreams=() if isinstance(given, bytes) else (given,),

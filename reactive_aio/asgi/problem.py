@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._core.arguments import require_sync_callable
+from .._core.foreign_text import excerpt
 from ..errors import ReactiveError
 
 if TYPE_CHECKING:
@@ -53,11 +54,12 @@ class SocketLost(ReactiveError, ConnectionError):
 class PeerFailed(ReactiveError):
     """A stream of the other end failed, or a server refused a request or a socket.
 
-    `status` and `detail` are from the other end.
+    `status` and `detail` are from the other end; the message has the beginning of the detail, with
+    escapes for control characters.
     """
 
     def __init__(self, status: int, detail: str, *, what: str = "the client's stream") -> None:
-        super().__init__(f"{what} failed: {detail or status}")
+        super().__init__(f"{what} failed: {excerpt(detail) or status}")
         self.status: int = status
         self.detail: str = detail
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast
 from anyio.to_thread import run_sync
 
 from .._core.arguments import Duration, require_int, require_known_options, to_seconds
+from .._core.foreign_text import excerpt, without_secrets
 from .._sources.values import defer
 from ..errors import MissingExtra
 from ..retry import RetryPolicy
@@ -94,7 +95,7 @@ def from_sse(
     delay: float | None = None
     if policy is not None and not isinstance(retry, RetryPolicy):
         policy, delay = replace(policy, reset=True), _DELAY
-    name, first_id = f"{_NAME}({url!r})", _header_value(last_event_id)
+    name, first_id = f"{_NAME}({config.shown_url!r})", _header_value(last_event_id)
 
     def attempts() -> "Flow[Event[str]]":
         progress = _Progress(first_id, delay)
@@ -144,6 +145,8 @@ class _Config:
         scheme = require_url(_NAME, url, ("http", "https"))
         silence = options.get("silence", 60.0)
         self.url: str = url
+        self.shown_url: str = without_secrets(url)
+        """What errors and names show of it."""
         self.is_secure: bool = scheme == "https"
         self.ends: bool = ends
         self.method: str = options.get("method", "GET")
@@ -203,13 +206,13 @@ async def _read(config: _Config, progress: _Progress) -> AsyncGenerator[Event[st
                 # An event without data is not an element, but may have an id.
                 progress.last_event_id, progress.delay = parser.last_event_id, parser.retry
         except httpx.ReadTimeout as error:
-            message = f"{config.url}: no byte within {config.silence:g} s (silence=)"
+            message = f"{config.shown_url}: no byte within {config.silence:g} s (silence=)"
             raise SocketLost(message) from error
         except httpx.TransportError as error:
-            text = str(error) or type(error).__name__
-            raise SocketLost(f"{config.url}: the connection is lost: {text}") from error
+            text = excerpt(without_secrets(str(error))) or type(error).__name__
+            raise SocketLost(f"{config.shown_url}: the connection is lost: {text}") from error
     if not config.ends:
-        raise SocketLost(f"{config.url}: the response ended without an event `complete`")
+        raise SocketLost(f"{config.shown_url}: the response ended without an event `complete`")
 
 
 def _require_httpx() -> None:
@@ -233,7 +236,7 @@ async def _is_stream(config: _Config, progress: _Progress, response: "Response")
     delay = response.headers.get("retry-after", "")
     if delay.isascii() and delay.isdigit():
         progress.retry_after = float(delay[:9])
-    what = f"{config.url}: the request"
+    what = f"{config.shown_url}: the request"
     if status == 200 and is_encoded:
         detail = f"the content encoding is {', '.join(_encodings(response))}; only identity is read"
         raise PeerFailed(502, detail, what=what)

@@ -1,19 +1,12 @@
 """Work that accompanies the block of an asynchronous context manager."""
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
 import anyio
-from anyio.abc import Listener, SocketStream, TaskGroup
 
-from ..stage import LoopHandle
-
-__all__ = ("in_background", "serve_connections")
-
-_Answer = Callable[[SocketStream], Awaitable[None]]
-_PAUSE: Final = 1.0
-"""Seconds until the next attempt to accept a connection, as in the servers of asyncio."""
+__all__ = ("in_background",)
 
 
 @asynccontextmanager
@@ -37,34 +30,3 @@ async def in_background(
             raise failure
     finally:
         failure = None  # it refers to this frame
-
-
-async def serve_connections(
-    listeners: "Iterable[Listener[SocketStream]]", answer: _Answer, what: str
-) -> None:
-    """Let *answer* serve each connection of *listeners*, until it is cancelled.
-
-    An error of a connection, or of the system when it has no more file descriptors, is reported to
-    the event loop: it must not end the program that is observed.
-    """
-    loop_handle = LoopHandle(what)
-
-    async def accept(listener: Any, group: TaskGroup) -> None:
-        while True:
-            try:
-                stream = await listener.accept()
-            except (OSError, anyio.BrokenResourceError) as error:  # the latter for Unix sockets
-                loop_handle.report(f"{what} cannot accept a connection", error.__cause__ or error)
-                await anyio.sleep(_PAUSE)
-            else:
-                group.start_soon(serve, stream)
-
-    async def serve(stream: SocketStream) -> None:
-        try:
-            await answer(stream)
-        except Exception as error:
-            loop_handle.report(f"a connection of {what} failed", error)
-
-    async with anyio.create_task_group() as group:
-        for each in listeners:
-            group.start_soon(accept, each, group)

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from .._core.foreign_text import printable
+
 __all__ = ("main",)
 
 _TIMEOUT: Final = 5.0
@@ -24,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         while remaining != 0:
             text = _read(options.path)
             clear = _CLEAR if sys.stdout.isatty() and not options.once else ""
-            if not _is_written(f"{clear}{text}\n"):
+            if not _is_written(clear, text):
                 return 0
             if remaining is not None:
                 remaining -= 1
@@ -33,18 +35,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 0
     except OSError as error:
+        where = f"{options.path}: {error.strerror or error}"
         sys.stderr.write(
-            f"python -m reactive_aio top: {options.path}: {error.strerror or error}; the process "
+            f"python -m reactive_aio top: {printable(where)}; the process "
             "has to run `async with observe.serve(path):`\n"
         )
         return 1
     return 0
 
 
-def _is_written(text: str) -> bool:
+def _is_written(clear: str, text: str) -> bool:
     """Write *text*; return False if nothing reads the output any more, as after ``| head``."""
     try:
-        sys.stdout.write(text)
+        sys.stdout.write(f"{clear}{printable(text)}\n")
         sys.stdout.flush()
     except BrokenPipeError:
         # At its end, Python flushes the output once more.
@@ -83,4 +86,4 @@ def _read(path: str) -> str:
         parts: list[bytes] = []
         while part := client.recv(65_536):
             parts.append(part)
-    return b"".join(parts).decode()
+    return b"".join(parts).decode("utf-8", "replace")

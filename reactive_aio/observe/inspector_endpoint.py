@@ -8,6 +8,7 @@ from importlib.resources import files
 from re import DOTALL, search
 from typing import Final
 
+from .._core.hosts import is_loopback
 from .._sources.asynchronous import from_aiter
 from ..asgi import Refused, sse
 from ..asgi.http import (
@@ -25,7 +26,7 @@ from .inspector_feed import Feed
 
 __all__ = ("InspectorApp", "page")
 
-_LOOPBACK_NAMES: Final = frozenset(("localhost", "127.0.0.1", "::1"))
+_OF_PROXIES: Final = frozenset(("forwarded", "x-forwarded-for", "x-real-ip"))
 _HEADERS: Final = {
     "cache-control": "no-store",
     "referrer-policy": "no-referrer",  # it would contain the token
@@ -68,7 +69,7 @@ class InspectorApp(Endpoint):
             given = request.query.get("token", "")
             if not compare_digest(given.encode(), self._token.encode()):
                 raise Refused(403, "add ?token=… to the address: the program was given a token")
-        elif _host_of(request) not in _LOOPBACK_NAMES:
+        elif not _is_local(request):
             raise Refused(403, "without a token, the inspector answers requests of this machine")
 
 
@@ -91,6 +92,14 @@ def page() -> tuple[bytes, Headers]:
     )
     headers = {"content-type": "text/html; charset=utf-8", "content-security-policy": policy}
     return body, encode_headers(headers | _HEADERS)
+
+
+def _is_local(request: HttpRequest) -> bool:
+    """Whether a program of this machine has sent *request*, and knew that it asks this machine."""
+    client = request.scope.get("client")  # None if a Unix socket hides who connects
+    if client is None or not is_loopback(client[0]) or _OF_PROXIES & request.headers.keys():
+        return False
+    return is_loopback(_host_of(request))
 
 
 def _host_of(request: HttpRequest) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final
 import anyio
 import anyio.to_thread
 
+from .._core.foreign_text import printable
 from .._core.losses import losses
 from .._core.observation.figures import _subscription_stats as subscription_stats, stalled
 from .._core.observation.registry import NamedFlow, Progress, named_flows, named_processors
@@ -113,7 +114,7 @@ class Feed:
             "completed": flow.completed,
             "failed": flow.failed,
             "cancelled": flow.cancelled,
-            "error": flow.last_error,
+            "error": printable(flow.last_failure),
             "stalls": stalls,
             "rate": rates.of(flow.name, _delivered(running)),
         }

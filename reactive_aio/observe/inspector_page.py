@@ -3,12 +3,12 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 import anyio.to_thread
 
+from .._core.hosts import is_loopback
 from ..stage import Duration, to_seconds
 from .inspector_feed import Feed
 
@@ -64,7 +64,7 @@ async def inspector(
             print(page.url)
             await service()
     """
-    if token is None and not _is_loopback(host):
+    if token is None and not is_loopback(host):
         raise ValueError(
             f"observe.inspector: other machines can reach {host!r}; give a secret token: "
             "token=secrets.token_urlsafe()"
@@ -84,8 +84,10 @@ def inspector_app(
 ) -> "InspectorApp":
     """The page of `inspector` as an ASGI app, to be mounted in an application of yours.
 
-    Without a *token*, it answers requests for loopback addresses alone (by their ``Host``, so that
-    a page of another site cannot read it); what else may reach it is up to your application.
+    Without a *token*, it answers programs of this machine alone, by the address that they connect
+    from, and by the host that they request, so that a page of another site cannot read it. A proxy
+    of this machine passes for such a program, unless it adds ``Forwarded`` or
+    ``X-Forwarded-For``: behind a proxy, give a token.
 
     ::
 
@@ -102,10 +104,3 @@ def inspector_app(
         to_seconds(every, "observe.inspector: every"), to_seconds(stall, "observe.inspector: stall")
     )
     return InspectorApp(feed, token)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -15,7 +15,8 @@ import anyio
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from .background import in_background, serve_connections
+from .._shared.connections import serve_connections
+from .background import in_background
 
 if TYPE_CHECKING:
     from ..asgi.http import Receive, Scope, Send

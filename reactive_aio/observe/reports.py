@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from .._core.foreign_text import printable
 from .._core.observation.figures import FlowStats, PartStats, SubscriptionStats
 from ..processors import ProcessorStats
 from ..stage import UNBOUNDED
@@ -11,24 +12,28 @@ __all__ = ("report", "stall_text", "text_of")
 
 
 def report() -> str:
-    """What each flow and processor with a name does, and what it waits for, as a text."""
+    """What each flow and processor with a name does, and what it waits for, as a text.
+
+    It has names and arguments of operators, and no elements: of the last error of a flow the type,
+    the operator and its line. ``flow.stats().last_error`` has the message and the element.
+    """
     return text_of(snapshot())
 
 
 def text_of(taken: Snapshot) -> str:
-    """The text of a snapshot."""
+    """The text of a snapshot: names and errors may be of others, and are made printable."""
     lines = [line for flow in taken.flows.values() for line in _flow(flow)]
     lines += [_processor(each) for each in taken.processors]
     lines += [f"lost: {count} by {what}" for what, count in taken.losses.elements.items()]
     if taken.losses.errors:
         lines.append(f"lost: {taken.losses.errors} errors that no subscriber received")
-    return "\n".join(lines or ['no flow has a name; give it one with flow.name("...")'])
+    return printable("\n".join(lines or ['no flow has a name; give it one with flow.name("...")']))
 
 
 def stall_text(name: str, stats: SubscriptionStats) -> str:
     """The report on a subscription that makes no progress."""
     lines = [f"{name}: nothing was delivered for {stats.idle:.1f} s", *_subscription(stats)]
-    return "\n  ".join(lines)
+    return printable("\n  ".join(lines))
 
 
 def _flow(flow: FlowStats) -> Iterator[str]:
@@ -49,8 +54,8 @@ def _flow(flow: FlowStats) -> Iterator[str]:
     for subscription in flow.subscriptions:
         yield from ("  " + line for line in _subscription(subscription))
     yield from (f"  lost: {count} by {what}" for what, count in flow.dropped.items())
-    if flow.last_error:
-        yield "  last error: " + flow.last_error.replace("\n", "\n    ")
+    if flow.last_failure:
+        yield f"  last error: {flow.last_failure}"
 
 
 def _subscription(stats: SubscriptionStats) -> Iterator[str]:

@@ -9,7 +9,8 @@ import anyio
 import anyio.to_thread
 from anyio.abc import SocketStream
 
-from .background import in_background, serve_connections
+from .._shared.connections import serve_connections
+from .background import in_background
 from .reports import report
 
 __all__ = ("serve",)
@@ -58,4 +59,4 @@ async def _answer(stream: SocketStream) -> None:
     """Send one report to each client, and close."""
     async with stream:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await stream.send(report().encode("utf-8", "replace"))
+            await stream.send(report().encode())

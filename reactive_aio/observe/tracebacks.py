@@ -21,6 +21,8 @@ from traceback import FrameSummary, StackSummary, TracebackException
 from types import TracebackType
 from typing import Any, Final
 
+from .._core.foreign_text import printable
+
 __all__ = ("LogFormatter", "format_error", "install")
 
 _LOOPS: Final = "<reactive_aio "
@@ -45,9 +47,11 @@ def format_error(error: BaseException) -> str:
 
     Folded are frames of this package, of its generated loops, of asyncio, anyio and IPython, each
     run of them to one line with their number. The frame that raised is always shown. The same holds
-    for causes, contexts and the members of groups. The exception is not changed.
+    for causes, contexts and the members of groups. Control characters, which others may have put
+    into a message, are shown as escapes. The exception is not changed.
     """
-    return "".join(_folded(TracebackException.from_exception(error)).format()).rstrip("\n")
+    text = "".join(_folded(TracebackException.from_exception(error)).format())
+    return printable(text.rstrip("\n"))
 
 
 def install() -> Callable[[], None]:
@@ -72,7 +76,8 @@ def install() -> Callable[[], None]:
     def thread_hook(arguments: threading.ExceptHookArgs) -> None:
         if arguments.exc_value is not None and arguments.exc_type is not SystemExit:
             name = arguments.thread.name if arguments.thread is not None else "unknown"
-            sys.stderr.write(f"Exception in thread {name}:\n{format_error(arguments.exc_value)}\n")
+            text = f"Exception in thread {name}:\n{format_error(arguments.exc_value)}"
+            sys.stderr.write(f"{printable(text)}\n")
         if before_threads is not threading.__excepthook__:
             before_threads(arguments)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from anyio import Event, run, sleep, to_thread, wait_readable, wait_writable
 
+from .._core.foreign_text import printable
 from ..errors import EmptyFlow, ReactiveError
 from .client import Client, connect
 from .payloads import Codec
@@ -77,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _report(message: str, status: int) -> int:
     if sys.stderr is not None:  # it may be closed
-        sys.stderr.write(f"{PROGRAM}: {' '.join(message.split())}\n")
+        sys.stderr.write(f"{PROGRAM}: {printable(' '.join(message.split()))}\n")
     return status
 
 
@@ -412,6 +413,8 @@ def _formatted(show: str, elements: list[bytes]) -> bytes:
         lines = [each.hex() for each in elements]
     else:
         lines = [each.decode("utf-8", "backslashreplace") for each in elements]
+        if sys.stdout.isatty():  # what a program reads is left as it is
+            lines = [printable(each) for each in lines]
     return "".join(f"{each}\n" for each in lines).encode()
 
 

@@ -17,6 +17,7 @@ from logging import getLogger
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from .._core.arguments import require_int
+from .._core.foreign_text import excerpt
 from .protocol.frames import Payload
 from .protocol.stream_states import InteractionModel
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _logger: Final = getLogger("reactive_aio.rsocket")
 MAX_HELD: Final = 1024 * 1024
+_FNF: Final = InteractionModel.FNF
 _OVERHEAD: Final = 256
 _AT_THE_END: Final = "the connection has ended"
 
@@ -37,8 +39,8 @@ class DroppedRequest:
     """A fire-and-forget request or a metadata push that no handler has processed."""
 
     reason: str
-    model: InteractionModel | None
-    """The interaction model; None for a metadata push."""
+    model: InteractionModel
+    """``FNF``, or ``PUSH`` for a metadata push."""
     payload: Payload = field(repr=False)
     """Data and metadata, as they were received."""
     user: Any = None
@@ -51,7 +53,7 @@ class Work(Protocol):
     @property
     def payload(self) -> Payload: ...
     @property
-    def model(self) -> InteractionModel | None: ...
+    def model(self) -> InteractionModel: ...
 
     @property
     def result(self) -> object:
@@ -199,11 +201,11 @@ class FireAndForget:
         self.dropped += 1
         work.lost()
         if self.dropped == 1:
-            what = "a metadata push" if work.model is None else "a fire-and-forget request"
+            what = "a fire-and-forget request" if work.model is _FNF else "a metadata push"
             _logger.warning(
                 "%s was dropped: %s. dropped_requests counts them, on_drop= receives each of them.",
                 what,
-                reason,
+                excerpt(reason),
             )
         if self._on_drop is not None:
             try:

@@ -10,6 +10,7 @@ from anyio import Event, fail_after, move_on_after, sleep
 
 from .._core.arguments import Duration, require_callable, to_seconds
 from .._core.failures import as_failure, stop_program
+from .._core.foreign_text import without_secrets
 from .._core.loop import LoopHandle, Task, wait_settled
 from .._shared.coerce import Source
 from .._sources.values import defer
@@ -325,14 +326,16 @@ def connect_balanced(
     options = checked_options("connect_balanced", options, *own)
     given: Any = where
     if isinstance(given, str):
-        raise TypeError(f"connect_balanced: where must be a list of URIs: write [{given!r}]")
+        shown = without_secrets(given)
+        raise TypeError(f"connect_balanced: where must be a list of URIs: write [{shown!r}]")
     if not isinstance(cast("object", given), Iterable):
         raise TypeError(f"connect_balanced: where must be a list of URIs, not {given!r}")
     uris: list[str] = list(given)
     if not uris:
         raise ValueError("connect_balanced: where must have at least one URI")
     if len(set(uris)) < len(uris):
-        raise ValueError(f"connect_balanced: an URI is given twice: {', '.join(uris)}")
+        shown = without_secrets(", ".join(uris))
+        raise ValueError(f"connect_balanced: an URI is given twice: {shown}")
     for each in uris:
         require_uri("connect_balanced: where[…]", each)
         Address.parse(each)

@@ -117,7 +117,9 @@ def find_credentials(items: Iterable[MetadataItem]) -> Credentials | None:
     return next((read_auth(content) for mime, content in items if mime == AUTHENTICATION), None)
 
 
-def _read(items: tuple[MetadataItem, ...]) -> RequestMetadata:
+def read_metadata(setup: Setup | None, metadata: bytes | None) -> RequestMetadata:
+    """Decode *metadata*; raise `ProtocolError` if it is malformed."""
+    items = read_items(setup, metadata)
     route, mime, timeout = "", None, None
     accept: tuple[str, ...] = ()
     for kind, content in items:
@@ -163,7 +165,7 @@ class MetadataCache:
         cached = self._entries.get(key)
         if cached is not None:
             return cached
-        decoded = _read(read_items(setup, metadata))
+        decoded = read_metadata(setup, metadata)
         is_secret = any(mime == AUTHENTICATION for mime, _ in decoded.items)
         if len(metadata) <= _MAX_ENTRY_SIZE and not is_secret:
             if len(self._entries) >= _MAX_ENTRIES:
@@ -180,6 +182,7 @@ class Request:
     """One request. Its properties are decoded on first access."""
 
     model: "InteractionModel"
+    """What the peer requests; ``PUSH`` is metadata for the connection, without a response."""
     data: bytes
     """The data of the request, not decoded; of a channel, that of its first element."""
     user: Any

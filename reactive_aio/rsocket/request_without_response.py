@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from anyio import move_on_after
 
 from .callbacks import ends_task
-from .protocol.errors import ProtocolError, RequestInvalid, RequestRejected
+from .interceptors import run
+from .protocol.errors import ProtocolError, RequestInvalid, is_refusal
 from .protocol.frames import Payload
 from .protocol.stream_states import InteractionModel
-from .request import read_items
+from .request import Request, read_metadata
 from .request_execution import RequestExecution, publisher_of
 from .requester import Requester
 
@@ -21,14 +22,11 @@ if TYPE_CHECKING:
     from .protocol.frames import MetadataPush
     from .responder import RouterResponder
 
-_REFUSALS = (ProtocolError, RequestInvalid, RequestRejected)
-"""The request cannot be served; any other exception is one of the handler."""
-
 
 class _WithoutResponse:
     """What both kinds of requests share: the end of a handler, and how it fails."""
 
-    model: InteractionModel | None
+    model: InteractionModel
     payload: Payload
 
     def __init__(self, responder: "RouterResponder", driver: "Driver") -> None:
@@ -73,7 +71,8 @@ class _WithoutResponse:
             self._failed(error)
 
     def _failed(self, error: BaseException) -> None:
-        if isinstance(error, _REFUSALS):
+        # Any other exception is one of the handler.
+        if is_refusal(error) or isinstance(error, ProtocolError):
             self._drop(str(error))
         else:
             self._responder.report(self._driver, error)
@@ -85,7 +84,7 @@ class _WithoutResponse:
 class FnfRequest(_WithoutResponse):
     """A fire-and-forget request."""
 
-    model: InteractionModel | None = InteractionModel.FNF
+    model: InteractionModel = InteractionModel.FNF
 
     def __init__(
         self, responder: "RouterResponder", driver: "Driver", requested: "RequestReceived"
@@ -121,7 +120,7 @@ class FnfRequest(_WithoutResponse):
 class ReceivedPush(_WithoutResponse):
     """A metadata push."""
 
-    model: InteractionModel | None = None
+    model: InteractionModel = InteractionModel.PUSH
 
     def __init__(
         self, responder: "RouterResponder", driver: "Driver", frame: "MetadataPush"
@@ -135,6 +134,20 @@ class ReceivedPush(_WithoutResponse):
         if push is None:
             raise ProtocolError("no function is decorated with @router.on_metadata_push")
         setup = driver.connection.setup
-        items = read_items(setup, self.payload.metadata)
-        peer = Requester(driver, responder.codec(setup))
-        return push(metadata=items, user=driver.user, peer=peer)
+        envelope = read_metadata(setup, self.payload.metadata)
+
+        def peer() -> Requester[Any]:
+            return Requester(driver, responder.codec(setup))
+
+        def call(request: Request) -> Any:
+            return push(metadata=request.metadata, user=request.user, peer=request.peer)
+
+        async def call_when_authorized(request: Request) -> Any:
+            await responder.check(request)
+            result = call(request)
+            return await result if isawaitable(result) else result
+
+        request = Request(self.model, b"", driver.user, None, envelope, driver, peer)
+        if responder.is_guarded:
+            return run(responder.interceptors, request, call_when_authorized)
+        return call(request)

@@ -468,7 +468,7 @@ class Requester(Generic[T]):
 def _source_error(driver: Driver, error: BaseException) -> tuple[int, bytes]:
     """The error frame for *error* of the source of a channel, or of the codec of its elements."""
     stop_program(driver.loop_handle, error)
-    return error_frame(error, False)
+    return error_frame(driver, error, False)
 
 
 def _received(setup: "Setup | None", data: Any, metadata: bytes | None) -> Received[Any]:

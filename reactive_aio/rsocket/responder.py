@@ -32,7 +32,14 @@ from .fire_and_forget import DroppedRequest, FireAndForget
 from .interceptors import ConnectionInterceptor, Interceptor, checked, run
 from .option_checks import checked_codecs, require_callback, require_function
 from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec, unknown_codec
-from .protocol.errors import ProtocolError, RequestInvalid, RequestRejected, StreamFailed
+from .protocol.errors import (
+    ConnectionLost,
+    ProtocolError,
+    RequestInvalid,
+    RequestRejected,
+    StreamFailed,
+    is_for_peer,
+)
 from .protocol.events import RequestReceived, ResponseRequests
 from .protocol.frames import ErrorCode, MetadataPush, Payload, Resume, Setup
 from .protocol.metadata import Credentials, MetadataItem
@@ -107,10 +114,11 @@ class ResponderOptions(TypedDict, total=False):
     - authenticate: called with the credentials of each client, or None, and the `ConnectingClient`
       if it takes two arguments. Returns the user, or a false value to refuse the client. May be a
       coroutine function.
-    - authorize: called with each `Request` before it is served. Returns False to refuse it, True,
-      or the user of this request. May be a coroutine function.
-    - interceptors: called around each request, the first one outermost: for logging, tracing,
-      metrics. They see requests before `authorize`, and its refusals. See `Interceptor`.
+    - authorize: called with each `Request` before it is served, metadata pushes included. Returns
+      False to refuse it, True, or the user of this request. May be a coroutine function.
+    - interceptors: called around each request, metadata pushes included, the first one outermost:
+      for logging, tracing, metrics. They see requests before `authorize`, and its refusals. See
+      `Interceptor`.
     - connection_interceptors: called around `authenticate` for each client. See
       `ConnectionInterceptor`.
     - auth_timeout: the timeout of `authenticate` and `authorize`: 5 seconds.
@@ -515,9 +523,9 @@ class RouterResponder:
         """The error frame for *error*, which is reported unless it is meant for the peer."""
         if isinstance(error, CancelledError):
             return ErrorCode.CANCELED, b""
-        if not isinstance(error, StreamFailed):
+        if not is_for_peer(error, driver.streams.origin) and not isinstance(error, ConnectionLost):
             self.report(driver, error)
-        return error_frame(error, self._expose_errors)
+        return error_frame(driver, error, self._expose_errors)
 
     def report(self, driver: Driver, error: BaseException) -> None:
         """Report an exception that is not sent to the peer; one that stops the program does so."""

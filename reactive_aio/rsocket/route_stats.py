@@ -8,12 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .protocol.errors import RequestInvalid, RequestRejected
+from .protocol.errors import is_refusal
 
 if TYPE_CHECKING:
     from .driver import Driver
-
-_REFUSALS = (RequestRejected, RequestInvalid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +69,7 @@ class RouteCounters:
 
     def count_error(self, error: BaseException) -> None:
         """Count a request that ends with *error*."""
-        if isinstance(error, _REFUSALS):
+        if is_refusal(error):
             self.refused += 1
         else:
             self.failed += 1

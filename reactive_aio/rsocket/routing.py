@@ -8,10 +8,11 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import Enum
 from functools import partial
 from inspect import Parameter, signature, unwrap
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast, get_args
 from uuid import UUID
 
@@ -156,7 +157,7 @@ class Handler:
         for name, convert in self._converters.items():
             try:
                 arguments[name] = convert(texts[name])
-            except (ValueError, KeyError, InvalidOperation):
+            except (ValueError, KeyError):
                 message = f"the route's {name} cannot be {texts[name]!r}"
                 raise RequestInvalid(ErrorCode.INVALID, message.encode()) from None
         return arguments
@@ -222,13 +223,25 @@ def _matching(pattern: str, convert: Convert, text: str) -> Any:
     return convert(text)
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+# ASCII alone, and numbers that cost little: `int` of a Decimal with an exponent of six digits has a
+# million digits.
+_INTEGER: Final = "-?[0-9]+"
+_NUMBER: Final = r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?"
+_HEX: Final = "[0-9a-fA-F]{8}(-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}"
 _BOOLS: Final = {"true": True, "false": False, "1": True, "0": False}
 _CONVERTERS: Final[dict[type, Convert]] = {
-    int: partial(_matching, "-?[0-9]+", int),
-    float: partial(_matching, r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?", float),
+    int: partial(_matching, _INTEGER, int),
+    float: partial(_matching, _NUMBER, _finite),
     bool: lambda text: _BOOLS[text.lower()],
-    Decimal: Decimal,
-    UUID: UUID,
+    Decimal: partial(_matching, _NUMBER, Decimal),
+    UUID: partial(_matching, _HEX, UUID),
 }
 
 
@@ -309,7 +322,8 @@ class Router:
         """Call *function* with metadata that the peer pushes for the connection.
 
         It may name ``metadata`` (a tuple of items), ``user`` and ``peer``, and may be a coroutine
-        function. A router has one.
+        function. A router has one. `authorize` and interceptors are called before it, with a
+        `Request` whose model is ``PUSH``.
         """
         if self.metadata_push is not None:
             raise ValueError("on_metadata_push: there is a function for it already")

@@ -37,7 +37,7 @@ from .shutdown import end_all
 from .transports.asgi import AsgiTransport, Receive, Send
 from .transports.endpoints import bound_address, listen
 from .transports.memory import join
-from .transports.origins import is_origin_allowed, require_origins
+from .transports.origins import is_origin_allowed, refusal_of, require_origins
 from .transports.tls import add_handshake_report, remove_handshake_report
 from .uri import Address
 
@@ -207,12 +207,18 @@ class Server:
             routes=self._responder.counters.snapshot(self._drivers),
         )
 
-    async def listen(self, uri: str, ssl: SSLContext | None, origins: Sequence[str] = ()) -> Self:
+    async def listen(
+        self,
+        uri: str,
+        ssl: SSLContext | None,
+        origins: Sequence[str] = (),
+        unix_mode: int | None = None,
+    ) -> Self:
         """Listen at *uri*; see `serve`."""
         require_uri("serve: uri", uri)
         address = Address.parse(uri)
         loop = LoopHandle("serve()").event_loop
-        self._listener = await listen(loop, address, self.new_driver, ssl, origins)
+        self._listener = await listen(loop, address, self.new_driver, ssl, origins, unix_mode)
         self.address = bound_address(self._listener, address)
         if ssl is not None:
             self._ssl = ssl
@@ -275,6 +281,7 @@ def serve(
     *,
     ssl: SSLContext | None = None,
     origins: Sequence[str] = (),
+    unix_mode: int | None = None,
     **options: Unpack[ServerOptions],
 ) -> Opening[Server]:
     """Listen at *uri* (``tcp://…:0`` for any free port) and serve *router*.
@@ -282,14 +289,19 @@ def serve(
     This is a `Router`, or a mapping from routes to handlers or flows. The result is awaited, or
     entered by ``async with``, which closes the server as well.
     ``tls://`` and ``wss://`` require *ssl*; a context that requires certificates verifies clients.
-    Over WebSocket, web pages of the same host and port may connect, and those of *origins*, such
-    as ``https://shop.example``; ``*`` allows all. All other options are in `ServerOptions`.
+    Over WebSocket, web pages of *origins* may connect, such as ``https://shop.example``; ``*``
+    allows all. So may those of the same host and port, if that host is an IP address,
+    ``localhost``, or the name in *uri*, or by ``wss://``: another name could be that of a stranger
+    who has let it point here. Programs of the same user alone may connect to a Unix socket, unless
+    *unix_mode* is another mode of that file than 0600. All other options are in `ServerOptions`.
     """
-    require_known_options("serve", options, ("ssl", *_APP_OPTIONS))
+    require_known_options("serve", options, ("ssl", "unix_mode", *_APP_OPTIONS))
+    if unix_mode is not None and not 0 <= require_int("serve", "unix_mode", unix_mode) <= 0o777:
+        raise ValueError(f"serve: unix_mode must be from 0 to 0o777, not {unix_mode:#o}")
     served = to_router(router, "serve", "router")
 
     async def opened() -> Server:
-        return await Server(served, **options).listen(uri, ssl, origins)
+        return await Server(served, **options).listen(uri, ssl, origins, unix_mode)
 
     return Opening("serve", opened())
 
@@ -325,9 +337,9 @@ class AsgiApp(Server):
             for name, value in scope["headers"]
         }
         origin = headers.get("origin")
-        if not is_origin_allowed(origin, headers.get("host"), self._origins):
-            reason = f"pages of {origin} may not connect; asgi_app(origins=…) says whose may\n"
-            await _refuse(scope, send, 403, reason.encode())
+        is_secure = scope.get("scheme") == "wss"
+        if not is_origin_allowed(origin, headers.get("host"), self._origins, is_secure=is_secure):
+            await _refuse(scope, send, 403, refusal_of(origin, "asgi_app").encode())
             return
         driver = self.new_driver(has_handshake=True)
         transport = AsgiTransport(driver, receive, send, scope.get("client"))
@@ -376,8 +388,10 @@ def asgi_app(
         app = FastAPI()
         app.mount("/rsocket", asgi_app(router))          # clients connect to ws://…/rsocket/
 
-    Web pages of the same host and port may connect, and those of *origins*, such as
-    ``https://shop.example``; ``*`` allows all. All other options are as in `serve`.
+    Web pages of *origins* may connect, such as ``https://shop.example``; ``*`` allows all. So may
+    those of the same host and port, by ``wss://``, or if that host is an IP address or
+    ``localhost``: another name could be that of a stranger who has let it point here. All other
+    options are as in `serve`.
     """
     require_known_options("asgi_app", options, _APP_OPTIONS)
     return AsgiApp(to_router(router, "asgi_app", "router"), origins, **options)

@@ -18,7 +18,7 @@ from ..stage import Downstream
 from .driver import Driver
 from .fire_and_forget import IN_HANDLER
 from .payloads import PayloadError, error_text
-from .protocol.errors import ConnectionLost, StreamFailed
+from .protocol.errors import StreamFailed, is_for_peer
 from .protocol.events import Elements
 from .protocol.frames import ErrorCode, Payload
 from .route_stats import UNCOUNTED, RouteCounters
@@ -28,9 +28,9 @@ EncodeData = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
 
 
-def error_frame(error: BaseException, expose: bool) -> tuple[int, bytes]:
+def error_frame(driver: Driver, error: BaseException, expose: bool) -> tuple[int, bytes]:
     """Code and data of the ERROR frame for *error*; its text only if that is meant for the peer."""
-    if isinstance(error, StreamFailed) and not isinstance(error, ConnectionLost):
+    if isinstance(error, StreamFailed) and is_for_peer(error, driver.streams.origin):
         return error.code, error.data
     expose = expose or isinstance(error, PayloadError)  # perhaps the peer chose the wrong codec
     text = (error_text(error) or type(error).__name__) if expose else ""

@@ -34,6 +34,8 @@ class StreamRegistry:
     """
 
     def __init__(self) -> None:
+        self.origin: object = object()
+        """Marks the errors that the peer has sent."""
         self.receivers: dict[int, InboundStream] = {}
         self.senders: dict[int, CoroutineResponse | RequestExecution | OutboundStream] = {}
         self.responses: dict[int, Future[bytes]] = {}
@@ -64,9 +66,9 @@ class StreamRegistry:
     def _on_failed(self, event: Failed) -> None:
         receiver = self.receivers.pop(event.stream_id, None)
         if receiver is not None:
-            receiver.failed(error_of(event.code, event.data))
+            receiver.failed(error_of(event.code, event.data, self.origin))
         elif (response := self._pop_response(event.stream_id)) is not None:
-            response.set_exception(error_of(event.code, event.data))
+            response.set_exception(error_of(event.code, event.data, self.origin))
 
     def _pop_response(self, stream_id: int) -> Future[bytes] | None:
         """Remove the future of a response; None if it is done, or not registered."""

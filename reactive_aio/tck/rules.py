@@ -128,8 +128,8 @@ _WIRE = (
     Rule("N.13", _MUST, "Whatever one connection sends, other connections are served."),
     # -- responders ----------------------------------------------------------------------------
     Rule("N.14", _MUST, "No more elements are sent than have been requested."),
-    Rule("N.15", _MUST, "Requested elements are sent until the stream ends; its end needs no "
-         "request."),
+    Rule("N.15", _MUST, "Requested elements are sent until the stream ends; its end is sent "
+         "as soon as the handler signals it, and needs no request."),
     Rule("N.16", _MUST, "Requests add up, however large they are."),
     Rule("N.17", _SHOULD, "A request for 0 elements sends none; one that opens a stream is "
          "answered by an error."),

@@ -252,7 +252,13 @@ async def test_an_invalid_demand_in_the_url_is_refused() -> None:
 
 ORIGINS: dict[str, tuple[dict[str, str], set[str] | None, bool]] = {
     "none": ({"host": "a:1"}, None, True),
-    "the same": ({"host": "a:1", "origin": "http://a:1"}, None, True),
+    "the same address": ({"host": "[::1]:8", "origin": "http://[::1]:8"}, None, True),
+    "this machine": ({"host": "localhost:1", "origin": "http://localhost:1"}, None, True),
+    "the same name, which may point here by now": (
+        {"host": "a:1", "origin": "http://a:1"},
+        None,
+        False,
+    ),
     "another": ({"host": "a:1", "origin": "http://b"}, None, False),
     "another port": ({"host": "a:1", "origin": "http://a:2"}, None, False),
     "null": ({"host": "a:1", "origin": "null"}, None, False),

@@ -214,6 +214,34 @@ async def test_an_error_of_the_stream_has_its_status(serving: Service) -> None:
         assert raised.value.status == 500
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 307, 308])
+async def test_a_redirect_is_not_followed(host: str, status: int) -> None:
+    """The headers of the handshake may be credentials, whatever their names are."""
+
+    async def handler(socket: ServerConnection) -> None:
+        raise AssertionError("the redirect was followed")
+
+    seen: list[str] = []
+
+    def redirect(connection: ServerConnection, request: Request) -> Response | None:
+        seen.append(request.path)
+        if request.path == "/elsewhere":
+            return None
+        answer = connection.respond(HTTPStatus(status), "go on")
+        answer.headers["Location"] = f"ws://u:pw@{host}:{port}/elsewhere?key=pw"
+        return answer
+
+    async with scripted(handler, process_request=redirect) as script:
+        port = int(script.url.strip("/").rpartition(":")[2])
+        flow = from_websocket(script.url, route="x", headers={"x-api-key": "k3y"})
+        with pytest.raises(PeerFailed, match=r"it redirects to ws://\*\*\*@.*not foll") as raised:
+            await flow.to_list(limit=1)
+    assert raised.value.status == status
+    assert "pw" not in str(raised.value)
+    assert seen == ["/"]
+
+
 async def test_a_refused_handshake_has_the_status_of_the_answer() -> None:
     def refuse(connection: ServerConnection, request: Request) -> Response:
         return connection.respond(HTTPStatus.FORBIDDEN, '{"status":403,"detail":"not you"}')

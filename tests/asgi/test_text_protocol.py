@@ -16,7 +16,8 @@ from reactive_aio.asgi import (
     websocket,
 )
 from reactive_aio.errors import NotAnElement, RuleViolation
-from reactive_aio.rsocket import Router
+from reactive_aio.rsocket import ApplicationError, Router
+from reactive_aio.rsocket.protocol.errors import error_of
 from reactive_aio.testing.probes import PublisherProbe, SubscriberProbe
 from tests.asgi.calls import SocketCall
 from tests.asgi.routes import MOST, connected
@@ -106,6 +107,22 @@ async def test_a_handler_that_fails_ends_its_stream() -> None:
     messages = await call.received(2)
     assert {each["id"]: each["status"] for each in messages} == {1: 500, 3: 400}
     assert isinstance(errors[0], KeyError)
+    await call.close()
+
+
+async def test_an_error_of_another_server_is_not_passed_on() -> None:
+    """Its text may name hosts and tables."""
+    errors: list[BaseException] = []
+
+    async def gateway() -> None:
+        raise error_of(0x301, b"no such table at db-7.internal", origin=object())
+
+    call = await connected({"me": gateway}, on_error=errors.append)
+    call.send("subscribe", 1, route="me", n=1)
+    assert await call.received(1) == [
+        {"type": "error", "id": 1, "status": 500, "detail": "the stream failed"}
+    ]
+    assert [type(each) for each in errors] == [ApplicationError]
     await call.close()
 
 

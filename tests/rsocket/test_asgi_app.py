@@ -334,12 +334,14 @@ async def test_a_cancelled_asgi_call_cancels_everything() -> None:
 async def test_pages_of_other_origins_are_refused_unless_listed(extensions: Any) -> None:
     app = asgi_app(routes, origins=["https://shop.example"])
     host = (b"host", b"here.example")
-    for origin, may in [
-        (b"https://here.example", True),
-        (b"https://shop.example", True),
-        (b"https://evil.example", False),
+    for origin, scheme, may in [
+        (b"https://here.example", "wss", True),
+        (b"http://here.example", "ws", False),  # whose name may be a stranger's
+        (b"https://shop.example", "ws", True),
+        (b"https://evil.example", "wss", False),
     ]:
-        peer = Connection(app, headers=[host, (b"origin", origin)], extensions=extensions)
+        headers = [host, (b"origin", origin)]
+        peer = Connection(app, headers=headers, scheme=scheme, extensions=extensions)
         first = await peer.receive()
         assert (first["type"] == "websocket.accept") is may
         if not may and extensions:

@@ -3,12 +3,12 @@
 import asyncio
 import gc
 import warnings
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
 
-from reactive_aio import Flow, range as numbers
+from reactive_aio import Flow, from_aiter, from_iterable, range as numbers
 from reactive_aio.rsocket import JSON, ApplicationError, Limits, Request, Router, loopback
 from reactive_aio.rsocket.protocol.frames import Cancel, Payload, RequestResponse, RequestStream
 from reactive_aio.testing.probes import SubscriberProbe
@@ -91,6 +91,33 @@ async def test_the_end_needs_no_request(kind: str, n: int) -> None:
             await probe.end()
         assert probe.elements == [*range(n)]
         assert probe.is_completed
+
+
+FLOWS: dict[str, Callable[[], Flow[int]]] = {
+    "from_aiter": lambda: from_aiter(async_generator(2)),
+    "from_iterable": lambda: from_iterable(generator(2)),
+    "filter": lambda: numbers(9).filter(lambda n: n < 2),
+}
+
+
+@pytest.mark.parametrize("make", FLOWS.values(), ids=FLOWS)
+async def test_a_flow_is_asked_for_no_more_than_requested(make: Callable[[], Flow[int]]) -> None:
+    """It may not know of its end by then; with a boundary, it does."""
+    routes = Router()
+    routes.route("flow")(make)
+    routes.route("ahead")(lambda: make().boundary(1))
+    async with loopback(routes, codec=JSON) as requester:
+        probe: SubscriberProbe[int] = SubscriberProbe(request=2)
+        requester.request_stream(route="flow").subscribe(probe)
+        await turns()
+        assert (probe.elements, probe.is_completed) == ([0, 1], False)
+        probe.request(1)
+        await probe.end()
+        assert probe.elements == [0, 1]
+        ahead: SubscriberProbe[int] = SubscriberProbe(request=2)
+        requester.request_stream(route="ahead").subscribe(ahead)
+        await ahead.end()
+        assert ahead.elements == [0, 1]
 
 
 @pytest.mark.parametrize("kind", ["generator", "async_generator"])

@@ -21,6 +21,7 @@ from reactive_aio.rsocket import (
     StreamFailed,
     loopback,
 )
+from reactive_aio.rsocket.protocol.errors import error_of
 
 Context = dict[str, Any]
 pytestmark = pytest.mark.virtual_time
@@ -284,3 +285,54 @@ async def test_a_callback_is_a_plain_function(name: str) -> None:
     options = {name: lambda: None}
     with pytest.raises(TypeError, match=f"RSocket: {name} is called with 1 argument"):
         loopback(Router(), **options)
+
+
+# -- errors of another server ----------------------------------------------------------------------
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize("code", [0x201, 0x202, 0x203, 0x204, 0x301])
+async def test_an_error_of_another_server_is_not_passed_on(
+    route: str, model: str, code: int
+) -> None:
+    """Its text may name hosts and tables; its code means something to the handler alone."""
+    reported: list[BaseException] = []
+    error = error_of(code, b"no such table at db-7.internal", origin=object())
+    router = failing_routes(raising(error))
+    async with loopback(router, codec=JSON, on_error=reported.append) as requester:
+        with pytest.raises(ApplicationError) as raised:
+            await request(requester, model, route)
+        assert raised.value.code == 0x201
+        assert "db-7" not in str(raised.value)
+        assert reported == [error]
+
+
+async def test_an_error_of_another_server_is_reported_for_a_request_without_response() -> None:
+    reported: list[BaseException] = []
+    done = asyncio.Event()
+    error = error_of(0x204, b"no such table at db-7.internal", origin=object())
+    router = Router()
+
+    @router.route("fails")
+    async def fails() -> None:
+        done.set()
+        raise error
+
+    dropped: list[object] = []
+    async with loopback(router, on_error=reported.append, on_drop=dropped.append) as requester:
+        await requester.fire_and_forget(route="fails")
+        await done.wait()
+    assert reported == [error]
+    assert dropped == []
+
+
+async def test_a_gateway_may_pass_an_error_on() -> None:
+    router = Router()
+    error = error_of(0x301, b"sold out")
+
+    @router.route("buy")
+    def buy() -> None:
+        raise ApplicationError(error.code, error.data)
+
+    async with loopback(router, codec=JSON) as requester:
+        with pytest.raises(ApplicationError, match="0x301: sold out"):
+            await requester.request_response(route="buy")

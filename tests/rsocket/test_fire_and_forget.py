@@ -300,6 +300,41 @@ async def test_requests_that_cannot_be_served_are_accounted_for() -> None:
     ]
 
 
+@pytest.mark.parametrize("is_coroutine", [False, True])
+async def test_a_metadata_push_passes_interceptors_and_authorize(is_coroutine: bool) -> None:
+    seen: list[tuple[InteractionModel, bytes | None]] = []
+    called: list[tuple[Any, Any]] = []
+    dropped: list[DroppedRequest] = []
+    router = Router()
+
+    @router.on_metadata_push
+    def pushed(metadata: Any, user: Any) -> Any:
+        async def later() -> None:
+            called.append((metadata[0].content, user))
+
+        return later() if is_coroutine else called.append((metadata[0].content, user))
+
+    async def interceptor(request: Request, proceed: Any) -> Any:
+        seen.append((request.model, request.item("x/y")))
+        return await proceed(request)
+
+    def authorize(request: Request) -> Any:
+        return "ann" if request.item("x/y") == b"good" else None
+
+    async with loopback(
+        router, authorize=authorize, interceptors=[interceptor], on_drop=dropped.append
+    ) as requester:
+        for content in (b"bad", b"good"):
+            requester.metadata_push(("x/y", content))
+        await until(lambda: len(dropped) == 1 and len(called) == 1)
+    push = InteractionModel.PUSH
+    assert seen == [(push, b"bad"), (push, b"good")]
+    assert called == [(b"good", "ann")]
+    assert [(each.model, each.reason) for each in dropped] == [
+        (push, "REJECTED (0x202): not authorized")
+    ]
+
+
 async def test_an_error_of_on_drop_is_reported() -> None:
     errors: list[BaseException] = []
 

@@ -86,6 +86,30 @@ async def test_route_parameters_are_converted_to_their_annotations() -> None:
             await requester.request_response(route=f"all.1.1/true.keep.{key.hex}.a.1")
 
 
+@pytest.mark.parametrize(
+    ("kind", "wrong"),
+    [
+        (Decimal, ["NaN", "sNaN", "-Infinity", "1e999999", "1e1000", " 1 ", "1_0", "٣"]),
+        (float, ["nan", "inf", "1e999", "-1e999", " 1 ", "1_0", "٣"]),
+        (int, ["1e3", " 1 ", "1_0", "٣", "+1"]),
+        (UUID, ["{" + "1" * 32 + "}", "1" * 31, "1" * 31 + "_", "٣" * 32, "urn:uuid:" + "1" * 32]),
+    ],
+)
+async def test_a_number_of_a_route_is_plain_and_finite(kind: Any, wrong: list[str]) -> None:
+    """``int`` of a Decimal such as 1e999999 would stop the loop."""
+
+    def served(value: Any) -> int:
+        raise AssertionError(value)
+
+    served.__annotations__["value"] = kind
+    routes = Router()
+    routes.route("n/{value}")(served)
+    async with loopback(routes, codec=JSON) as requester:
+        for text in wrong:
+            with pytest.raises(RequestInvalid, match="the route's value cannot be"):
+                await requester.request_response(route=f"n/{text}")
+
+
 def test_unsupported_annotations_are_refused_at_registration() -> None:
     def listed(n: list[int]) -> None: ...
     def unknown(n: int) -> None: ...

@@ -610,6 +610,19 @@ def test_answers_to_a_peer_that_does_not_read_are_bounded() -> None:
     assert connection.is_closed
 
 
+def test_a_large_keepalive_is_answered_to_a_peer_that_reads() -> None:
+    connection = server(limits=Limits(max_backlog=10_000))
+    large = KeepAlive(True, data=b"k" * 50_000)
+    for _ in range(3):
+        assert connection.receive(wire(large), 0.0) == []
+        [answer] = sent(connection)
+        assert isinstance(answer, KeepAlive)
+        assert answer.data == large.data
+    connection.receive(wire(large), 0.0)  # the answers are not read any more
+    closed = connection.receive(wire(large), 0.0)
+    assert one(closed, Closed).data == b"the peer does not read"
+
+
 def test_demand_of_a_peer_that_does_not_read_is_not_passed_on() -> None:
     connection = server()
     connection.receive(wire(RequestStream(1, 2**31 - 1)), 0.0)

@@ -1,9 +1,11 @@
 """Sockets and byte streams; peers that disconnect or do not read."""
 
 import asyncio
+import os
 import resource
 import socket
 import ssl
+import stat
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -69,6 +71,27 @@ async def test_tcp() -> None:
     ):
         await asyncio.gather(converse(one), converse(other))
         assert server.connections == 2
+
+
+@pytest.mark.parametrize(("given", "mode"), [({}, 0o600), ({"unix_mode": 0o660}, 0o660)])
+async def test_a_unix_socket_is_for_the_same_user_unless_told(
+    tmp_path: Path, given: dict[str, Any], mode: int
+) -> None:
+    path, umask = tmp_path / "socket", os.umask(0)
+    try:
+        for _ in range(2):  # the second one replaces what the first one may have left
+            async with serve(f"unix://{path}", router, **given):
+                found = await asyncio.to_thread(path.stat)
+                assert stat.S_IMODE(found.st_mode) == mode
+    finally:
+        os.umask(umask)
+
+
+async def test_the_mode_of_a_unix_socket_is_checked(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="unix_mode must be from 0 to 0o777, not 0o1000"):
+        serve(f"unix://{tmp_path}/socket", router, unix_mode=0o1000)
+    with pytest.raises(ValueError, match="unix_mode is that of a Unix socket"):
+        await serve("tcp://127.0.0.1:0", router, unix_mode=0o600)
 
 
 async def test_unix(tmp_path: Path) -> None:

@@ -238,9 +238,15 @@ def test_messages_are_joined_and_split(messages: list[bytes]) -> None:
     ("origin", "host", "origins", "may"),
     [
         (None, "here:80", [], True),  # not a browser
-        ("http://here:8000", "here:8000", [], True),
-        ("https://Here", "here", [], True),
-        ("http://here:8001", "here:8000", [], False),
+        ("http://127.0.0.1:8000", "127.0.0.1:8000", [], True),
+        ("http://[::1]:8000", "[::1]:8000", [], True),
+        ("http://LocalHost", "localhost", [], True),
+        ("http://app.localhost:1", "app.localhost:1", [], True),
+        ("http://here:8000", "here:8000", [], False),  # whose name may point here by now
+        ("http://localhost.evil.example", "localhost.evil.example", [], False),
+        ("http://127.0.0.1.evil.example", "127.0.0.1.evil.example", [], False),
+        ("http://user@127.0.0.1", "127.0.0.1", [], False),
+        ("http://127.0.0.1:8001", "127.0.0.1:8000", [], False),
         ("https://evil.example", "here", [], False),
         ("https://here.evil.example", "here", [], False),
         ("https://shop.example", "here", ["https://shop.example"], True),
@@ -256,3 +262,10 @@ def test_origins_are_checked(
     origin: str | None, host: str | None, origins: list[str], may: bool
 ) -> None:
     assert is_origin_allowed(origin, host, frozenset(origins)) is may
+
+
+@pytest.mark.parametrize("how", [{"own_name": "Here"}, {"is_secure": True}])
+def test_a_page_of_the_same_host_may_connect_if_the_name_is_vouched_for(how: Any) -> None:
+    assert is_origin_allowed("http://here:8000", "Here:8000", frozenset(), **how)
+    assert not is_origin_allowed("http://here:8001", "here:8000", frozenset(), **how)
+    assert not is_origin_allowed("http://evil.example", "here", frozenset(), **how)

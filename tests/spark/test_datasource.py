@@ -15,6 +15,7 @@ import trustme
 from pyspark import errors
 
 import reactive_aio as rx
+from reactive_aio._core.hosts import is_loopback
 from reactive_aio.errors import AlreadySubscribed
 from reactive_aio.spark import (
     UnencryptedAddress,
@@ -26,7 +27,6 @@ from reactive_aio.spark import (
     serve_writes,
 )
 from reactive_aio.spark.datasource.flow_server import ServedFlow, encode_rows
-from reactive_aio.spark.datasource.listener import is_loopback
 from reactive_aio.spark.datasource.wire_protocol import Client, Refused
 from reactive_aio.spark.datasource.write_server import ServedWrites
 from reactive_aio.testing.probes import SubscriberProbe

@@ -31,6 +31,7 @@ from reprlib import repr as short_repr
 from textwrap import dedent
 from typing import Any, Literal
 
+from ..foreign_text import without_secrets
 from .places import Place
 
 DIRECTIVES = re.compile(
@@ -252,8 +253,10 @@ def describe(value: object) -> str:
 
 
 def safe_repr(value: object, repr: Callable[[object], str]) -> str:
-    """``repr(value)`` on one line; its type if that raises."""
+    """``repr(value)`` on one line, without the secrets of URLs; its type if that raises."""
     try:
-        return repr(value).replace("\n", "\\n")
+        # A repr is cut in the middle: of a URL, what shows where its password ends may be missing.
+        shown = without_secrets(value) if type(value) is str else value
+        return without_secrets(repr(shown)).replace("\n", "\\n")
     except Exception as error:
         return f"<{type(value).__name__}, whose repr() raises {type(error).__name__}>"

@@ -15,6 +15,8 @@ from sysconfig import get_path
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
+from ..foreign_text import without_secrets
+
 __all__ = ("Place", "call_place", "describe_place")
 
 Place = tuple[CodeType, int]
@@ -80,7 +82,7 @@ def describe_place(place: Place) -> str:
         text, start, length = _shortened(lines[call.line - 1], call)
         shown += f"\n    {text}\n    {' ' * start}{'^' * length}"
     elif 0 < span.line <= len(lines):
-        shown += f"\n    {lines[span.line - 1].strip()}"
+        shown += f"\n    {without_secrets(lines[span.line - 1].strip())}"
     return shown
 
 
@@ -140,9 +142,10 @@ def _name_of_call(text: bytes) -> tuple[int, int] | None:
 def _shortened(line: str, call: _Span) -> tuple[str, int, int]:
     """The line without its indentation, and where in it the call begins, and its length."""
     row = line.encode()
-    before, marked = row[: call.column].decode(), row[call.column : call.end_column].decode()
+    parts = row[: call.column], row[call.column : call.end_column], row[call.end_column :]
+    before, marked, after = (without_secrets(part.decode()) for part in parts)
     before = before.lstrip()
-    text = before + marked + row[call.end_column :].decode().rstrip()
+    text = before + marked + after.rstrip()
     if len(text) > _LONGEST_LINE:
         cut = max(0, len(before) - _BEFORE_MARK)
         text, before = ("…" if cut else "") + text[cut:], "…" * bool(cut) + before[cut:]

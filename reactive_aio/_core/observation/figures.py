@@ -103,6 +103,9 @@ class FlowStats:
     last_error: str = ""
     """The last failure, or the last error after which something was tried again: its type and its
     message, and the operators of its flow."""
+    last_failure: str = ""
+    """The same for those who may see no elements: its type, and the operator and the line that
+    failed, without the message, which may quote an element. Reports have this one."""
 
 
 def flow_stats(name: str) -> FlowStats:
@@ -128,6 +131,7 @@ def stats_of(flow: NamedFlow, *, is_look: bool = True) -> FlowStats:
         turns=flow.turns,
         dropped=dropped_by(flow),
         last_error=flow.last_error,
+        last_failure=flow.last_failure,
     )
 
 

@@ -1,5 +1,6 @@
 """The subscriptions of the flows that have a name, and how those that have ended did."""
 
+import re
 from collections import Counter
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -7,12 +8,17 @@ from threading import RLock
 from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
+from ..foreign_text import without_secrets
 from .tracing import End, OnEnd, current_tracer
 
 _MOST_NAMES: Final = 1000
 """The names that are known at most; beyond, those without a subscription are forgotten."""
 
 _LONGEST_MESSAGE: Final = 2000
+
+# The first line of a note is the trail, in which the failing operator is marked.
+_FAILING: Final = re.compile(r"\A[^\n]*?>>(\w+)")
+_LINE: Final = re.compile(r'^ +(File "[^"\n]*", line \d+, in .*)$', re.MULTILINE)
 
 # Re-entrant, since a subscription may be freed, and so end, at any time.
 _lock = RLock()
@@ -36,6 +42,8 @@ class NamedFlow:
     retries: int = 0
     turns: int = 0
     last_error: str = ""
+    last_failure: str = ""
+    """The same, without what may be an element: for those who may not see any."""
     drops: Counter[str] = field(default_factory=Counter[str])
     """Elements that were dropped, by operator and reason, as far as their counters were freed."""
 
@@ -56,7 +64,7 @@ class NamedFlow:
             self.delivered += end.delivered
             setattr(self, end.outcome, getattr(self, end.outcome) + 1)
         if end.error is not None:
-            self.last_error = error_text(end.error, end.note)
+            self._note(end.error, end.note)
         if progress.on_end is not None:
             progress.on_end(subscription, end)
 
@@ -66,7 +74,11 @@ class NamedFlow:
             self.retries += 1
             subscription = next(iter(self.running), None)
         note = "" if subscription is None else subscription.chain.trail_of(error)
-        self.last_error = error_text(error, note, " (and was tried again)")
+        self._note(error, note, " (and was tried again)")
+
+    def _note(self, error: BaseException, note: str, remark: str = "") -> None:
+        self.last_error = error_text(error, note, remark)
+        self.last_failure = f"{type(error).__name__}{remark}{_place_in(note)}"
 
     def subscriptions(self) -> "list[tuple[Any, Progress]]":
         with _lock:
@@ -98,11 +110,18 @@ class Progress:
 def error_text(error: BaseException, note: str, remark: str = "") -> str:
     """Type and message of *error*, and what is known of where it was raised."""
     try:
-        message = str(error)[:_LONGEST_MESSAGE]
+        message = without_secrets(str(error)[:_LONGEST_MESSAGE])
     except Exception as raised:
         message = f"its message raises {type(raised).__name__}"
     where = f"\n{note}" if note else ""
     return f"{type(error).__name__}: {message}{remark}{where}"
+
+
+def _place_in(note: str) -> str:
+    """The failing operator and the line that a note of an error has, without arguments and code."""
+    operator, line = _FAILING.search(note), _LINE.search(note)
+    where = "" if operator is None else f" in {operator[1]}"
+    return where if line is None else f"{where}, {line[1]}"
 
 
 current_flow: ContextVar[NamedFlow | None] = ContextVar("reactive_aio named flow", default=None)

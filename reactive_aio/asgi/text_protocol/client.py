@@ -18,6 +18,7 @@ from ..._core.arguments import (
     require_known_options,
     to_seconds,
 )
+from ..._core.foreign_text import excerpt, without_secrets
 from ..._core.loop import LoopHandle, wait_settled
 from ..._sources.resource import using
 from ...errors import MissingExtra
@@ -32,17 +33,21 @@ from .multiplexer import SocketConfig, StreamMultiplexer
 from .streams import Peer
 
 if TYPE_CHECKING:
+    from websockets.http11 import Response
+
     from ...flow import Flow
 
 _CLOSE_TIMEOUT: Final = 2.0  # how long a server may take to answer a close
 _MAX_MESSAGE: Final = 2**20
+_PROXIES: Final = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 _UNLIMITED: Final = 2**63  # useless messages: a server may still send what was cancelled
 
 
 class ClientOptions(TypedDict, total=False):
     """Keyword arguments of `connect` and `from_websocket`; each has a default.
 
-    - headers: additional headers of the handshake, such as ``{"authorization": "Bearer …"}``.
+    - headers: additional headers of the handshake, such as ``{"authorization": "Bearer …"}``. They
+      are sent to the server of the URL alone: no redirect is followed.
     - ssl: the TLS context for ``wss://``; by default, the system's certificates are trusted.
     - timeout: the number of seconds within which the socket must be open (10).
     - keepalive: the number of seconds between two pings, and within which a ping must be answered
@@ -102,7 +107,7 @@ def from_websocket(
     return using(
         lambda: _opened(config),
         lambda server: server.request_stream(payload, route=route),
-    ).name(f"from_websocket({url!r}, route={route!r})")
+    ).name(f"from_websocket({config.shown_url!r}, route={route!r})")
 
 
 def connect(
@@ -142,6 +147,8 @@ class _ClientConfig:
         self.url: str = url
         self.timeout: float = to_seconds(options.get("timeout", 10.0), f"{what}: timeout")
         self.handshake: dict[str, Any] = _handshake(what, url, options)
+        self.shown_url: str = without_secrets(url)
+        """What errors and names show of it."""
         self.socket: SocketConfig = SocketConfig(
             router=to_router(routes, what),
             encode=encode,
@@ -151,7 +158,7 @@ class _ClientConfig:
             errors=error_policy(what, options.get("expose_errors", False), options.get("on_error")),
             on_connect=None,
             counters=options.get("counters") or Counters(),
-            server=url,
+            server=self.shown_url,
         )
 
 
@@ -159,7 +166,10 @@ def _handshake(what: str, url: str, options: ClientOptions) -> dict[str, Any]:
     """Return the arguments of the `connect` of websockets."""
     scheme, ssl = require_url(what, url, ("ws", "wss")), options.get("ssl")
     if ssl is not None and scheme != "wss":
-        raise ValueError(f"{what}: write wss:// if there is to be TLS, not {url!r}")
+        shown = without_secrets(url)
+        raise ValueError(f"{what}: write wss:// if there is to be TLS, not {shown!r}")
+    if (proxy := options.get("proxy")) is not None:
+        require_url(f"{what}: proxy", proxy, _PROXIES)
     keepalive = options.get("keepalive", 20.0)
     interval = None if keepalive is None else to_seconds(keepalive, f"{what}: keepalive")
     arguments: dict[str, Any] = {
@@ -170,7 +180,7 @@ def _handshake(what: str, url: str, options: ClientOptions) -> dict[str, Any]:
         "open_timeout": None,  # `timeout` is that of the whole attempt
         "ping_interval": interval,
         "ping_timeout": interval,
-        "proxy": options.get("proxy"),
+        "proxy": proxy,
         "subprotocols": [SUBPROTOCOL],
     }
     return arguments | ({} if ssl is None else {"ssl": ssl})
@@ -184,7 +194,7 @@ async def _opened(config: _ClientConfig) -> AsyncGenerator[Peer]:
     messages = _Messages(socket)
     streams = StreamMultiplexer(loop_handle, messages.send, config.socket, HttpRequest({}), None)
     running = loop_handle.create_task(
-        streams.run(messages.receive, None), f"asgi: a socket to {config.url}"
+        streams.run(messages.receive, None), f"asgi: a socket to {config.shown_url}"
     )
     try:
         yield streams.peer
@@ -203,23 +213,48 @@ async def _open(config: _ClientConfig) -> Any:
     """Open a socket; raise `SocketLost`, or `PeerFailed` if the server refuses it."""
     try:
         from websockets.asyncio.client import connect as dial
-        from websockets.exceptions import InvalidHandshake, InvalidStatus
+        from websockets.exceptions import (
+            InvalidHandshake,
+            InvalidProxy,
+            InvalidStatus,
+            InvalidURI,
+        )
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "websockets":
             raise
         raise MissingExtra(f"{config.what}()", "websockets") from error
-    message = f"{config.url}: no socket within {config.timeout:g} s"
+    message = f"{config.shown_url}: no socket within {config.timeout:g} s"
     with move_on_after(config.timeout):
         try:
-            return await dial(config.url, **config.handshake)
+            dialing = dial(config.url, **config.handshake)
+            # As browsers do: the headers, credentials among them, are meant for that server alone.
+            vars(dialing)["process_redirect"] = _not_followed
+            return await dialing
         except InvalidStatus as error:
-            status, body = error.response.status_code, bytes(error.response.body or b"")
-            detail = detail_of(body) or error.response.reason_phrase
-            raise PeerFailed(status, detail, what=f"{config.url}: the handshake") from error
+            status, detail = error.response.status_code, _detail_of(error.response)
+            raise PeerFailed(status, detail, what=f"{config.shown_url}: the handshake") from error
+        except (InvalidURI, InvalidProxy) as error:
+            # Without its cause, which quotes the URL.
+            raise ValueError(f"{config.what}: {without_secrets(str(error))}") from None
         except (OSError, EOFError, InvalidHandshake) as error:
-            message = f"{config.url}: no socket: {error}"
+            # Such as the URL of the proxy.
+            message = f"{config.shown_url}: no socket: {excerpt(without_secrets(str(error)))}"
             raise SocketLost(message) from error
     raise SocketLost(message)
+
+
+def _not_followed(error: Exception) -> Exception:
+    """What `websockets` asks after each failed handshake: an error, or the URL of a redirect."""
+    return error
+
+
+def _detail_of(answer: "Response") -> str:
+    """What a server says that refuses the handshake."""
+    location = answer.headers.get("Location") if 300 <= answer.status_code < 400 else None
+    if location is not None:
+        place = excerpt(without_secrets(location))
+        return f"it redirects to {place}, which is not followed: give the URL of that server"
+    return detail_of(bytes(answer.body or b"")) or answer.reason_phrase
 
 
 class _Messages:
@@ -235,7 +270,7 @@ class _Messages:
         try:
             message = await self._socket.recv()
         except self._closed as error:
-            return {"type": "websocket.disconnect", "reason": str(error)}
+            return {"type": "websocket.disconnect", "reason": excerpt(str(error))}
         kind = "text" if isinstance(message, str) else "bytes"
         return {"type": "websocket.receive", kind: message}
 
@@ -246,4 +281,4 @@ class _Messages:
             else:
                 await self._socket.close(event["code"])
         except self._closed as error:
-            raise ConnectionError(f"the socket is closed: {error}") from error
+            raise ConnectionError(f"the socket is closed: {excerpt(str(error))}") from error

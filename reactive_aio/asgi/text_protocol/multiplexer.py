@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from ..._core.foreign_text import excerpt
 from ..._core.loop import (
     Future,
     LoopHandle,
@@ -19,10 +20,10 @@ from ..._core.loop import (
 )
 from ...rsocket.payloads import JSON
 from ...rsocket.protocol.errors import (
-    ConnectionLost,
     RequestInvalid,
     RequestRejected,
     StreamFailed,
+    is_for_peer,
 )
 from ...rsocket.routing import Handler, Router
 from ..formats import Encode
@@ -159,7 +160,7 @@ class StreamMultiplexer:
         if self._foreign_message:
             detail = f"the server does not speak {SUBPROTOCOL}: it sent {self._foreign_message}"
             return PeerFailed(502, detail, what=server)
-        reason = f": {self._peer_error}" if self._peer_error else ""
+        reason = f": {excerpt(self._peer_error)}" if self._peer_error else ""
         return SocketLost(f"{server}: the socket is closed{reason}; subscribe again to reconnect")
 
     # -- the life of the socket --------------------------------------------------------------------
@@ -462,7 +463,7 @@ def _reader(handler: Handler) -> Read:
 
 def _problem_of_stream_error(error: BaseException) -> Problem | None:
     """Convert an error of RSocket that a handler raises for its peer."""
-    if not isinstance(error, StreamFailed) or isinstance(error, ConnectionLost):
+    if not isinstance(error, StreamFailed) or not is_for_peer(error):
         return None
     status = 400 if isinstance(error, RequestInvalid) else 500
     status = 503 if isinstance(error, RequestRejected) else status

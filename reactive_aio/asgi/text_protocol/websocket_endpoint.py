@@ -8,7 +8,7 @@ from typing import Any, Final
 from ..._core.arguments import Duration, require_callable, require_int, to_seconds
 from ..._core.loop import LoopHandle, timeout
 from ...rsocket.routing import Router, to_router
-from ...rsocket.transports.origins import is_origin_allowed, require_origins
+from ...rsocket.transports.origins import is_origin_allowed, refusal_of, require_origins
 from ..formats import to_json
 from ..function_errors import failure_of
 from ..http import Endpoint, HttpRequest, Receive, Send, parse_count, send_problem
@@ -63,8 +63,9 @@ def websocket(
 
     *authenticate* receives each handshake and returns the user (``request.user``) or raises
     `Refused`; None and False are refused with 401. It may be a coroutine function, which has
-    *auth_timeout* seconds; then the client receives 503. Pages of other origins than the host
-    itself are refused unless *origins* contains them, or is ``{"*"}``. *on_connect* receives the
+    *auth_timeout* seconds; then the client receives 503. Pages of *origins* may connect, or of all
+    with ``{"*"}``; so may those of the same host and port, by ``wss://``, or if that host is an IP
+    address or ``localhost``. Other pages are refused with 403. *on_connect* receives the
     `Peer` of each socket, and may subscribe to what that publishes; a coroutine is cancelled when
     the client disconnects. At most *max_sockets* sockets are open. The other limits are in the
     table of docs/protocol.md.
@@ -151,8 +152,9 @@ class WebSocketEndpoint(Endpoint):
     def _check_origin(self, http: HttpRequest) -> None:
         """Refuse pages of other origins: any page may open a socket, with its user's cookies."""
         origin, host = http.headers.get("origin"), http.headers.get("host")
-        if not is_origin_allowed(origin, host, self._config.origins):
-            _log.warning("a page of %s was refused; websocket(origins=…) would allow it", origin)
+        is_secure = http.scope.get("scheme") == "wss"
+        if not is_origin_allowed(origin, host, self._config.origins, is_secure=is_secure):
+            _log.warning("%s", refusal_of(origin, "websocket").strip())
             raise Refused(403, "pages of this origin are not allowed")
 
     async def _refuse(

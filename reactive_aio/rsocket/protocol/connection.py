@@ -50,7 +50,7 @@ from .limits import Allowance, Limits
 from .outbound_queue import COALESCE_LIMIT
 from .resume import Resumption
 from .stream_machine import StreamMachine
-from .stream_states import InteractionModel, State
+from .stream_states import RESPONDER_STATES, InteractionModel, State
 
 # Looking up a member of an enum takes five times as long as looking up a global.
 _START: Final = Phase.START
@@ -81,7 +81,7 @@ def _on_request(model: InteractionModel, machine: StreamMachine, frame: RequestF
 
 _ON_STREAM: Final[dict[int, Callable[[StreamMachine, Any], object]]] = {
     FrameType.PAYLOAD: StreamMachine.on_payload,
-    **{model: partial(_on_request, model) for model in InteractionModel},
+    **{model: partial(_on_request, model) for model in RESPONDER_STATES},
     FrameType.CANCEL: StreamMachine.on_cancel,
 }
 _ON_CONNECTION: Final[dict[int, Callable[[ConnectionState, Any], object]]] = {
@@ -232,7 +232,7 @@ class Connection:
             if self._state.phase is _START and code == ErrorCode.CONNECTION_ERROR:
                 code = ErrorCode.INVALID_SETUP
             self.fail(code, str(error))
-        if self.streams.output.backlog > self.limits.max_backlog:
+        if self.streams.output.overdue > self.limits.max_backlog:
             self._state.end(ErrorCode.CONNECTION_ERROR, b"the peer does not read", local=True)
 
     def _read_frames(self) -> None:

@@ -7,9 +7,12 @@ to one request. `ConnectionLost`, `SetupRejected`: the connection has ended, or 
 
 from typing import Final
 
+from ..._core.foreign_text import excerpt
 from ...errors import ReactiveError
 from .frames import ErrorCode
 
+_MOST: Final = 2000
+"""Characters of a peer's text in the message of an exception."""
 _NO_TEXT: Final = "no reason was given"
 _HANDLER_FAILED: Final = (
     "the handler of the other side failed, and the text of its error was not sent; the log there "
@@ -26,10 +29,18 @@ class ProtocolError(ReactiveError):
 
 
 class StreamFailed(ReactiveError):
-    """The peer ended a stream with an error; `code` and `data` are those of its frame."""
+    """The peer ended a stream with an error; `code` and `data` are those of its frame.
+
+    Its message has the beginning of the data, with escapes for control characters. A handler that
+    raises one of its own sends it to its peer. One that was received from another peer is not
+    meant for that: it may name hosts and tables which are nobody's business.
+    """
+
+    origin: object = None
+    """What stands for the connection by which it was received, if it was."""
 
     def __init__(self, code: int, data: bytes = b"") -> None:
-        text = data.decode("utf-8", "replace")
+        text = excerpt(data[: 4 * _MOST].decode("utf-8", "replace"), _MOST)
         if not text:
             text = _HANDLER_FAILED if code == ErrorCode.APPLICATION_ERROR else _NO_TEXT
         super().__init__(f"{name_of(code)}: {text}")
@@ -118,16 +129,35 @@ def name_of(code: int) -> str:
         return f"0x{code:03X}"
 
 
-def error_of(code: int, data: bytes = b"") -> StreamFailed:
+def error_of(code: int, data: bytes = b"", origin: object = None) -> StreamFailed:
     """The exception for an ERROR frame: a subclass where the code has a meaning of its own."""
-    if code == ErrorCode.APPLICATION_ERROR or 0x301 <= code <= 0xFFFFFFFE:
-        return ApplicationError(code, data)
-    return _CLASSES.get(code, StreamFailed)(code, data)
+    is_of_application = code == ErrorCode.APPLICATION_ERROR or 0x301 <= code <= 0xFFFFFFFE
+    kind = ApplicationError if is_of_application else _CLASSES.get(code, StreamFailed)
+    error = kind(code, data)
+    error.origin = origin
+    return error
 
 
 def renewed(error: StreamFailed) -> StreamFailed:
     """Another *error* like it, without the traceback and the notes of where it was raised."""
-    return type(error)(error.code, error.data)
+    copy = type(error)(error.code, error.data)
+    copy.origin = error.origin
+    return copy
+
+
+def is_for_peer(error: BaseException, peer: object = None) -> bool:
+    """Whether *error*, which a handler has raised, is meant for its *peer* as it is.
+
+    *peer* is the `origin` of what that peer has sent, which it may have back.
+    """
+    if not isinstance(error, StreamFailed) or isinstance(error, ConnectionLost):
+        return False
+    return error.origin is None or error.origin is peer
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether *error* says that a request cannot be served here."""
+    return isinstance(error, RequestRejected | RequestInvalid) and error.origin is None
 
 
 def with_remedy(error: StreamFailed, remedy: str) -> StreamFailed:

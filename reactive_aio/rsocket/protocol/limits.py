@@ -34,7 +34,7 @@ class Limits:
       exceed it. It should not exceed a third of the *max_partial* of the peer, which refuses more.
     - watermark: while more output than this is queued, no publisher is requested more.
     - chunk: the most elements requested of a publisher at a time.
-    - max_backlog: answers queued for a peer that does not read.
+    - max_backlog: answers queued for a peer that does not read, besides the last one.
     """
 
     max_setup: int = 256 * 1024

@@ -68,6 +68,14 @@ class OutboundQueue:
         self.queued_bytes += len(frame)
         self.backlog += len(frame)
 
+    @property
+    def overdue(self) -> int:
+        """The backlog without the answer that was queued last.
+
+        One answer, however large, is still to be read by a peer that has only just asked for it.
+        """
+        return self.backlog - (len(self.control[-1]) if self.control else 0)
+
     def put(self, stream: Stream, frame: bytes) -> None:
         """Queue *frame*, of *stream*, which has its length."""
         if stream.frames:

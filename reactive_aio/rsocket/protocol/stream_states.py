@@ -21,12 +21,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 
 class InteractionModel(IntEnum):
-    """The four interactions, by the types of the frames that request them."""
+    """The four interactions, and the metadata push, by the types of the frames that begin them."""
 
     RESPONSE = 0x04
     FNF = 0x05
     STREAM = 0x06
     CHANNEL = 0x07
+    PUSH = 0x0C
 
 
 class State(IntEnum):

@@ -4,6 +4,7 @@ Sockets (TCP, TLS and Unix) are the transports of the event loop, without a task
 imported when it is first used.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from ssl import SSLContext
@@ -19,6 +20,10 @@ from .sockets import SharedBuffer, fills_buffer_at_once, limit_unsent
 
 TLS_TIMEOUT: Final = 5.0
 """The number of seconds for the TLS handshake of a client; the default of asyncio is a minute."""
+
+
+UNIX_MODE: Final = 0o600
+"""Programs of the same user alone may connect to a Unix socket."""
 
 
 class DriverProtocol(SocketProtocol):
@@ -103,8 +108,11 @@ async def listen(
     new_driver: Callable[[], Driver],
     ssl: SSLContext | None,
     origins: Sequence[str] = (),
+    unix_mode: int | None = None,
 ) -> Listener:
     """Listen at *address*; *new_driver* makes the driver of each connection."""
+    if unix_mode is not None and address.transport != "unix":
+        raise ValueError(f"{address}: unix_mode is that of a Unix socket; write unix:///path")
     if address.is_secure and ssl is None:
         raise ValueError(f"{address}: a server needs an ssl context, with its certificate")
     if ssl is not None and not address.is_secure:
@@ -119,11 +127,12 @@ async def listen(
     def make_protocol() -> SocketProtocol:
         if server_transport is None:
             return protocol_type(new_driver())
-        protocol: SocketProtocol = server_transport(new_driver(), address.path, allowed)
+        protocol: SocketProtocol = server_transport(new_driver(), address, allowed)
         return protocol
 
     if address.transport == "unix":
-        return await loop.create_unix_server(make_protocol, address.path)
+        mode = UNIX_MODE if unix_mode is None else unix_mode
+        return await _listen_at_path(loop, make_protocol, address.path, mode)
     if ssl is None:
         return await loop.create_server(make_protocol, address.host, address.port)
     return await loop.create_server(
@@ -133,6 +142,23 @@ async def listen(
         ssl=ssl,
         ssl_handshake_timeout=TLS_TIMEOUT,
     )
+
+
+async def _listen_at_path(
+    loop: AbstractEventLoop, make_protocol: Callable[[], SocketProtocol], path: str, mode: int
+) -> Listener:
+    """Listen at a Unix socket that those may connect to whom *mode* allows to write.
+
+    Nobody can connect between the two steps, as the socket does not listen yet.
+    """
+    listener = await loop.create_unix_server(make_protocol, path, start_serving=False)
+    try:
+        os.chmod(path, mode)
+        await listener.start_serving()
+    except BaseException:
+        listener.close()
+        raise
+    return listener
 
 
 def bound_address(listener: Listener, address: Address) -> Address:

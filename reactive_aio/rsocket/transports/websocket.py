@@ -27,7 +27,7 @@ from ..protocol.codec import join_messages, split_messages
 from ..protocol.frames import ErrorCode
 from ..protocol.limits import UselessFrameLimit
 from ..uri import Address
-from .origins import is_origin_allowed
+from .origins import is_origin_allowed, refusal_of
 from .sockets import SharedBuffer, fills_buffer_at_once, limit_unsent
 
 _RSOCKET: Final = Subprotocol("rsocket")
@@ -335,14 +335,14 @@ class ServerTransport(WebSocketTransport[ServerProtocol]):
     and the connection counts as open.
     """
 
-    def __init__(self, driver: Driver, path: str, origins: frozenset[str]) -> None:
+    def __init__(self, driver: Driver, address: Address, origins: frozenset[str]) -> None:
         protocol = ServerProtocol(
             select_subprotocol=_select_subprotocol,
             max_size=driver.connection.limits.max_frame,
             logger=_logger,
         )
         super().__init__(driver, protocol)
-        self._path = path
+        self._address = address
         self._origins = origins
 
     def connection_made(self, transport: BaseTransport) -> None:
@@ -361,13 +361,16 @@ class ServerTransport(WebSocketTransport[ServerProtocol]):
             self.flush()
 
     def _handshake_response(self, request: Request) -> Response:
-        if request.path.partition("?")[0] != self._path:
-            message = f"RSocket is served at {self._path}\n"
+        address = self._address
+        if request.path.partition("?")[0] != address.path:
+            message = f"RSocket is served at {address.path}\n"
             return self._protocol.reject(HTTPStatus.NOT_FOUND, message)
         origin = ", ".join(request.headers.get_all("Origin")) or None
         host = ", ".join(request.headers.get_all("Host")) or None
-        if not is_origin_allowed(origin, host, self._origins):
-            message = f"pages of {origin} may not connect; serve(origins=…) says whose may\n"
+        if not is_origin_allowed(
+            origin, host, self._origins, own_name=address.host, is_secure=address.is_secure
+        ):
+            message = refusal_of(origin, "serve")
             return self._protocol.reject(HTTPStatus.FORBIDDEN, message)
         return self._protocol.accept(request)
 

@@ -4,30 +4,31 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from hmac import compare_digest
-from ipaddress import ip_address
 from pathlib import Path
 from secrets import token_hex
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
-from anyio.abc import ByteStream, Listener, SocketAttribute
+from anyio.abc import ByteStream, SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
-from anyio.streams.tls import TLSListener
+from anyio.streams.tls import TLSStream
 
-from ..._core.loop import report
+from ..._core.hosts import is_loopback
+from ..._shared.connections import serve_connections
 from ...errors import ReactiveError
 from ...stage import require_int
 from ..errors import require_text
-from .wire_protocol import HEAD, MAX_MESSAGE, Message, decode, encode, frame
+from .wire_protocol import HEAD, MAX_MESSAGE, MAX_TOKEN, Message, decode, encode, frame
 
 if TYPE_CHECKING:
     from os import PathLike
 
-_REQUEST_TIMEOUT: Final = 15.0  # seconds from the connection to its request
+_REQUEST_TIMEOUT: Final = 15.0  # seconds from the connection to its token, and to its request
+_MOST_UNKNOWN: Final = 256
+"""Clients that may be there without having shown the token; for one more, the oldest leaves."""
 _LARGEST_PORT: Final = 65_535
 _MAX_FRAME: Final = 1 << 31
-_LOOPBACK: Final = ("localhost",)
 _DISCONNECTED: Final = (
     anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError, anyio.ClosedResourceError,
 )  # fmt: skip
@@ -56,6 +57,10 @@ class ListenOptions:
             raise ValueError(
                 f"{self.function}: port must be at most {_LARGEST_PORT}, not {self.port}"
             )
+        if self.token is not None:
+            require_text(self.function, "token", self.token)
+            if not 0 < len(self.token.encode("utf-8", "surrogatepass")) <= MAX_TOKEN:
+                raise ValueError(f"{self.function}: a token is of 1 to {MAX_TOKEN} bytes")
         if self.ssl is None and self.ca is not None:
             raise TypeError(f"{self.function}: ca is for ssl=, an SSLContext of the server")
         if self.ssl is None and not self.allow_unencrypted and not is_loopback(self.host):
@@ -71,14 +76,6 @@ class ListenOptions:
         if self.ssl is None:
             return {}
         return {"tls": "true"} | ({} if self.ca is None else {"ca": Path(self.ca).read_text()})
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only programs on this machine can connect to *host*."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:  # a name
-        return host in _LOOPBACK
 
 
 @dataclass(eq=False, repr=False)
@@ -122,14 +119,36 @@ class Connection:
         await self.send(encode(message))
 
 
-class _QuietTLSListener(TLSListener):
-    """Closes connections whose handshake fails: the client reports that to its query."""
+class _Door:
+    """Lets in clients that know the token: of the others nothing is reported, and little held."""
 
-    @staticmethod
-    async def handle_handshake_error(exc: BaseException, stream: Any) -> None:
-        await anyio.aclose_forcefully(stream)
-        if not isinstance(exc, Exception):
-            raise exc
+    def __init__(self, secret: str, context: SSLContext | None) -> None:
+        self._secret = secret.encode()
+        self._context = context
+        self._unknown: dict[anyio.CancelScope, None] = {}
+        """Those who have not shown the token yet, the oldest first."""
+
+    async def enter(self, stream: SocketStream) -> Connection | None:
+        """The connection of a client that has shown the token in time; None for any other."""
+        with suppress(Exception), anyio.move_on_after(_REQUEST_TIMEOUT) as scope:
+            if len(self._unknown) >= _MOST_UNKNOWN:
+                next(iter(self._unknown)).cancel()
+            self._unknown[scope] = None
+            try:
+                return await self._known(stream)
+            finally:
+                self._unknown.pop(scope, None)
+        return None
+
+    async def _known(self, stream: SocketStream) -> Connection | None:
+        secured: ByteStream = stream
+        if self._context is not None:
+            secured = await TLSStream.wrap(
+                stream, ssl_context=self._context, standard_compatible=False
+            )
+        connection = Connection(secured)
+        given = await connection.receive(MAX_TOKEN)
+        return connection if compare_digest(given, self._secret) else None
 
 
 @asynccontextmanager
@@ -143,29 +162,25 @@ async def listen(
     host, secret = options.host, options.token or token_hex(32)
     client_options = await anyio.to_thread.run_sync(options.client_options)
 
-    async def serve(stream: ByteStream) -> None:
+    door = _Door(secret, options.ssl)
+
+    async def serve(stream: SocketStream) -> None:
         async with stream:
-            connection = Connection(stream)
+            connection = await door.enter(stream)
+            if connection is None:
+                return
             try:
-                with anyio.move_on_after(_REQUEST_TIMEOUT), suppress(ValueError):
+                with anyio.fail_after(_REQUEST_TIMEOUT):
                     connection.request = await connection.receive_message()
-                given = connection.request.get("token")
-                if isinstance(given, str) and compare_digest(given.encode(), secret.encode()):
-                    await respond(connection)
+                await respond(connection)
             except _DISCONNECTED:
                 pass  # Spark has ended the task, and reports that to the query
-            except Exception as error:
-                report("a connection to a served flow ended with an error", error)
 
-    listener: Listener[Any] = await anyio.create_tcp_listener(
-        local_host=host, local_port=options.port
-    )
+    listener = await anyio.create_tcp_listener(local_host=host, local_port=options.port)
     number = listener.extra(SocketAttribute.local_address)[1]
-    if options.ssl is not None:
-        listener = _QuietTLSListener(listener, options.ssl, standard_compatible=False)
     raised: Exception | None = None
     async with listener, anyio.create_task_group() as connections:
-        connections.start_soon(listener.serve, serve)
+        connections.start_soon(serve_connections, listener.listeners, serve, options.function)
         try:
             address = f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
             yield address, secret, client_options

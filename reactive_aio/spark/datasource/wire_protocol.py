@@ -1,8 +1,8 @@
 """The protocol between a Spark task and the process that runs the loop, and its client.
 
-Both sides send frames, ``[uint32 length][bytes]``. The client's first frame is a request, a JSON
-object that contains the token; what follows depends on its operation. An answer is a JSON object as
-well, and one with an ``error`` is the last. Rows travel as Arrow streams.
+Both sides send frames, ``[uint32 length][bytes]``. The client's first frame is the token, and the
+second a request, a JSON object; what follows depends on its operation. An answer is a JSON object
+as well, and one with an ``error`` is the last. Rows travel as Arrow streams.
 """
 
 import json
@@ -15,7 +15,9 @@ from typing import Any, Final, Self, cast
 
 HEAD: Final = Struct("!I")
 MAX_MESSAGE: Final = 1 << 20
-"""Bytes of a message, which may contain a schema; a client without a token cannot send more."""
+"""Bytes of a message, which may contain a schema."""
+MAX_TOKEN: Final = 1024
+"""Bytes of a token: a client that does not know it cannot send more."""
 _CONNECT_TIMEOUT: Final = 30.0  # seconds
 
 Message = dict[str, Any]
@@ -36,7 +38,10 @@ def encode(message: Mapping[str, Any]) -> bytes:
 
 def decode(content: bytes) -> Message:
     """Return the message in a frame. Raises `ValueError` for other content."""
-    message = json.loads(content)
+    try:
+        message = json.loads(content)
+    except RecursionError as error:
+        raise ValueError("the message is nested too deeply") from error
     if not isinstance(message, dict):
         raise ValueError("a JSON object is needed")
     return cast("Message", message)
@@ -93,7 +98,8 @@ class Client:
         self._socket.settimeout(None)  # from here on, demand decides how long a wait is
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._file = self._socket.makefile("rb")
-        self.send_message(token=token, operation=operation, **request)
+        self.send(token.encode("utf-8", "replace"))
+        self.send_message(operation=operation, **request)
 
     def send_message(self, **message: Any) -> None:
         self.send(encode(message))
