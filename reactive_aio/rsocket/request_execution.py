@@ -53,8 +53,8 @@ class RequestExecution:
         self._timer: TimerHandle | None = None
         self._sender: RequestExecution | OutboundStream = self
         try:
-            setup = driver.connection.setup
-            envelope = responder.metadata_cache.read(setup, requested.payload.metadata)
+            setup, most = driver.connection.setup, driver.connection.limits.max_items
+            envelope = responder.metadata_cache.read(setup, requested.payload.metadata, most)
             self._match = responder.router.find(envelope.route)
             request_codec, response_codec = responder.choose_codecs(setup, envelope)
         except ProtocolError as error:

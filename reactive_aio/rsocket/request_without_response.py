@@ -134,7 +134,7 @@ class ReceivedPush(_WithoutResponse):
         push: Any = responder.router.metadata_push
         if push is None:
             raise ProtocolError("no function is decorated with @router.on_metadata_push")
-        setup = driver.connection.setup
-        items = read_items(setup, self.payload.metadata)
+        setup, most = driver.connection.setup, driver.connection.limits.max_items
+        items = read_items(setup, self.payload.metadata, most)
         peer = Requester(driver, responder.codec(setup))
         return push(metadata=items, user=driver.user, peer=peer)

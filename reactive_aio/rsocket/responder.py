@@ -250,7 +250,8 @@ class RouterResponder:
     async def _authenticate(self, driver: Driver, setup: Setup) -> None:
         user: Any = None
         try:
-            items = read_items(setup, setup.payload.metadata)
+            most = driver.connection.limits.max_items
+            items = read_items(setup, setup.payload.metadata, most)
             client = ConnectingClient(
                 find_credentials(items),
                 certificate=driver.get_extra_info("peercert") or None,
@@ -412,7 +413,7 @@ class RouterResponder:
             stream_id, data, metadata = request
             direct = known.get(metadata, _UNKNOWN)
             if direct is _UNKNOWN:
-                direct = self._find_direct_handler(setup, metadata)
+                direct = self._find_direct_handler(driver, metadata)
             if direct is None:
                 self._begin(driver, _requested(*request), RequestExecution.begin)
                 continue
@@ -454,15 +455,14 @@ class RouterResponder:
             handlers = self._direct_handlers[key] = {}
         return handlers
 
-    def _find_direct_handler(
-        self, setup: Setup | None, metadata: bytes | None
-    ) -> DirectHandler | None:
+    def _find_direct_handler(self, driver: Driver, metadata: bytes | None) -> DirectHandler | None:
         """The direct handler of requests with *metadata*; None if they need an execution."""
+        setup, most = driver.connection.setup, driver.connection.limits.max_items
         if setup is None:
             return None
         found: DirectHandler | None = None
         try:
-            envelope = self.metadata_cache.read(setup, metadata)
+            envelope = self.metadata_cache.read(setup, metadata, most)
             match = self.router.find(envelope.route)
             is_special = envelope.timeout is not None or len(envelope.accept) > 1
             if match and match[0].needs_only_data and not (self.is_guarded or is_special):

@@ -1,8 +1,12 @@
 """The limits of what one connection may cost, of requests under a lease, and of frames by rate."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from .frames import MAX_FRAME
+
+MAX_ITEMS: Final = 64
+"""How many items, tags and types the metadata of one request may have, unless `Limits` differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,6 +19,7 @@ class Limits:
     - max_early: bytes after a SETUP, before it has been accepted.
     - max_frame, max_payload: a frame; a payload reassembled from fragments.
     - max_partial, max_partials: all unfinished payloads of the connection, in bytes and number.
+    - max_items: items of composite metadata, tags of a route, and acceptable types, each: 64.
     - max_empty_fragments: empty fragments of one payload.
     - max_streams: open streams that the peer opened.
     - max_useless: frames that no correct peer sends, a second. Ten times as many requests may be
@@ -43,6 +48,7 @@ class Limits:
     max_payload: int = 16 * 1024 * 1024
     max_partial: int = 64 * 1024 * 1024
     max_partials: int = 256
+    max_items: int = MAX_ITEMS
     max_empty_fragments: int = 16
     max_streams: int = 1024
     max_useless: int = 1000
