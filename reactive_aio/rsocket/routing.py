@@ -22,6 +22,7 @@ from ..stage import describe
 from .payloads import JSON, MSGPACK, Codec, PayloadError, error_text, readable, typed
 from .protocol.errors import RequestInvalid
 from .protocol.frames import ErrorCode
+from .route_patterns import MAX_ROUTE, RoutePattern, overlap
 
 if TYPE_CHECKING:
     from .request import Request
@@ -34,7 +35,6 @@ DEFAULT: Final = ""
 Convert = Callable[[str], Any]
 Decode = Callable[[bytes], Any]
 
-_PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _PUSH_ARGUMENTS: Final = frozenset({"metadata", "user", "peer"})
 _ARGUMENTS: Final = frozenset({"payload", "request", "incoming", "user", "peer"})
 _SCALARS: Final = frozenset({int, float, str, bool, bytes, dict, list})
@@ -51,7 +51,7 @@ class Handler:
         self.pattern: str = pattern
         self._name = f"route {pattern!r}" if pattern else "default handler"
         require_callable(self._name, "the handler", function)
-        self.route_parameters: list[str] = _PARAMETER.findall(pattern)
+        self.route_parameters: list[str] = RoutePattern(pattern).names
         parameters = signature_parameters(function)
         named = {
             name for name, each in parameters.items() if each.kind is not Parameter.VAR_KEYWORD
@@ -269,7 +269,7 @@ class Router:
     def __init__(self) -> None:
         self._exact: dict[str, Handler] = {}
         self._default: Handler | None = None
-        self._patterns: list[tuple[re.Pattern[str], Handler]] = []
+        self._patterns: list[tuple[RoutePattern, Handler]] = []
         self.metadata_push: Callable[..., Any] | None = None
         """The function of `on_metadata_push`, called with its arguments by name."""
 
@@ -281,7 +281,7 @@ class Router:
             self._check(pattern)
             handler = Handler(function, pattern)
             if handler.route_parameters:
-                self._patterns.append((_compiled(pattern), handler))
+                self._patterns.append((RoutePattern(pattern), handler))
             else:
                 self._exact[pattern] = handler
             return function
@@ -340,9 +340,10 @@ class Router:
         handler = self._exact.get(route)
         if handler is not None:
             return handler, {}
-        for pattern, each in self._patterns:
-            if match := pattern.fullmatch(route):
-                return each, match.groupdict()
+        if len(route) <= MAX_ROUTE:
+            for pattern, each in self._patterns:
+                if (texts := pattern.match(route)) is not None:
+                    return each, texts
         return None if self._default is None else (self._default, {})
 
     def _check(self, pattern: str) -> None:
@@ -351,17 +352,20 @@ class Router:
             shown = f"{describe(given)} ({type(given).__name__})"
             remedy = '; write @router.route("name") above it' if callable(given) else ""
             raise TypeError(f"route: the route must be a str, not {shown}{remedy}")
-        if not pattern or len(pattern.encode()) > 255:
+        if not pattern or len(pattern.encode()) > MAX_ROUTE:
             remedy = "" if pattern else "; Router.default serves requests without a route"
-            raise ValueError(f"route {pattern!r}: a route is from 1 to 255 bytes long{remedy}")
-        names, rest = _PARAMETER.findall(pattern), _PARAMETER.sub("", pattern)
+            raise ValueError(
+                f"route {pattern!r}: a route is from 1 to {MAX_ROUTE} bytes long{remedy}"
+            )
+        parsed = RoutePattern(pattern)
+        names, rest = parsed.names, parsed.constant
         if rest.strip("{}") != rest or len(set(names)) < len(names):
             raise ValueError(f"route {pattern!r}: write each parameter once, as {{name}}")
         others = [handler.pattern for _, handler in self._patterns]
         if pattern in self._exact or pattern in others:
             raise ValueError(f"route {pattern!r} is there already")
         for other in others:
-            if names and _overlap(_tokens(pattern), _tokens(other)):
+            if names and overlap(pattern, other):
                 raise ValueError(f"routes {pattern!r} and {other!r} both fit some routes")
 
 
@@ -397,38 +401,3 @@ def no_such_route(route: str) -> RequestInvalid:
         "requests with Router.default"
     )  # fmt: skip
     return RequestInvalid(ErrorCode.INVALID, message.encode())
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """The expression for *pattern*: a parameter matches any text without a dot or a slash."""
-    return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^./]+)", re.escape(pattern)))
-
-
-def _tokens(pattern: str) -> list[str | None]:
-    """The characters of *pattern*, with None for a parameter: one character or more."""
-    parts = re.findall(r"\{\w+\}|.", pattern, re.DOTALL)
-    return [each if len(each) == 1 else None for each in parts]
-
-
-def _overlap(one: list[str | None], two: list[str | None]) -> bool:
-    """Whether a route matches both patterns: search all pairs of positions with a common prefix."""
-    seen = {(0, 0)}
-    todo = [(0, 0)]
-    while todo:
-        i, j = todo.pop()
-        if i == len(one) or j == len(two):
-            if i == len(one) and j == len(two):
-                return True
-            continue
-        a, b = one[i], two[j]
-        if a != b and (None not in (a, b) or a in (".", "/") or b in (".", "/")):
-            continue
-        # Both match one character; a parameter ends with it or continues.
-        steps = {(i + 1, j + 1)}
-        if a is None:
-            steps.add((i, j + 1))
-        if b is None:
-            steps.add((i + 1, j))
-        todo += steps - seen
-        seen |= steps
-    return False
