@@ -98,6 +98,7 @@ class Server:
         require_instance("limits", limits, Limits)
         require_instance("resume", resume, Resumption)
         self._responder = RouterResponder(router, **options)
+        self._budget = (limits or Limits()).budget
         lease = self._responder.leases is not None
         self._make_connection = partial(
             Connection,
@@ -185,6 +186,7 @@ class Server:
             suspended=sum(each.connection.is_suspended for each in self._drivers),
             refused_connections=self.refused_connections,
             failed_handshakes=self._failed_handshakes,
+            held_bytes=self._budget.used,
             routes=self._responder.counters.snapshot(self._drivers),
         )
 

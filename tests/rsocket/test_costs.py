@@ -3,8 +3,19 @@
 import pytest
 
 from reactive_aio.rsocket import MetadataItem, RequestInvalid, Router, loopback
+from reactive_aio.rsocket.protocol.connection import Connection
 from reactive_aio.rsocket.protocol.errors import ProtocolError
-from reactive_aio.rsocket.protocol.limits import Limits
+from reactive_aio.rsocket.protocol.events import Closed, RequestReceived
+from reactive_aio.rsocket.protocol.frames import (
+    Error,
+    ErrorCode,
+    KeepAlive,
+    Payload,
+    PayloadFrame,
+    RequestResponse,
+    Setup,
+)
+from reactive_aio.rsocket.protocol.limits import Limits, MemoryBudget
 from reactive_aio.rsocket.protocol.metadata import (
     ACCEPT_MIME_TYPES,
     ROUTING,
@@ -14,6 +25,8 @@ from reactive_aio.rsocket.protocol.metadata import (
     write_composite,
     write_routing,
 )
+
+from .wire import one, sent, server, wire
 
 EMPTY = (MetadataItem("a/b", b""),)
 ROUTE = MetadataItem(ROUTING, write_routing("echo"))
@@ -59,3 +72,81 @@ async def test_the_number_of_items_is_a_limit_of_the_server() -> None:
         assert await peer.request_response(b"x", metadata=[ROUTE, *EMPTY]) == b"x"
         with pytest.raises(RequestInvalid, match="metadata with more than 2 items"):
             await peer.request_response(b"x", metadata=[ROUTE, *EMPTY * 2])
+
+
+# -- payloads in fragments -------------------------------------------------------------------------
+SIGNS = Setup(keepalive=1000, lifetime=1_000_000)
+
+
+def begin_payload(connection: Connection, stream_id: int, size: int, now: float = 0.0) -> None:
+    frame = RequestResponse(stream_id, Payload(bytes(size)), follows=True)
+    assert connection.receive(wire(frame), now) == []
+
+
+def refused(connection: Connection) -> list[tuple[int, int]]:
+    return [(each.stream_id, each.code) for each in sent(connection) if isinstance(each, Error)]
+
+
+def test_a_payload_whose_rest_does_not_come_is_given_up() -> None:
+    budget = MemoryBudget(1000)
+    connection = server(SIGNS, limits=Limits(budget=budget))
+    begin_payload(connection, 1, 600)
+    assert budget.used == 600
+    assert connection.next_deadline() == 20.0
+    connection.receive(wire(KeepAlive(True)), 19.0)
+    connection.tick(19.9)
+    assert budget.used == 600
+    assert connection.tick(20.0) == []
+    assert refused(connection) == [(1, ErrorCode.INVALID)]
+    assert (budget.used, connection.streams.reassemblies.deadline) == (0, None)
+    rest = PayloadFrame(1, Payload(b"late"), next=True, complete=True)
+    assert not [each for each in connection.receive(wire(rest), 20.0) if isinstance(each, Closed)]
+
+
+def test_fragments_that_bring_nothing_give_no_time() -> None:
+    connection = server(SIGNS, limits=Limits(max_empty_fragments=100))
+    begin_payload(connection, 1, 1000)
+    for now in range(1, 20):
+        more = PayloadFrame(1, Payload(b"."), next=True, follows=True)
+        connection.receive(wire(more), float(now))
+    connection.tick(connection.next_deadline() or 0.0)
+    connection.tick(20.3)
+    assert refused(connection) == [(1, ErrorCode.INVALID)]
+
+
+def test_a_payload_that_keeps_coming_is_waited_for() -> None:
+    connection = server(SIGNS)
+    begin_payload(connection, 1, 4096)
+    for now in range(1, 100):
+        more = PayloadFrame(1, Payload(bytes(4096)), next=True, follows=True)
+        connection.receive(wire(more), float(now))
+        connection.tick(float(now))
+    last = PayloadFrame(1, Payload(b"!"), next=True, complete=True)
+    received = one(connection.receive(wire(last), 100.0), RequestReceived)
+    assert len(received.payload.data) == 4096 * 100 + 1
+
+
+def test_no_fragment_is_awaited_while_nothing_is_read() -> None:
+    connection = server(SIGNS)
+    begin_payload(connection, 1, 10)
+    connection.pause_reading(10.0)
+    connection.tick(50.0)
+    connection.resume_reading(50.0)
+    assert refused(connection) == []
+    connection.tick(70.0)
+    assert refused(connection) == [(1, ErrorCode.INVALID)]
+
+
+def test_unfinished_payloads_of_all_connections_share_a_budget() -> None:
+    limits = Limits(budget=MemoryBudget(1000))
+    one_side, other_side = server(limits=limits), server(limits=limits)
+    begin_payload(one_side, 1, 600)
+    begin_payload(other_side, 1, 300)
+    begin_payload(other_side, 3, 101)
+    assert refused(other_side) == [(3, ErrorCode.INVALID)]
+    assert limits.budget.used == 900
+    one_side.transport_lost(0.0)
+    assert limits.budget.used == 300
+    last = PayloadFrame(1, Payload(b"!"), next=True, complete=True)
+    one(other_side.receive(wire(last), 0.0), RequestReceived)
+    assert limits.budget.used == 0

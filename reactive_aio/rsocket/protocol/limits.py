@@ -1,12 +1,46 @@
 """The limits of what one connection may cost, of requests under a lease, and of frames by rate."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Lock
 from typing import Final
 
 from .frames import MAX_FRAME
 
 MAX_ITEMS: Final = 64
 """How many items, tags and types the metadata of one request may have, unless `Limits` differ."""
+
+
+class MemoryBudget:
+    """How many bytes of peers all connections that share it may hold. Threads may share it too."""
+
+    __slots__ = ("_lock", "_used", "most")
+
+    def __init__(self, most: int) -> None:
+        self.most: int = most
+        self._used = 0
+        self._lock = Lock()
+
+    def __repr__(self) -> str:
+        return f"MemoryBudget({self.most}, used={self._used})"
+
+    @property
+    def used(self) -> int:
+        """How many bytes are held now."""
+        return self._used
+
+    @property
+    def is_exceeded(self) -> bool:
+        return self._used > self.most
+
+    def hold(self, size: int) -> bool:
+        """Count *size* more bytes, or fewer if it is negative; whether there was room for them."""
+        with self._lock:
+            self._used += size
+            return self._used <= self.most
+
+
+PROCESS_BUDGET: Final = MemoryBudget(256 * 1024 * 1024)
+"""The budget of all connections of the process whose `Limits` name no other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +53,10 @@ class Limits:
     - max_early: bytes after a SETUP, before it has been accepted.
     - max_frame, max_payload: a frame; a payload reassembled from fragments.
     - max_partial, max_partials: all unfinished payloads of the connection, in bytes and number.
+    - fragment_timeout: how long the rest of a payload may take. Each fragment gives as much time as
+      its bytes take at 4 KiB a second, but never more than this.
+    - budget: the bytes of peers that all connections of the process hold together: 256 MiB. A
+      connection with a budget of its own shares it with those that were given the same object.
     - max_items: items of composite metadata, tags of a route, and acceptable types, each: 64.
     - max_empty_fragments: empty fragments of one payload.
     - max_streams: open streams that the peer opened.
@@ -55,6 +93,7 @@ class Limits:
     max_zero_requests: int = 16
     setup_timeout: float = 5.0
     frame_timeout: float = 10.0
+    fragment_timeout: float = 20.0
     max_lifetime: float = 600.0
     max_requests: int = 1024
     max_started: int = 8 * 1024 * 1024
@@ -62,10 +101,11 @@ class Limits:
     watermark: int = 64 * 1024
     chunk: int = 256
     max_backlog: int = 1024 * 1024
+    budget: MemoryBudget = field(default=PROCESS_BUDGET, repr=False)
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            value = getattr(self, name)
+            value = self.budget.most if name == "budget" else getattr(self, name)
             if not value > 0:
                 raise ValueError(f"{name} must be greater than zero, not {value!r}")
         if not 64 <= self.mtu <= MAX_FRAME:
