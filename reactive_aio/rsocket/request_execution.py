@@ -104,7 +104,7 @@ class RequestExecution:
             raise no_such_route(request.route)
         handler, texts = self._match
         values = handler.route_arguments(texts)
-        decode = handler.decoder(self.data_codec)
+        decode = handler.decoder(self.data_codec, self.driver.connection.limits.max_decoded)
         request._decode = decode
         if request.model is InteractionModel.CHANNEL:
             request._open = partial(self._incoming, decode)

@@ -457,18 +457,18 @@ class RouterResponder:
 
     def _find_direct_handler(self, driver: Driver, metadata: bytes | None) -> DirectHandler | None:
         """The direct handler of requests with *metadata*; None if they need an execution."""
-        setup, most = driver.connection.setup, driver.connection.limits.max_items
+        setup, limits = driver.connection.setup, driver.connection.limits
         if setup is None:
             return None
         found: DirectHandler | None = None
         try:
-            envelope = self.metadata_cache.read(setup, metadata, most)
+            envelope = self.metadata_cache.read(setup, metadata, limits.max_items)
             match = self.router.find(envelope.route)
             is_special = envelope.timeout is not None or len(envelope.accept) > 1
             if match and match[0].needs_only_data and not (self.is_guarded or is_special):
                 handler, texts = match
                 read, written = self.choose_codecs(setup, envelope)
-                call = handler.bind(read, handler.route_arguments(texts))
+                call = handler.bind(read, handler.route_arguments(texts), limits.max_decoded)
                 counters = self.counters.of(handler.pattern)
                 name = f"rsocket: serves {handler.pattern}"
                 found = DirectHandler(call, written.encode, counters, name)

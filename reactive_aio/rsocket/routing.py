@@ -19,7 +19,7 @@ from .._core.arguments import require_callable
 from .._shared.coerce import is_source, to_flow
 from ..flow import Flow
 from ..stage import describe
-from .payloads import JSON, MSGPACK, Codec, PayloadError, error_text, readable, typed
+from .payloads import JSON, MSGPACK, TEXT, Codec, PayloadError, error_text, readable, typed
 from .protocol.errors import RequestInvalid
 from .protocol.frames import ErrorCode
 from .route_patterns import MAX_ROUTE, RoutePattern, overlap
@@ -38,6 +38,8 @@ Decode = Callable[[bytes], Any]
 _PUSH_ARGUMENTS: Final = frozenset({"metadata", "user", "peer"})
 _ARGUMENTS: Final = frozenset({"payload", "request", "incoming", "user", "peer"})
 _SCALARS: Final = frozenset({int, float, str, bool, bytes, dict, list})
+_COPYING: Final = frozenset({bytes, TEXT.decode})
+"""Decoders that cost no more than a copy of the data."""
 _MAX_DECODERS: Final = 64
 _MAX_ERROR: Final = 1000
 """The number of characters of a decoding error that are sent to the peer."""
@@ -75,7 +77,7 @@ class Handler:
             self._class_decoders = {each.mime: typed(kind, each).decode for each in (JSON, MSGPACK)}
         self.is_typed: bool = self._scalar is not None or bool(self._class_decoders)
         """Whether the annotation of its payload, or of its incoming elements, names a type."""
-        self._decoders: dict[Codec[Any], Decode] = {}
+        self._decoders: dict[tuple[Codec[Any], int], Decode] = {}
         self._has_default = "payload" in named and (
             parameters["payload"].default is not Parameter.empty
         )
@@ -117,9 +119,11 @@ class Handler:
         }
         return self._function(**given, **route_arguments)
 
-    def bind(self, codec: Codec[Any], route_arguments: dict[str, Any]) -> Callable[[bytes], Any]:
+    def bind(
+        self, codec: Codec[Any], route_arguments: dict[str, Any], most: int
+    ) -> Callable[[bytes], Any]:
         """A function of the data alone, for a handler that needs only data."""
-        function, decode, has_default = self._function, self.decoder(codec), self._has_default
+        function, decode, has_default = self._function, self.decoder(codec, most), self._has_default
         if not self.takes_payload:
             return lambda data: function(**route_arguments)
         if decode is bytes and not (has_default or route_arguments):
@@ -132,9 +136,13 @@ class Handler:
 
         return call
 
-    def decoder(self, codec: Codec[Any]) -> Decode:
-        """The function that decodes the data of requests; it raises `RequestInvalid`."""
-        decode = self._decoders.get(codec)
+    def decoder(self, codec: Codec[Any], most: int = sys.maxsize) -> Decode:
+        """The function that decodes the data of requests; it raises `RequestInvalid`.
+
+        Data of more than *most* bytes are refused, unless they are bytes or text.
+        """
+        key = codec, most
+        decode = self._decoders.get(key)
         if decode is None:
             inner = codec.decode
             if inner is bytes and self._scalar in (None, bytes) and not self._class_decoders:
@@ -145,7 +153,9 @@ class Handler:
                 inner = self._class_decoders.get(codec.mime) or partial(_refuse_type, codec.mime)
             if len(self._decoders) >= _MAX_DECODERS:  # peers choose the types of their data
                 self._decoders.clear()
-            decode = self._decoders[codec] = partial(_decode, inner)
+            if codec.decode in _COPYING:
+                most = sys.maxsize
+            decode = self._decoders[key] = partial(_decode, inner, codec.mime, most)
         return decode
 
     def route_arguments(self, texts: dict[str, str]) -> dict[str, Any]:
@@ -162,7 +172,10 @@ class Handler:
         return arguments
 
 
-def _decode(decode: Decode, data: bytes) -> Any:
+def _decode(decode: Decode, mime: str, most: int, data: bytes) -> Any:
+    if len(data) > most:
+        message = f"{len(data)} bytes of {mime}; at most {most} are decoded here"
+        raise RequestInvalid(ErrorCode.INVALID, message.encode())
     try:
         return decode(data)
     except PayloadError as error:

@@ -1,8 +1,21 @@
 """What the bytes of a peer may cost: small forms of attacks, each of which meets its bound."""
 
+from typing import Any
+
 import pytest
 
-from reactive_aio.rsocket import MetadataItem, RequestInvalid, Router, loopback
+from reactive_aio.rsocket import (
+    BYTES,
+    JSON,
+    MSGPACK,
+    TEXT,
+    Codec,
+    MetadataItem,
+    RequestInvalid,
+    Router,
+    loopback,
+)
+from reactive_aio.rsocket.payloads import typed
 from reactive_aio.rsocket.protocol.connection import Connection
 from reactive_aio.rsocket.protocol.errors import ProtocolError
 from reactive_aio.rsocket.protocol.events import Closed, RequestReceived
@@ -150,3 +163,66 @@ def test_unfinished_payloads_of_all_connections_share_a_budget() -> None:
     last = PayloadFrame(1, Payload(b"!"), next=True, complete=True)
     one(other_side.receive(wire(last), 0.0), RequestReceived)
     assert limits.budget.used == 0
+
+
+# -- data that is decoded --------------------------------------------------------------------------
+def sized() -> Router:
+    """Routes of each way to a decoded payload."""
+    router = Router()
+
+    @router.route("direct")
+    def direct(payload: Any) -> Any:
+        return len(payload)
+
+    @router.route("coroutine")
+    async def coroutine(payload: Any) -> Any:
+        return len(payload)
+
+    @router.route("request")
+    def request(request: Any) -> Any:
+        return len(request.payload)
+
+    return router
+
+
+@pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=lambda each: each.mime)
+@pytest.mark.parametrize("route", ["direct", "coroutine", "request"])
+async def test_data_above_the_limit_is_not_decoded(route: str, codec: Codec[Any]) -> None:
+    async with loopback(sized(), codec=codec, limits=Limits(max_decoded=100)) as peer:
+        assert await peer.request_response("x" * 90, route=route) == 90
+        with pytest.raises(RequestInvalid, match=r"bytes of application/.*at most 100"):
+            await peer.request_response("x" * 100, route=route)
+
+
+@pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=lambda each: each.mime)
+async def test_elements_above_the_limit_are_not_decoded(codec: Codec[Any]) -> None:
+    router = Router()
+    router.route("sizes")(lambda incoming: incoming.map(len))
+    async with loopback(router, codec=codec, limits=Limits(max_decoded=100)) as peer:
+        sizes = peer.request_channel(["x", "x" * 100], route="sizes")
+        with pytest.raises(RequestInvalid, match=r"bytes of application/.*at most 100"):
+            await sizes.to_list(limit=9)
+
+
+@pytest.mark.parametrize(("codec", "data"), [(BYTES, b"x" * 200), (TEXT, "x" * 200)])
+async def test_bytes_and_text_may_be_long(codec: Codec[Any], data: Any) -> None:
+    async def direct(payload: Any) -> Any:
+        return payload
+
+    limits = Limits(max_decoded=100)
+    async with loopback({"echo": direct}, codec=codec, limits=limits) as peer:
+        assert await peer.request_response(data, route="echo") == data
+
+
+@pytest.mark.parametrize("data", [b"[" * 100_000, b'{"a":' * 100_000, b"1" * 5000])
+def test_depth_and_digits_of_json_are_bounded(data: bytes) -> None:
+    with pytest.raises(ValueError, match="is not JSON"):
+        JSON.decode(data)
+
+
+def test_many_errors_of_one_payload_are_counted() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    model = pydantic.create_model("Numbers", values=(list[int], ...))
+    data = b'{"values":[' + b'"a",' * 1000 + b"1]}"
+    with pytest.raises(ValueError, match="not a valid Numbers: 1000 errors"):
+        typed(model).decode(data)

@@ -52,6 +52,9 @@ class Limits:
     - max_setup: a SETUP or RESUME frame, and any frame before a client is accepted.
     - max_early: bytes after a SETUP, before it has been accepted.
     - max_frame, max_payload: a frame; a payload reassembled from fragments.
+    - max_decoded: the data of a request, or of an element of a channel, that is decoded for a
+      handler: 1 MiB. A codec does not yield to the event loop, nor to threads, and a megabyte of
+      JSON may be 300,000 lists. Bytes and text may be as long as *max_payload*.
     - max_partial, max_partials: all unfinished payloads of the connection, in bytes and number.
     - fragment_timeout: how long the rest of a payload may take. Each fragment gives as much time as
       its bytes take at 4 KiB a second, but never more than this.
@@ -84,6 +87,7 @@ class Limits:
     max_early: int = 1024 * 1024
     max_frame: int = MAX_FRAME
     max_payload: int = 16 * 1024 * 1024
+    max_decoded: int = 1024 * 1024
     max_partial: int = 64 * 1024 * 1024
     max_partials: int = 256
     max_items: int = MAX_ITEMS
