@@ -16,6 +16,7 @@ from .._core.loop import CancelledError, Task, current_task, yield_to_loop
 from .._core.time_slice import TimeSlice
 from .callbacks import ends_task
 from .protocol.frames import ErrorCode
+from .unserved import room_for_output
 
 if TYPE_CHECKING:
     from .driver import Driver
@@ -130,6 +131,10 @@ class CoroutineResponses(TimeSlice):
         self.start_slice()
         try:
             while waiting and not task.cancelling():
+                if room_for_output(self._driver.connection) < 0:
+                    await self._driver.drain()
+                    self.start_slice()
+                    continue
                 response = waiting.popleft()
                 response.task = task
                 steps = _Steps(response.coroutine, context.copy())

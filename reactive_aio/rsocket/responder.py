@@ -46,6 +46,7 @@ from .route_stats import Counters
 from .routing import DEFAULT, Router, signature_parameters
 from .shutdown import report_end
 from .stream_adapters import error_frame
+from .unserved import room_for_output
 
 if TYPE_CHECKING:
     from ..spec import Publisher
@@ -404,23 +405,32 @@ class RouterResponder:
                 self._end_lease(driver)
 
     def respond(self, driver: Driver, event: ResponseRequests) -> None:
-        """Serve requests for one element."""
-        setup = driver.connection.setup
+        """Serve requests for one element, as long as the peer reads the responses."""
+        connection = driver.connection
+        setup = connection.setup
+        room = -1 if driver.unserved else room_for_output(connection)
         known = self._handlers_of(setup)
         responses: list[tuple[int, bytes]] = []
         coroutines: CoroutineResponses | None = None
-        for request in event.requests:
+        requests = iter(event.requests)
+        for request in requests:
+            if room < 0:
+                driver.hold_requests([request, *requests])
+                break
             stream_id, data, metadata = request
             direct = known.get(metadata, _UNKNOWN)
             if direct is _UNKNOWN:
                 direct = self._find_direct_handler(driver, metadata)
             if direct is None:
                 self._begin(driver, _requested(*request), RequestExecution.begin)
+                room = min(room, room_for_output(connection))
                 continue
             try:
                 result = direct.call(data)
                 if type(result) in SINGLE_TYPES:
-                    responses.append((stream_id, direct.encode(result)))
+                    encoded = direct.encode(result)
+                    responses.append((stream_id, encoded))
+                    room -= len(encoded)
                     direct.counters.answered += 1
                     continue
             except BaseException as error:
@@ -434,8 +444,9 @@ class RouterResponder:
             else:
                 begin = partial(RequestExecution.handle_result, result=result)
                 self._begin(driver, _requested(*request), begin)
+                room = min(room, room_for_output(connection))
         if responses:
-            driver.connection.fast_path.respond_all(responses)
+            connection.fast_path.respond_all(responses)
         if coroutines is not None:
             coroutines.start()
         driver.schedule_turn()

@@ -15,11 +15,13 @@ from reactive_aio.rsocket import (
     Router,
     loopback,
 )
+from reactive_aio.rsocket.driver import Driver
 from reactive_aio.rsocket.payloads import typed
 from reactive_aio.rsocket.protocol.connection import Connection
 from reactive_aio.rsocket.protocol.errors import ProtocolError
 from reactive_aio.rsocket.protocol.events import Closed, RequestReceived
 from reactive_aio.rsocket.protocol.frames import (
+    Cancel,
     Error,
     ErrorCode,
     KeepAlive,
@@ -38,8 +40,10 @@ from reactive_aio.rsocket.protocol.metadata import (
     write_composite,
     write_routing,
 )
+from reactive_aio.rsocket.server import Server
 
-from .wire import one, sent, server, wire
+from .loop_turns import turns
+from .wire import one, read, sent, server, wire
 
 EMPTY = (MetadataItem("a/b", b""),)
 ROUTE = MetadataItem(ROUTING, write_routing("echo"))
@@ -226,3 +230,123 @@ def test_many_errors_of_one_payload_are_counted() -> None:
     data = b'{"values":[' + b'"a",' * 1000 + b"1]}"
     with pytest.raises(ValueError, match="not a valid Numbers: 1000 errors"):
         typed(model).decode(data)
+
+
+# -- responses that nobody reads -------------------------------------------------------------------
+class Slow:
+    """The transport of a peer that reads when it is told to."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver, self.written, self.is_reading = driver, b"", True
+        driver.attach(self)
+
+    def write(self, data: bytes, /) -> None:
+        self.written += data
+        self.driver.pause_writing()
+
+    def pause_reading(self) -> None:
+        self.is_reading = False
+
+    def resume_reading(self) -> None:
+        self.is_reading = True
+
+    def close(self) -> None: ...
+
+    abort = close
+
+    def get_extra_info(self, name: str) -> Any:
+        return None
+
+    async def read_all(self) -> list[Any]:
+        while self.driver.connection.has_output:
+            self.driver.resume_writing()
+            await turns(3)
+        found, self.written = read(self.written), b""
+        return found
+
+
+def slow_peer(router: Router, limits: Limits, **options: Any) -> tuple[Driver, Slow]:
+    driver = Server(router, limits=limits, **options).new_driver()
+    transport = Slow(driver)
+    composite = "message/x.rsocket.composite-metadata.v0"
+    driver.data_received(wire(Setup(1000, 600_000, composite)))
+    return driver, transport
+
+
+def asked(route: str, *stream_ids: int, size: int = 0) -> bytes:
+    metadata = write_composite([MetadataItem(ROUTING, write_routing(route))])
+    return wire(*(RequestResponse(each, Payload(bytes(size), metadata)) for each in stream_ids))
+
+
+def big() -> Router:
+    """Routes of each way to a response of 1000 bytes."""
+    router = Router()
+    router.route("direct")(lambda: bytes(1000))
+    router.route("request")(lambda request: bytes(1000))
+    router.route("object")(lambda: Payload(bytes(1000)))
+
+    @router.route("coroutine")
+    async def coroutine() -> bytes:
+        return bytes(1000)
+
+    return router
+
+
+UNREAD = {"watermark": 2000, "max_unread": 10_000}
+IDS = range(1, 200, 2)
+
+
+@pytest.mark.parametrize("route", ["direct", "coroutine", "request", "object"])
+async def test_requests_are_served_while_their_responses_are_read(route: str) -> None:
+    driver, peer = slow_peer(big(), Limits(**UNREAD))
+    driver.data_received(asked(route, *IDS))
+    await turns()
+    assert 9_000 < driver.connection.queued_bytes < 12_000
+    answers = await peer.read_all()
+    assert sorted(each.stream_id for each in answers if each.stream_id) == [*IDS]
+    assert not driver.unserved
+    assert driver.connection.streams.open.remote_count == 0
+
+
+async def test_a_held_request_that_is_cancelled_is_not_served() -> None:
+    router, calls = Router(), []
+    router.route("direct")(lambda: calls.append(1) or bytes(1000))
+    driver, peer = slow_peer(router, Limits(**UNREAD))
+    driver.data_received(asked("direct", *IDS))
+    served = len(calls)
+    driver.data_received(wire(*map(Cancel, IDS)))
+    await peer.read_all()
+    assert not driver.unserved
+    assert len(calls) == served < len(IDS)
+
+
+async def test_held_requests_are_bounded_and_then_nothing_is_read() -> None:
+    driver, peer = slow_peer(big(), Limits(**UNREAD))
+    driver.data_received(asked("direct", *IDS))
+    await turns()
+    assert peer.is_reading, "the peer is alive as long as its signs of life are read"
+    for stream_id in range(201, 209, 2):
+        driver.data_received(asked("direct", stream_id, size=500_000))
+    await turns()
+    assert driver.unserved
+    assert driver.unserved.size < 2_000_000
+    assert not peer.is_reading
+    answers = await peer.read_all()
+    assert [each.stream_id for each in answers if isinstance(each, Error)] == [207]
+    assert peer.is_reading
+
+
+async def test_what_is_not_read_counts_for_the_process() -> None:
+    limits = Limits(**UNREAD, budget=MemoryBudget(15_000))
+    (one_driver, peer), (other, _) = slow_peer(big(), limits), slow_peer(big(), limits)
+    for driver in (one_driver, other):
+        driver.data_received(asked("direct", *IDS))
+        await turns()
+    assert limits.budget.used == one_driver.connection.queued_bytes + other.connection.queued_bytes
+    third, _ = slow_peer(big(), limits)
+    third.data_received(asked("direct", *IDS))
+    assert third.connection.queued_bytes < 4_000
+    await peer.read_all()
+    for driver in (one_driver, other, third):
+        driver.connection_lost()
+    assert limits.budget.used == 0

@@ -79,6 +79,8 @@ class Limits:
       more than an eighth of it have a limit of their own, of the same size, and a single one may
       exceed it. It should not exceed a third of the *max_partial* of the peer, which refuses more.
     - watermark: while more output than this is queued, no publisher is requested more.
+    - max_unread: while more output than this and *watermark* is queued, no request for one element
+      is served; while the process holds as much as *budget* allows, *watermark* is the limit.
     - chunk: the most elements requested of a publisher at a time.
     - max_backlog: answers queued for a peer that does not read.
     """
@@ -103,6 +105,7 @@ class Limits:
     max_started: int = 8 * 1024 * 1024
     mtu: int = 64 * 1024
     watermark: int = 64 * 1024
+    max_unread: int = 1024 * 1024
     chunk: int = 256
     max_backlog: int = 1024 * 1024
     budget: MemoryBudget = field(default=PROCESS_BUDGET, repr=False)

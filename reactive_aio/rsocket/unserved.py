@@ -1,0 +1,67 @@
+"""Requests for one element that are not served yet, since the peer does not read what it has.
+
+Streams send no more than their demand while little output is queued, but a response is one element,
+which was requested with the request. So a request is served only while less than `max_unread` bytes
+of output wait for the peer. The connection is read meanwhile, which keeps both sides alive, until
+more than `MAX_UNSERVED` bytes of requests wait as well.
+"""
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .direct_responses import RequestTuple
+    from .protocol.connection import Connection
+
+MAX_UNSERVED: Final = 1024 * 1024
+_OVERHEAD: Final = 256
+NO_ROOM: Final = b"too many responses wait to be read"
+
+
+class UnservedRequests:
+    """Those of one connection, in their order."""
+
+    __slots__ = ("_waiting", "size")
+
+    def __init__(self) -> None:
+        self._waiting: list[RequestTuple] = []
+        self.size: int = 0
+        """Their bytes."""
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def is_full(self) -> bool:
+        return self.size > MAX_UNSERVED
+
+    def hold(self, requests: "Iterable[RequestTuple]") -> list[int]:
+        """Hold *requests*; the streams of those for which there is no room."""
+        refused: list[int] = []
+        for request in requests:
+            if self.is_full:
+                refused.append(request[0])
+            else:
+                self._waiting.append(request)
+                self.size += len(request[1]) + len(request[2] or b"") + _OVERHEAD
+        return refused
+
+    def take(self, connection: "Connection") -> "list[RequestTuple]":
+        """All whose streams are still open; none is held after that."""
+        by_id = connection.streams.open.by_id
+        waiting, self._waiting, self.size = self._waiting, [], 0
+        return [request for request in waiting if request[0] in by_id]
+
+
+def room_for_output(connection: "Connection") -> int:
+    """How many more bytes of responses may wait; below 0, no request is served.
+
+    While the process holds as much for its peers as it may, a connection keeps only what its
+    transport needs next.
+    """
+    limits = connection.limits
+    most = limits.watermark
+    if limits.max_unread > most and not limits.budget.is_exceeded:
+        most = limits.max_unread
+    return most - connection.queued_bytes
