@@ -55,16 +55,18 @@ class DirectHandler:
 class CoroutineResponse:
     """A request whose handler has returned a coroutine: the sender of its stream until the end."""
 
-    __slots__ = ("coroutine", "counters", "handler", "request", "task")
+    __slots__ = ("coroutine", "counters", "driver", "handler", "request", "task")
     held: Final = 0
     """It holds no elements."""
 
     def __init__(
         self,
+        driver: "Driver",
         handler: DirectHandler,
         request: RequestTuple,
         coroutine: Coroutine[Any, Any, Any],
     ) -> None:
+        self.driver: Driver = driver
         self.handler: DirectHandler = handler
         self.counters: RouteCounters = handler.counters
         self.counters.requests += 1
@@ -82,6 +84,7 @@ class CoroutineResponse:
             self.coroutine.close()
         else:
             self.task.cancel()
+            self.driver.await_handler(self.task)
 
 
 class CoroutineResponses(TimeSlice):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from anyio import move_on_after
 
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
 from .driver_lifecycle import OVER, TABLE, Action, Input, State
 from .held_requests import HeldRequests
@@ -28,9 +29,10 @@ from .protocol.frames import ErrorCode, Lease, Resume
 from .protocol.stream_states import InteractionModel
 from .stream_registry import ON_STREAM, StreamRegistry
 from .transports.interface import Transport
-from .unserved import NO_ROOM, UnservedRequests
+from .unserved import NO_ROOM, UnservedRequests, may_serve
 
 if TYPE_CHECKING:
+    from ..spec import Subscription
     from .direct_responses import RequestTuple
     from .responder import RouterResponder
     from .stream_adapters import OutboundStream
@@ -71,6 +73,8 @@ class Driver:
     _is_intake_full: bool = False
     unserved: "UnservedRequests | None" = None
     """Requests that wait until the peer reads; None until one has to."""
+    ending: int = 0
+    """The number of handlers whose requests were cancelled, and that have not ended yet."""
     _unread: int = 0  # the bytes of output that the budget of the process counts
     _waiting_handlers: int = 0
     _flushed: "Future[None] | None" = None  # done when the output that ends it has been sent
@@ -270,9 +274,32 @@ class Driver:
         self.schedule_turn()
 
     def _serve_held_requests(self) -> None:
-        if self.unserved and self._responder is not None:
+        if self._responder is not None and self.unserved and may_serve(self):
             requests = self.unserved.take(self.connection)
             self._responder.respond(self, ResponseRequests(requests))
+
+    def await_handler(self, task: "Task[Any]") -> None:
+        """Count a handler whose request was cancelled until it has ended, with its cleanup."""
+        self.ending += 1
+        task.add_done_callback(self._on_handler_ended)
+
+    def await_cleanup(self, subscription: "Subscription | None") -> None:
+        """The same for the publisher of *subscription*, which was cancelled."""
+        if isinstance(subscription, FlowSubscription) and not subscription.is_clean:
+            task = self.create_task(self._clean(subscription), "rsocket: awaits a cleanup")
+            if task is not None:
+                self.await_handler(task)
+
+    async def _clean(self, subscription: FlowSubscription) -> None:
+        try:
+            await subscription.aclose()
+        except Exception as error:
+            self.loop_handle.report("the cleanup of an RSocket handler failed", error)
+
+    def _on_handler_ended(self, _: object) -> None:
+        self.ending -= 1
+        if self.unserved:
+            self.schedule_turn()
 
     def _count_unread(self, size: int) -> None:
         """Count *size* bytes of output for the process, if they are more than a turn sends."""

@@ -46,7 +46,7 @@ from .route_stats import Counters
 from .routing import DEFAULT, Router, signature_parameters
 from .shutdown import report_end
 from .stream_adapters import error_frame
-from .unserved import room_for_output
+from .unserved import STILL_ENDING, may_serve, room_for_output
 
 if TYPE_CHECKING:
     from ..spec import Publisher
@@ -397,8 +397,11 @@ class RouterResponder:
             self.respond(driver, ResponseRequests([(request.stream_id, data, metadata)]))
         elif request.model is InteractionModel.FNF:
             self.fire_and_forget.run(driver, FnfRequest(self, driver, request))
-        else:
+        elif may_serve(driver):
             self._begin(driver, request, RequestExecution.begin)
+        else:
+            refusal = RequestRejected(ErrorCode.REJECTED, STILL_ENDING)
+            self.refuse(driver, request.stream_id, refusal)
         if self._leases_over:
             granted = driver.connection.granted_lease
             if granted is not None and granted.requests < 1:
@@ -408,7 +411,8 @@ class RouterResponder:
         """Serve requests for one element, as long as the peer reads the responses."""
         connection = driver.connection
         setup = connection.setup
-        room = -1 if driver.unserved else room_for_output(connection)
+        is_held = driver.unserved or not may_serve(driver)
+        room = -1 if is_held else room_for_output(connection)
         known = self._handlers_of(setup)
         responses: list[tuple[int, bytes]] = []
         coroutines: CoroutineResponses | None = None
@@ -440,7 +444,7 @@ class RouterResponder:
                 continue
             if is_coroutine(result):
                 coroutines = coroutines or CoroutineResponses(self, driver)
-                coroutines.add(CoroutineResponse(direct, request, result))
+                coroutines.add(CoroutineResponse(driver, direct, request, result))
             else:
                 begin = partial(RequestExecution.handle_result, result=result)
                 self._begin(driver, _requested(*request), begin)

@@ -1,8 +1,12 @@
-"""Requests for one element that are not served yet, since the peer does not read what it has.
+"""Requests for one element that are not served yet, since the last ones still cost too much.
 
 Streams send no more than their demand while little output is queued, but a response is one element,
 which was requested with the request. So a request is served only while less than `max_unread` bytes
-of output wait for the peer. The connection is read meanwhile, which keeps both sides alive, until
+of output wait for the peer.
+
+A request that is cancelled makes room for another, but its handler may clean up for seconds. So a
+request is served only while fewer than `max_streams` of such handlers have not ended: at most twice
+as many run. The connection is read meanwhile, which keeps both sides alive, until
 more than `MAX_UNSERVED` bytes of requests wait as well.
 """
 
@@ -12,11 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .direct_responses import RequestTuple
+    from .driver import Driver
     from .protocol.connection import Connection
 
 MAX_UNSERVED: Final = 1024 * 1024
 _OVERHEAD: Final = 256
-NO_ROOM: Final = b"too many responses wait to be read"
+NO_ROOM: Final = b"too many requests wait to be served"
+STILL_ENDING: Final = b"too many handlers of cancelled requests have not ended"
 
 
 class UnservedRequests:
@@ -65,3 +71,8 @@ def room_for_output(connection: "Connection") -> int:
     if limits.max_unread > most and not limits.budget.is_exceeded:
         most = limits.max_unread
     return most - connection.queued_bytes
+
+
+def may_serve(driver: "Driver") -> bool:
+    """Whether the handlers of cancelled requests have left room for others."""
+    return driver.ending < driver.connection.limits.max_streams

@@ -1,5 +1,8 @@
 """What the bytes of a peer may cost: small forms of attacks, each of which meets its bound."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +14,7 @@ from reactive_aio.rsocket import (
     TEXT,
     Codec,
     MetadataItem,
+    RequestCanceled,
     RequestInvalid,
     Router,
     loopback,
@@ -28,6 +32,7 @@ from reactive_aio.rsocket.protocol.frames import (
     Payload,
     PayloadFrame,
     RequestResponse,
+    RequestStream,
     Setup,
 )
 from reactive_aio.rsocket.protocol.limits import Limits, MemoryBudget
@@ -350,3 +355,86 @@ async def test_what_is_not_read_counts_for_the_process() -> None:
     for driver in (one_driver, other, third):
         driver.connection_lost()
     assert limits.budget.used == 0
+
+
+# -- handlers of cancelled requests ----------------------------------------------------------------
+class Cleaning:
+    """Handlers of each kind that clean up until they are let go, and how many of them run."""
+
+    def __init__(self) -> None:
+        self.running = self.most = 0
+        self.may_end = asyncio.Event()
+        self.router = Router()
+        self.router.route("coroutine")(self.coroutine)
+        self.router.route("request")(self.with_request)
+        self.router.route("stream")(self.stream)
+
+    async def coroutine(self) -> None:
+        async for _ in self.stream():
+            pass
+
+    async def with_request(self, request: Any) -> None:
+        await self.coroutine()
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            yield b""
+            await asyncio.Event().wait()
+        finally:
+            await self.may_end.wait()
+            self.running -= 1
+
+
+@pytest.mark.parametrize("route", ["coroutine", "request", "stream"])
+async def test_a_cancelled_handler_keeps_its_place_until_it_has_ended(route: str) -> None:
+    cleaning = Cleaning()
+    driver, _ = slow_peer(cleaning.router, Limits(max_streams=10))
+    metadata = write_composite([MetadataItem(ROUTING, write_routing(route))])
+    for first in range(1, 200, 10):
+        ids = range(first, first + 10, 2)
+        kind = partial(RequestStream, n=2) if route == "stream" else RequestResponse
+        driver.data_received(wire(*(kind(each, payload=Payload(b"", metadata)) for each in ids)))
+        driver.resume_writing()
+        await turns()
+        driver.data_received(wire(*map(Cancel, ids)))
+        await turns()
+    assert 10 <= cleaning.most <= 20
+    assert driver.ending == cleaning.running
+    cleaning.may_end.set()
+    await turns()
+    assert (driver.ending, cleaning.running) == (0, 0)
+    driver.data_received(wire(kind(201, payload=Payload(b"", metadata))))
+    await turns()
+    assert cleaning.running == 1
+    driver.connection_lost()
+    await turns()
+
+
+async def test_requests_wait_for_the_handlers_of_cancelled_ones() -> None:
+    cleaning = Cleaning()
+    cleaning.router.route("echo")(lambda payload: payload)
+    driver, peer = slow_peer(cleaning.router, Limits(max_streams=2))
+    driver.data_received(asked("coroutine", 1, 3))
+    await turns()
+    driver.data_received(wire(Cancel(1), Cancel(3)) + asked("echo", 5))
+    await turns()
+    assert not driver.connection.has_output
+    cleaning.may_end.set()
+    await turns()
+    assert [each.stream_id for each in await peer.read_all() if each.stream_id] == [5]
+
+
+@pytest.mark.virtual_time
+async def test_a_handler_whose_deadline_has_passed_keeps_its_place() -> None:
+    cleaning = Cleaning()
+    async with loopback(cleaning.router, limits=Limits(max_streams=2)) as peer:
+        for _ in range(2):
+            with pytest.raises((TimeoutError, RequestCanceled)):
+                await peer.request_response(b"", route="request", timeout=1)
+        with pytest.raises((TimeoutError, RequestCanceled)):
+            await peer.request_response(b"", route="request", timeout=1)
+        assert cleaning.most == 2
+        cleaning.may_end.set()
+        await turns()
