@@ -174,8 +174,8 @@ class Handler:
 
 def _decode(decode: Decode, mime: str, most: int, data: bytes) -> Any:
     if len(data) > most:
-        message = f"{len(data)} bytes of {mime}; at most {most} are decoded here"
-        raise RequestInvalid(ErrorCode.INVALID, message.encode())
+        refusal = f"{len(data)} bytes of {mime}; at most {most} are decoded here"
+        raise RequestInvalid(ErrorCode.INVALID, refusal.encode())
     try:
         return decode(data)
     except PayloadError as error:
