@@ -16,7 +16,7 @@ from .._core.loop import CancelledError, Task, current_task, yield_to_loop
 from .._core.time_slice import TimeSlice
 from .callbacks import ends_task
 from .protocol.frames import ErrorCode
-from .unserved import room_for_output
+from .unserved import most_output
 
 if TYPE_CHECKING:
     from .driver import Driver
@@ -129,13 +129,15 @@ class CoroutineResponses(TimeSlice):
             self._answer(response, value)
 
     async def _run_shared(self) -> None:
-        task, waiting, context = current_task(), self._waiting, self._driver.loop_handle.context
+        driver, task, waiting = self._driver, current_task(), self._waiting
+        context, output = driver.loop_handle.context, driver.connection.streams.output
+        watermark = driver.connection.limits.watermark
         assert task is not None
         self.start_slice()
         try:
             while waiting and not task.cancelling():
-                if room_for_output(self._driver.connection) < 0:
-                    await self._driver.drain()
+                if output.queued_bytes > watermark and output.queued_bytes > most_output(driver):
+                    await driver.drain()
                     self.start_slice()
                     continue
                 response = waiting.popleft()

@@ -29,7 +29,7 @@ from .protocol.frames import ErrorCode, Lease, Resume
 from .protocol.stream_states import InteractionModel
 from .stream_registry import ON_STREAM, StreamRegistry
 from .transports.interface import Transport
-from .unserved import NO_ROOM, UnservedRequests, may_serve
+from .unserved import NO_ROOM, UnservedRequests, most_output
 
 if TYPE_CHECKING:
     from ..spec import Subscription
@@ -274,7 +274,7 @@ class Driver:
         self.schedule_turn()
 
     def _serve_held_requests(self) -> None:
-        if self._responder is not None and self.unserved and may_serve(self):
+        if self._responder is not None and self.unserved and most_output(self) >= 0:
             requests = self.unserved.take(self.connection)
             self._responder.respond(self, ResponseRequests(requests))
 

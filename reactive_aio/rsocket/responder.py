@@ -46,7 +46,7 @@ from .route_stats import Counters
 from .routing import DEFAULT, Router, signature_parameters
 from .shutdown import report_end
 from .stream_adapters import error_frame
-from .unserved import STILL_ENDING, may_serve, room_for_output
+from .unserved import STILL_ENDING, most_output
 
 if TYPE_CHECKING:
     from ..spec import Publisher
@@ -397,7 +397,7 @@ class RouterResponder:
             self.respond(driver, ResponseRequests([(request.stream_id, data, metadata)]))
         elif request.model is InteractionModel.FNF:
             self.fire_and_forget.run(driver, FnfRequest(self, driver, request))
-        elif may_serve(driver):
+        elif most_output(driver) >= 0:
             self._begin(driver, request, RequestExecution.begin)
         else:
             refusal = RequestRejected(ErrorCode.REJECTED, STILL_ENDING)
@@ -409,16 +409,14 @@ class RouterResponder:
 
     def respond(self, driver: Driver, event: ResponseRequests) -> None:
         """Serve requests for one element, as long as the peer reads the responses."""
-        connection = driver.connection
-        setup = connection.setup
-        is_held = driver.unserved or not may_serve(driver)
-        room = -1 if is_held else room_for_output(connection)
+        setup, output = driver.connection.setup, driver.connection.streams.output
+        size, most = 0, -1 if driver.unserved else most_output(driver)
         known = self._handlers_of(setup)
         responses: list[tuple[int, bytes]] = []
         coroutines: CoroutineResponses | None = None
         requests = iter(event.requests)
         for request in requests:
-            if room < 0:
+            if output.queued_bytes + size > most:
                 driver.hold_requests([request, *requests])
                 break
             stream_id, data, metadata = request
@@ -427,20 +425,17 @@ class RouterResponder:
                 direct = self._find_direct_handler(driver, metadata)
             if direct is None:
                 self._begin(driver, _requested(*request), RequestExecution.begin)
-                room = min(room, room_for_output(connection))
                 continue
             try:
                 result = direct.call(data)
                 if type(result) in SINGLE_TYPES:
                     encoded = direct.encode(result)
                     responses.append((stream_id, encoded))
-                    room -= len(encoded)
+                    size += len(encoded)
                     direct.counters.answered += 1
                     continue
             except BaseException as error:
-                direct.counters.requests += 1
-                direct.counters.count_error(error)
-                self.refuse(driver, stream_id, error)
+                self._refuse_directly(driver, direct, stream_id, error)
                 continue
             if is_coroutine(result):
                 coroutines = coroutines or CoroutineResponses(self, driver)
@@ -448,12 +443,18 @@ class RouterResponder:
             else:
                 begin = partial(RequestExecution.handle_result, result=result)
                 self._begin(driver, _requested(*request), begin)
-                room = min(room, room_for_output(connection))
         if responses:
-            connection.fast_path.respond_all(responses)
+            driver.connection.fast_path.respond_all(responses)
         if coroutines is not None:
             coroutines.start()
         driver.schedule_turn()
+
+    def _refuse_directly(
+        self, driver: Driver, direct: DirectHandler, stream_id: int, error: BaseException
+    ) -> None:
+        direct.counters.requests += 1
+        direct.counters.count_error(error)
+        self.refuse(driver, stream_id, error)
 
     def _handlers_of(self, setup: Setup | None) -> Handlers:
         """The handlers found for clients with such a *setup*, by the metadata of their requests."""

@@ -60,19 +60,15 @@ class UnservedRequests:
         return [request for request in waiting if request[0] in by_id]
 
 
-def room_for_output(connection: "Connection") -> int:
-    """How many more bytes of responses may wait; below 0, no request is served.
+def most_output(driver: "Driver") -> int:
+    """While more bytes of output than this wait, no request is served; -1 if none may be.
 
     While the process holds as much for its peers as it may, a connection keeps only what its
     transport needs next.
     """
-    limits = connection.limits
-    most = limits.watermark
-    if limits.max_unread > most and not limits.budget.is_exceeded:
-        most = limits.max_unread
-    return most - connection.queued_bytes
-
-
-def may_serve(driver: "Driver") -> bool:
-    """Whether the handlers of cancelled requests have left room for others."""
-    return driver.ending < driver.connection.limits.max_streams
+    limits = driver.connection.limits
+    if driver.ending >= limits.max_streams:
+        return -1
+    if limits.budget.is_exceeded:
+        return limits.watermark
+    return max(limits.watermark, limits.max_unread)
