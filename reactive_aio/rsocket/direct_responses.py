@@ -16,7 +16,7 @@ from .._core.loop import CancelledError, Task, current_task, yield_to_loop
 from .._core.time_slice import TimeSlice
 from .callbacks import ends_task
 from .protocol.frames import ErrorCode
-from .unserved import most_output
+from .unserved import may_serve
 
 if TYPE_CHECKING:
     from .driver import Driver
@@ -136,7 +136,7 @@ class CoroutineResponses(TimeSlice):
         self.start_slice()
         try:
             while waiting and not task.cancelling():
-                if output.queued_bytes > watermark and output.queued_bytes > most_output(driver):
+                if output.queued_bytes > watermark and not may_serve(driver):
                     await driver.drain()
                     self.start_slice()
                     continue

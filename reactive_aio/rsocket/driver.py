@@ -29,7 +29,7 @@ from .protocol.frames import ErrorCode, Lease, Resume
 from .protocol.stream_states import InteractionModel
 from .stream_registry import ON_STREAM, StreamRegistry
 from .transports.interface import Transport
-from .unserved import NO_ROOM, UnservedRequests, most_output
+from .unserved import NO_ROOM, UnservedRequests, may_serve
 
 if TYPE_CHECKING:
     from ..spec import Subscription
@@ -274,7 +274,8 @@ class Driver:
         self.schedule_turn()
 
     def _serve_held_requests(self) -> None:
-        if self._responder is not None and self.unserved and most_output(self) >= 0:
+        room = self.connection.limits.watermark // 2
+        if self._responder is not None and self.unserved and may_serve(self, room):
             requests = self.unserved.take(self.connection)
             self._responder.respond(self, ResponseRequests(requests))
 
@@ -425,7 +426,7 @@ class Driver:
         queued = connection.queued_bytes
         if queued != self._unread:
             self._count_unread(queued)
-        if self.unserved and queued < connection.limits.watermark:
+        if self.unserved:
             self._serve_held_requests()
         self._update_reading()
         self._set_deadline_timer()

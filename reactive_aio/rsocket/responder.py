@@ -17,6 +17,7 @@ from anyio import Event, fail_after, move_on_after
 from .._core.arguments import Duration, require_int, to_seconds
 from .._core.failures import stop_program
 from .._core.loop import CancelledError
+from .._core.time_slice import TimeSlice
 from .._shared.coerce import to_flow
 from .callbacks import ends_task, notify
 from .direct_responses import (
@@ -46,13 +47,15 @@ from .route_stats import Counters
 from .routing import DEFAULT, Router, signature_parameters
 from .shutdown import report_end
 from .stream_adapters import error_frame
-from .unserved import STILL_ENDING, most_output
+from .unserved import STILL_ENDING, may_serve
 
 if TYPE_CHECKING:
     from ..spec import Publisher
 
 TOO_MANY: Final = "the server has too many connections; try again later"
 _RESPONSE: Final = InteractionModel.RESPONSE
+_FEW: Final = 8
+"""So many requests are served without looking at the clock."""
 _MAX_SETUPS: Final = 16
 _MAX_METADATA: Final = 256
 _UNKNOWN: Final[Any] = object()
@@ -397,7 +400,7 @@ class RouterResponder:
             self.respond(driver, ResponseRequests([(request.stream_id, data, metadata)]))
         elif request.model is InteractionModel.FNF:
             self.fire_and_forget.run(driver, FnfRequest(self, driver, request))
-        elif most_output(driver) >= 0:
+        elif driver.ending < driver.connection.limits.max_streams:
             self._begin(driver, request, RequestExecution.begin)
         else:
             refusal = RequestRejected(ErrorCode.REJECTED, STILL_ENDING)
@@ -408,15 +411,39 @@ class RouterResponder:
                 self._end_lease(driver)
 
     def respond(self, driver: Driver, event: ResponseRequests) -> None:
-        """Serve requests for one element, as long as the peer reads the responses."""
+        """Serve requests for one element, for a time slice; the others wait for the next turn."""
+        requests = event.requests
+        coroutines: CoroutineResponses | None = None
+        if len(requests) <= _FEW:
+            coroutines = self._respond(driver, requests, coroutines)
+        else:
+            end, batch, time = 0, _FEW, TimeSlice()
+            time.start_slice()
+            while end < len(requests) and not time.is_slice_over:
+                begin, end = end, end + batch
+                coroutines = self._respond(driver, requests[begin:end], coroutines)
+                batch = time.next_batch_size(batch)
+            if end < len(requests):
+                driver.hold_requests(requests[end:])
+        if coroutines is not None:
+            coroutines.start()
+        driver.schedule_turn()
+
+    def _respond(
+        self,
+        driver: Driver,
+        several: list[RequestTuple],
+        coroutines: CoroutineResponses | None,
+    ) -> CoroutineResponses | None:
+        """Serve *several* as long as the peer reads the responses; *coroutines*, with theirs."""
         setup, output = driver.connection.setup, driver.connection.streams.output
-        size, most = 0, -1 if driver.unserved else most_output(driver)
+        is_held = driver.unserved or not may_serve(driver)
+        size, free = 0, -1 if is_held else driver.connection.limits.watermark
         known = self._handlers_of(setup)
         responses: list[tuple[int, bytes]] = []
-        coroutines: CoroutineResponses | None = None
-        requests = iter(event.requests)
+        requests = iter(several)
         for request in requests:
-            if output.queued_bytes + size > most:
+            if output.queued_bytes + size > free and (is_held or not may_serve(driver, size)):
                 driver.hold_requests([request, *requests])
                 break
             stream_id, data, metadata = request
@@ -445,9 +472,7 @@ class RouterResponder:
                 self._begin(driver, _requested(*request), begin)
         if responses:
             driver.connection.fast_path.respond_all(responses)
-        if coroutines is not None:
-            coroutines.start()
-        driver.schedule_turn()
+        return coroutines
 
     def _refuse_directly(
         self, driver: Driver, direct: DirectHandler, stream_id: int, error: BaseException

@@ -6,8 +6,9 @@ of output wait for the peer.
 
 A request that is cancelled makes room for another, but its handler may clean up for seconds. So a
 request is served only while fewer than `max_streams` of such handlers have not ended: at most twice
-as many run. The connection is read meanwhile, which keeps both sides alive, until
-more than `MAX_UNSERVED` bytes of requests wait as well.
+as many run. The connection is read meanwhile, which keeps both sides alive, until more than
+`MAX_UNSERVED` bytes of requests wait as well. Requests that use up the time slice of a turn wait
+for the next one in the same way.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from .protocol.connection import Connection
 
 MAX_UNSERVED: Final = 1024 * 1024
+REFUSED_ABOVE: Final = 8 * MAX_UNSERVED
+"""For a side that must read on, since it awaits something of the peer itself."""
 _OVERHEAD: Final = 256
+_FEW_LARGE: Final = 8
 NO_ROOM: Final = b"too many requests wait to be served"
 STILL_ENDING: Final = b"too many handlers of cancelled requests have not ended"
 
@@ -46,7 +50,7 @@ class UnservedRequests:
         """Hold *requests*; the streams of those for which there is no room."""
         refused: list[int] = []
         for request in requests:
-            if self.is_full:
+            if self.size > REFUSED_ABOVE:
                 refused.append(request[0])
             else:
                 self._waiting.append(request)
@@ -60,15 +64,18 @@ class UnservedRequests:
         return [request for request in waiting if request[0] in by_id]
 
 
-def most_output(driver: "Driver") -> int:
-    """While more bytes of output than this wait, no request is served; -1 if none may be.
+def may_serve(driver: "Driver", size: int = 0) -> bool:
+    """Whether a request for one element may be served, after *size* more bytes of responses.
 
-    While the process holds as much for its peers as it may, a connection keeps only what its
-    transport needs next.
+    A few large payloads do not count: small responses overtake them. While the process holds as
+    much for its peers as it may, a connection keeps only what its transport needs next.
     """
-    limits = driver.connection.limits
+    limits, output = driver.connection.limits, driver.connection.streams.output
+    queued = output.queued_bytes + size
     if driver.ending >= limits.max_streams:
-        return -1
-    if limits.budget.is_exceeded:
-        return limits.watermark
-    return max(limits.watermark, limits.max_unread)
+        return False
+    if queued <= limits.watermark or limits.budget.is_exceeded:
+        return queued <= limits.watermark
+    if output.rotation.fragmented_count <= _FEW_LARGE:
+        queued -= output.rotation.fragmented_bytes
+    return queued <= max(limits.watermark, limits.max_unread)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from reactive_aio._core.time_slice import TIME_SLICE, set_clock
 from reactive_aio.rsocket import (
     BYTES,
     JSON,
@@ -335,14 +336,16 @@ async def test_held_requests_are_bounded_and_then_nothing_is_read() -> None:
     driver.data_received(asked("direct", *IDS))
     await turns()
     assert [peer.is_reading] == [True], "the peer is alive as long as its signs of life are read"
-    for stream_id in range(201, 209, 2):
+    for stream_id in range(201, 241, 2):
         driver.data_received(asked("direct", stream_id, size=500_000))
     await turns()
     assert driver.unserved
-    assert driver.unserved.size < 2_000_000
+    assert driver.unserved.size < 9_000_000
     assert [peer.is_reading] == [False]
     answers = await peer.read_all()
-    assert [each.stream_id for each in answers if isinstance(each, Error)] == [207]
+    refusals = [each.stream_id for each in answers if isinstance(each, Error)]
+    assert refusals == [*range(241 - 2 * len(refusals), 241, 2)]
+    assert 0 < len(refusals) < 5
     assert peer.is_reading
 
 
@@ -360,6 +363,21 @@ async def test_what_is_not_read_counts_for_the_process() -> None:
     for driver in (one_driver, other, third):
         driver.connection_lost()
     assert limits.budget.used == 0
+
+
+async def test_many_large_responses_wait_and_a_few_do_not() -> None:
+    router = Router()
+    router.route("large")(lambda: bytes(5_000))
+    router.route("small")(lambda: b"small")
+    driver, peer = slow_peer(router, Limits(mtu=1000, **UNREAD))
+    driver.data_received(asked("large", *range(1, 7, 2)) + asked("small", 7))
+    assert not driver.unserved
+    driver.data_received(asked("large", *range(9, 99, 2)) + wire(Cancel(5)))
+    assert driver.unserved
+    assert driver.connection.streams.output.rotation.fragmented_count <= 9
+    await peer.read_all()
+    assert driver.connection.streams.output.rotation.fragmented_count == 0
+    assert driver.connection.streams.open.by_id == {}
 
 
 # -- handlers of cancelled requests ----------------------------------------------------------------
@@ -443,3 +461,27 @@ async def test_a_handler_whose_deadline_has_passed_keeps_its_place() -> None:
         assert cleaning.most == 2
         cleaning.may_end.set()
         await turns()
+
+
+# -- the time of a turn ----------------------------------------------------------------------------
+async def test_many_requests_of_one_read_are_served_in_several_turns() -> None:
+    router, calls, now = Router(), list[int](), 0.0
+
+    @router.route("direct")
+    def slow() -> bytes:
+        nonlocal now
+        now += TIME_SLICE / 4
+        calls.append(1)
+        return b""
+
+    driver, peer = slow_peer(router, Limits())
+    before = set_clock(lambda: now)
+    try:
+        driver.data_received(asked("direct", *IDS))
+        assert 4 <= len(calls) <= 16
+        await peer.read_all()
+        await turns(100)
+    finally:
+        set_clock(before)
+    assert len(calls) == len(IDS)
+    assert not driver.unserved
