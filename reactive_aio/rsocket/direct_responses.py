@@ -16,6 +16,7 @@ from .._core.loop import CancelledError, Task, current_task, yield_to_loop
 from .._core.time_slice import TimeSlice
 from .callbacks import ends_task
 from .protocol.frames import ErrorCode
+from .unserved import may_serve
 
 if TYPE_CHECKING:
     from .driver import Driver
@@ -54,16 +55,18 @@ class DirectHandler:
 class CoroutineResponse:
     """A request whose handler has returned a coroutine: the sender of its stream until the end."""
 
-    __slots__ = ("coroutine", "counters", "handler", "request", "task")
+    __slots__ = ("coroutine", "counters", "driver", "handler", "request", "task")
     held: Final = 0
     """It holds no elements."""
 
     def __init__(
         self,
+        driver: "Driver",
         handler: DirectHandler,
         request: RequestTuple,
         coroutine: Coroutine[Any, Any, Any],
     ) -> None:
+        self.driver: Driver = driver
         self.handler: DirectHandler = handler
         self.counters: RouteCounters = handler.counters
         self.counters.requests += 1
@@ -81,6 +84,7 @@ class CoroutineResponse:
             self.coroutine.close()
         else:
             self.task.cancel()
+            self.driver.await_handler(self.task)
 
 
 class CoroutineResponses(TimeSlice):
@@ -125,11 +129,17 @@ class CoroutineResponses(TimeSlice):
             self._answer(response, value)
 
     async def _run_shared(self) -> None:
-        task, waiting, context = current_task(), self._waiting, self._driver.loop_handle.context
+        driver, task, waiting = self._driver, current_task(), self._waiting
+        context, output = driver.loop_handle.context, driver.connection.streams.output
+        watermark = driver.connection.limits.watermark
         assert task is not None
         self.start_slice()
         try:
             while waiting and not task.cancelling():
+                if output.queued_bytes > watermark and not may_serve(driver):
+                    await driver.drain()
+                    self.start_slice()
+                    continue
                 response = waiting.popleft()
                 response.task = task
                 steps = _Steps(response.coroutine, context.copy())

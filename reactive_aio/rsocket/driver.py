@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from anyio import move_on_after
 
+from .._core.flow_subscription import FlowSubscription
 from .._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
 from .driver_lifecycle import OVER, TABLE, Action, Input, State
 from .held_requests import HeldRequests
@@ -28,8 +29,11 @@ from .protocol.frames import ErrorCode, Lease, Resume
 from .protocol.stream_states import InteractionModel
 from .stream_registry import ON_STREAM, StreamRegistry
 from .transports.interface import Transport
+from .unserved import NO_ROOM, UnservedRequests, may_serve
 
 if TYPE_CHECKING:
+    from ..spec import Subscription
+    from .direct_responses import RequestTuple
     from .responder import RouterResponder
     from .stream_adapters import OutboundStream
 
@@ -67,6 +71,11 @@ class Driver:
     """The tasks that serve the connection, and not a request."""
     _is_busy: bool = False  # nothing is read, since the handlers have enough to do
     _is_intake_full: bool = False
+    unserved: "UnservedRequests | None" = None
+    """Requests that wait until the peer reads; None until one has to."""
+    ending: int = 0
+    """The number of handlers whose requests were cancelled, and that have not ended yet."""
+    _unread: int = 0  # the bytes of output that the budget of the process counts
     _waiting_handlers: int = 0
     _flushed: "Future[None] | None" = None  # done when the output that ends it has been sent
 
@@ -112,7 +121,7 @@ class Driver:
         connection = self.connection
         self._dispatch(connection.receive(data, self.loop_handle.event_loop.time()))
         is_waited_for = self._drain_waiters or self.held_requests.waiting or self._flushed
-        is_busy = self._batch_senders or is_waited_for
+        is_busy = self._batch_senders or is_waited_for or self.unserved
         output = connection.last_output() if self._is_writable and not is_busy else None
         if output is None or self._transport is None:
             self._run_turn()
@@ -256,6 +265,50 @@ class Driver:
             self._is_intake_full = is_full
             self._update_reading()
 
+    # -- requests for one element ------------------------------------------------------------------
+    def hold_requests(self, requests: "list[RequestTuple]") -> None:
+        """Serve *requests* when the peer has read responses."""
+        self.unserved = self.unserved or UnservedRequests()
+        for stream_id in self.unserved.hold(requests):
+            self.connection.fail_stream(stream_id, ErrorCode.REJECTED, NO_ROOM)
+        self.schedule_turn()
+
+    def _serve_held_requests(self) -> None:
+        room = self.connection.limits.watermark // 2
+        if self._responder is not None and self.unserved and may_serve(self, room):
+            requests = self.unserved.take(self.connection)
+            self._responder.respond(self, ResponseRequests(requests))
+
+    def await_handler(self, task: "Task[Any]") -> None:
+        """Count a handler whose request was cancelled until it has ended, with its cleanup."""
+        self.ending += 1
+        task.add_done_callback(self._on_handler_ended)
+
+    def await_cleanup(self, subscription: "Subscription | None") -> None:
+        """The same for the publisher of *subscription*, which was cancelled."""
+        if isinstance(subscription, FlowSubscription) and not subscription.is_clean:
+            task = self.create_task(self._clean(subscription), "rsocket: awaits a cleanup")
+            if task is not None:
+                self.await_handler(task)
+
+    async def _clean(self, subscription: FlowSubscription) -> None:
+        try:
+            await subscription.aclose()
+        except Exception as error:
+            self.loop_handle.report("the cleanup of an RSocket handler failed", error)
+
+    def _on_handler_ended(self, _: object) -> None:
+        self.ending -= 1
+        if self.unserved:
+            self.schedule_turn()
+
+    def _count_unread(self, size: int) -> None:
+        """Count *size* bytes of output for the process, if they are more than a turn sends."""
+        unread = size if size > self.connection.limits.watermark else 0
+        if unread != self._unread:
+            self.connection.limits.budget.hold(unread - self._unread)
+            self._unread = unread
+
     # -- the end -----------------------------------------------------------------------------------
     def close_gracefully(self, reason: str, seconds: float) -> None:
         """Accept no more requests; close when the open streams have ended.
@@ -370,6 +423,11 @@ class Driver:
             self.schedule_turn()
         elif connection.has_output and self._is_writable:
             self.schedule_turn()
+        queued = connection.queued_bytes
+        if queued != self._unread:
+            self._count_unread(queued)
+        if self.unserved:
+            self._serve_held_requests()
         self._update_reading()
         self._set_deadline_timer()
         if self._flushed is not None and not connection.has_final_output:
@@ -389,6 +447,9 @@ class Driver:
     def _update_reading(self) -> None:
         """Read nothing while the application decides on a client, or its handlers are busy."""
         is_busy = self._is_intake_full and not self._waiting_handlers
+        if self.unserved is not None and self.unserved.is_full:
+            # Two sides that both wait for responses must not wait for each other to read.
+            is_busy |= not self.connection.streams.open.local_count
         if is_busy is not self._is_busy:
             self._is_busy = is_busy
             connection, now = self.connection, self.loop_handle.time()
@@ -500,6 +561,8 @@ class Driver:
         """Release everything but the tasks."""
         self._has_turn = True  # the last one: no other is scheduled
         self._batch_senders.clear()
+        self.unserved = None
+        self._count_unread(0)
         self._cancel_deadline_timer()
         if self._time_limit is not None:
             self._time_limit.cancel()

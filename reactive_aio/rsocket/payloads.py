@@ -20,6 +20,7 @@ T = TypeVar("T")
 Decode = Callable[[bytes], Any]
 _Decoder = tuple[Decode, tuple[type[Exception], ...], Callable[[Any], str]]
 """A function that decodes, the errors it raises, and how they are described to the peer."""
+_MAX_DESCRIBED: Final = 100
 
 
 class PayloadError(ReactiveError, ValueError):
@@ -196,6 +197,8 @@ def _pydantic_decoder(pydantic: Any, kind: Any, mime: str) -> _Decoder:
         return adapter.validate_python(_unpack(data))
 
     def describe(error: Any) -> str:
+        if (count := error.error_count()) > _MAX_DESCRIBED:  # each would become a dictionary
+            return f"{count} errors"
         first = error.errors(include_url=False, include_context=False)[:5]
         return "; ".join(f"{'.'.join(map(str, e['loc'])) or '$'}: {e['msg']}" for e in first)
 

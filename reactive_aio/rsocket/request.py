@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from .._core.arguments import Absent
 from .protocol.errors import ProtocolError, RequestInvalid
 from .protocol.frames import ErrorCode, Setup
+from .protocol.limits import MAX_ITEMS
 from .protocol.metadata import (
     ACCEPT_MIME_TYPES,
     AUTHENTICATION,
@@ -61,12 +62,17 @@ def deadline_item(seconds: float) -> MetadataItem:
     return MetadataItem(DEADLINE, milliseconds.to_bytes(4, "big"))
 
 
-def read_items(setup: Setup | None, metadata: bytes | None) -> tuple[MetadataItem, ...]:
-    """The items in *metadata*; a single one of the connection's type unless that is composite."""
+def read_items(
+    setup: Setup | None, metadata: bytes | None, most: int = MAX_ITEMS
+) -> tuple[MetadataItem, ...]:
+    """The items in *metadata*, up to *most*.
+
+    A single one of the connection's type unless that is composite.
+    """
     if not metadata or setup is None:
         return ()
     if setup.metadata_mime == COMPOSITE_METADATA:
-        return tuple(read_composite(metadata))
+        return tuple(read_composite(metadata, most))
     return (MetadataItem(setup.metadata_mime, metadata),)
 
 
@@ -117,19 +123,21 @@ def find_credentials(items: Iterable[MetadataItem]) -> Credentials | None:
     return next((read_auth(content) for mime, content in items if mime == AUTHENTICATION), None)
 
 
-def read_metadata(setup: Setup | None, metadata: bytes | None) -> RequestMetadata:
-    """Decode *metadata*; raise `ProtocolError` if it is malformed."""
-    items = read_items(setup, metadata)
+def read_metadata(
+    setup: Setup | None, metadata: bytes | None, most: int = MAX_ITEMS
+) -> RequestMetadata:
+    """Decode *metadata*; raise `ProtocolError` if it is malformed, or has too many items."""
+    items = read_items(setup, metadata, most)
     route, mime, timeout = "", None, None
     accept: tuple[str, ...] = ()
     for kind, content in items:
         if kind == ROUTING:
-            tags = read_routing(content)
+            tags = read_routing(content, most)
             route = route or (tags[0] if tags else "")
         elif kind == MIME_TYPE:
-            mime = next(iter(read_mime_types(content)), None)
+            mime = next(iter(read_mime_types(content, most)), None)
         elif kind == ACCEPT_MIME_TYPES:
-            accept = tuple(read_mime_types(content))
+            accept = tuple(read_mime_types(content, most))
         elif kind == DEADLINE:
             if len(content) != 4:
                 raise ProtocolError(f"a deadline of {len(content)} bytes, not of 4")
@@ -157,15 +165,17 @@ class MetadataCache:
         """Whether *metadata* is empty or cached."""
         return not metadata or (setup.metadata_mime, metadata) in self._entries
 
-    def read(self, setup: Setup | None, metadata: bytes | None) -> RequestMetadata:
-        """Decode *metadata*; raise `ProtocolError` if it is malformed."""
+    def read(
+        self, setup: Setup | None, metadata: bytes | None, most: int = MAX_ITEMS
+    ) -> RequestMetadata:
+        """Decode *metadata*; raise `ProtocolError` if it is malformed, or has too many items."""
         if not metadata or setup is None:
             return _NO_METADATA
         key = setup.metadata_mime, metadata
         cached = self._entries.get(key)
         if cached is not None:
             return cached
-        decoded = read_metadata(setup, metadata)
+        decoded = read_metadata(setup, metadata, most)
         is_secret = any(mime == AUTHENTICATION for mime, _ in decoded.items)
         if len(metadata) <= _MAX_ENTRY_SIZE and not is_secret:
             if len(self._entries) >= _MAX_ENTRIES:

@@ -53,8 +53,8 @@ class RequestExecution:
         self._timer: TimerHandle | None = None
         self._sender: RequestExecution | OutboundStream = self
         try:
-            setup = driver.connection.setup
-            envelope = responder.metadata_cache.read(setup, requested.payload.metadata)
+            setup, most = driver.connection.setup, driver.connection.limits.max_items
+            envelope = responder.metadata_cache.read(setup, requested.payload.metadata, most)
             self._match = responder.router.find(envelope.route)
             request_codec, response_codec = responder.choose_codecs(setup, envelope)
         except ProtocolError as error:
@@ -104,7 +104,7 @@ class RequestExecution:
             raise no_such_route(request.route)
         handler, texts = self._match
         values = handler.route_arguments(texts)
-        decode = handler.decoder(self.data_codec)
+        decode = handler.decoder(self.data_codec, self.driver.connection.limits.max_decoded)
         request._decode = decode
         if request.model is InteractionModel.CHANNEL:
             request._open = partial(self._incoming, decode)
@@ -173,6 +173,7 @@ class RequestExecution:
         self._stop_timer()
         if self._task is not None:
             self._task.cancel()
+            self.driver.await_handler(self._task)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

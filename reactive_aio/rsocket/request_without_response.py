@@ -133,8 +133,8 @@ class ReceivedPush(_WithoutResponse):
         push: Any = responder.router.metadata_push
         if push is None:
             raise ProtocolError("no function is decorated with @router.on_metadata_push")
-        setup = driver.connection.setup
-        envelope = read_metadata(setup, self.payload.metadata)
+        setup, most = driver.connection.setup, driver.connection.limits.max_items
+        envelope = read_metadata(setup, self.payload.metadata, most)
 
         def peer() -> Requester[Any]:
             return Requester(driver, responder.codec(setup))

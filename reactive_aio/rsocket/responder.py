@@ -17,6 +17,7 @@ from anyio import Event, fail_after, move_on_after
 from .._core.arguments import Duration, require_int, to_seconds
 from .._core.failures import stop_program
 from .._core.loop import CancelledError
+from .._core.time_slice import TimeSlice
 from .._shared.coerce import to_flow
 from .callbacks import ends_task, notify
 from .direct_responses import (
@@ -53,12 +54,15 @@ from .route_stats import Counters
 from .routing import DEFAULT, Router, signature_parameters
 from .shutdown import report_end
 from .stream_adapters import error_frame
+from .unserved import STILL_ENDING, may_serve
 
 if TYPE_CHECKING:
     from ..spec import Publisher
 
 TOO_MANY: Final = "the server has too many connections; try again later"
 _RESPONSE: Final = InteractionModel.RESPONSE
+_FEW: Final = 8
+"""So many requests are served without looking at the clock."""
 _MAX_SETUPS: Final = 16
 _MAX_METADATA: Final = 256
 _UNKNOWN: Final[Any] = object()
@@ -260,7 +264,8 @@ class RouterResponder:
     async def _authenticate(self, driver: Driver, setup: Setup) -> None:
         user: Any = None
         try:
-            items = read_items(setup, setup.payload.metadata)
+            most = driver.connection.limits.max_items
+            items = read_items(setup, setup.payload.metadata, most)
             client = ConnectingClient(
                 find_credentials(items),
                 certificate=driver.get_extra_info("peercert") or None,
@@ -405,49 +410,86 @@ class RouterResponder:
             self.respond(driver, ResponseRequests([(request.stream_id, data, metadata)]))
         elif request.model is InteractionModel.FNF:
             self.fire_and_forget.run(driver, FnfRequest(self, driver, request))
-        else:
+        elif driver.ending < driver.connection.limits.max_streams:
             self._begin(driver, request, RequestExecution.begin)
+        else:
+            refusal = RequestRejected(ErrorCode.REJECTED, STILL_ENDING)
+            self.refuse(driver, request.stream_id, refusal)
         if self._leases_over:
             granted = driver.connection.granted_lease
             if granted is not None and granted.requests < 1:
                 self._end_lease(driver)
 
     def respond(self, driver: Driver, event: ResponseRequests) -> None:
-        """Serve requests for one element."""
-        setup = driver.connection.setup
+        """Serve requests for one element, for a time slice; the others wait for the next turn."""
+        requests = event.requests
+        coroutines: CoroutineResponses | None = None
+        if len(requests) <= _FEW:
+            coroutines = self._respond(driver, requests, coroutines)
+        else:
+            end, batch, time = 0, _FEW, TimeSlice()
+            time.start_slice()
+            while end < len(requests) and not time.is_slice_over:
+                begin, end = end, end + batch
+                coroutines = self._respond(driver, requests[begin:end], coroutines)
+                batch = time.next_batch_size(batch)
+            if end < len(requests):
+                driver.hold_requests(requests[end:])
+        if coroutines is not None:
+            coroutines.start()
+        driver.schedule_turn()
+
+    def _respond(
+        self,
+        driver: Driver,
+        several: list[RequestTuple],
+        coroutines: CoroutineResponses | None,
+    ) -> CoroutineResponses | None:
+        """Serve *several* as long as the peer reads the responses; *coroutines*, with theirs."""
+        setup, output = driver.connection.setup, driver.connection.streams.output
+        is_held = driver.unserved or not may_serve(driver)
+        size, free = 0, -1 if is_held else driver.connection.limits.watermark
         known = self._handlers_of(setup)
         responses: list[tuple[int, bytes]] = []
-        coroutines: CoroutineResponses | None = None
-        for request in event.requests:
+        requests = iter(several)
+        for request in requests:
+            if output.queued_bytes + size > free and (is_held or not may_serve(driver, size)):
+                driver.hold_requests([request, *requests])
+                break
             stream_id, data, metadata = request
             direct = known.get(metadata, _UNKNOWN)
             if direct is _UNKNOWN:
-                direct = self._find_direct_handler(setup, metadata)
+                direct = self._find_direct_handler(driver, metadata)
             if direct is None:
                 self._begin(driver, _requested(*request), RequestExecution.begin)
                 continue
             try:
                 result = direct.call(data)
                 if type(result) in SINGLE_TYPES:
-                    responses.append((stream_id, direct.encode(result)))
+                    encoded = direct.encode(result)
+                    responses.append((stream_id, encoded))
+                    size += len(encoded)
                     direct.counters.answered += 1
                     continue
             except BaseException as error:
-                direct.counters.requests += 1
-                direct.counters.count_error(error)
-                self.refuse(driver, stream_id, error)
+                self._refuse_directly(driver, direct, stream_id, error)
                 continue
             if is_coroutine(result):
                 coroutines = coroutines or CoroutineResponses(self, driver)
-                coroutines.add(CoroutineResponse(direct, request, result))
+                coroutines.add(CoroutineResponse(driver, direct, request, result))
             else:
                 begin = partial(RequestExecution.handle_result, result=result)
                 self._begin(driver, _requested(*request), begin)
         if responses:
             driver.connection.fast_path.respond_all(responses)
-        if coroutines is not None:
-            coroutines.start()
-        driver.schedule_turn()
+        return coroutines
+
+    def _refuse_directly(
+        self, driver: Driver, direct: DirectHandler, stream_id: int, error: BaseException
+    ) -> None:
+        direct.counters.requests += 1
+        direct.counters.count_error(error)
+        self.refuse(driver, stream_id, error)
 
     def _handlers_of(self, setup: Setup | None) -> Handlers:
         """The handlers found for clients with such a *setup*, by the metadata of their requests."""
@@ -464,21 +506,20 @@ class RouterResponder:
             handlers = self._direct_handlers[key] = {}
         return handlers
 
-    def _find_direct_handler(
-        self, setup: Setup | None, metadata: bytes | None
-    ) -> DirectHandler | None:
+    def _find_direct_handler(self, driver: Driver, metadata: bytes | None) -> DirectHandler | None:
         """The direct handler of requests with *metadata*; None if they need an execution."""
+        setup, limits = driver.connection.setup, driver.connection.limits
         if setup is None:
             return None
         found: DirectHandler | None = None
         try:
-            envelope = self.metadata_cache.read(setup, metadata)
+            envelope = self.metadata_cache.read(setup, metadata, limits.max_items)
             match = self.router.find(envelope.route)
             is_special = envelope.timeout is not None or len(envelope.accept) > 1
             if match and match[0].needs_only_data and not (self.is_guarded or is_special):
                 handler, texts = match
                 read, written = self.choose_codecs(setup, envelope)
-                call = handler.bind(read, handler.route_arguments(texts))
+                call = handler.bind(read, handler.route_arguments(texts), limits.max_decoded)
                 counters = self.counters.of(handler.pattern)
                 name = f"rsocket: serves {handler.pattern}"
                 found = DirectHandler(call, written.encode, counters, name)

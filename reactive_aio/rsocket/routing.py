@@ -20,9 +20,10 @@ from .._core.arguments import require_callable
 from .._shared.coerce import is_source, to_flow
 from ..flow import Flow
 from ..stage import describe
-from .payloads import JSON, MSGPACK, Codec, PayloadError, error_text, readable, typed
+from .payloads import JSON, MSGPACK, TEXT, Codec, PayloadError, error_text, readable, typed
 from .protocol.errors import RequestInvalid
 from .protocol.frames import ErrorCode
+from .route_patterns import MAX_ROUTE, RoutePattern, overlap
 
 if TYPE_CHECKING:
     from .request import Request
@@ -35,10 +36,11 @@ DEFAULT: Final = ""
 Convert = Callable[[str], Any]
 Decode = Callable[[bytes], Any]
 
-_PARAMETER: Final = re.compile(r"\{(\w+)\}")
 _PUSH_ARGUMENTS: Final = frozenset({"metadata", "user", "peer"})
 _ARGUMENTS: Final = frozenset({"payload", "request", "incoming", "user", "peer"})
 _SCALARS: Final = frozenset({int, float, str, bool, bytes, dict, list})
+_COPYING: Final = frozenset({bytes, TEXT.decode})
+"""Decoders that cost no more than a copy of the data."""
 _MAX_DECODERS: Final = 64
 _MAX_ERROR: Final = 1000
 """The number of characters of a decoding error that are sent to the peer."""
@@ -52,7 +54,7 @@ class Handler:
         self.pattern: str = pattern
         self._name = f"route {pattern!r}" if pattern else "default handler"
         require_callable(self._name, "the handler", function, may_generate=True)
-        self.route_parameters: list[str] = _PARAMETER.findall(pattern)
+        self.route_parameters: list[str] = RoutePattern(pattern).names
         parameters = signature_parameters(function)
         named = {
             name for name, each in parameters.items() if each.kind is not Parameter.VAR_KEYWORD
@@ -76,7 +78,7 @@ class Handler:
             self._class_decoders = {each.mime: typed(kind, each).decode for each in (JSON, MSGPACK)}
         self.is_typed: bool = self._scalar is not None or bool(self._class_decoders)
         """Whether the annotation of its payload, or of its incoming elements, names a type."""
-        self._decoders: dict[Codec[Any], Decode] = {}
+        self._decoders: dict[tuple[Codec[Any], int], Decode] = {}
         self._has_default = "payload" in named and (
             parameters["payload"].default is not Parameter.empty
         )
@@ -118,9 +120,11 @@ class Handler:
         }
         return self._function(**given, **route_arguments)
 
-    def bind(self, codec: Codec[Any], route_arguments: dict[str, Any]) -> Callable[[bytes], Any]:
+    def bind(
+        self, codec: Codec[Any], route_arguments: dict[str, Any], most: int
+    ) -> Callable[[bytes], Any]:
         """A function of the data alone, for a handler that needs only data."""
-        function, decode, has_default = self._function, self.decoder(codec), self._has_default
+        function, decode, has_default = self._function, self.decoder(codec, most), self._has_default
         if not self.takes_payload:
             return lambda data: function(**route_arguments)
         if decode is bytes and not (has_default or route_arguments):
@@ -133,9 +137,13 @@ class Handler:
 
         return call
 
-    def decoder(self, codec: Codec[Any]) -> Decode:
-        """The function that decodes the data of requests; it raises `RequestInvalid`."""
-        decode = self._decoders.get(codec)
+    def decoder(self, codec: Codec[Any], most: int = sys.maxsize) -> Decode:
+        """The function that decodes the data of requests; it raises `RequestInvalid`.
+
+        Data of more than *most* bytes are refused, unless they are bytes or text.
+        """
+        key = codec, most
+        decode = self._decoders.get(key)
         if decode is None:
             inner = codec.decode
             if inner is bytes and self._scalar in (None, bytes) and not self._class_decoders:
@@ -146,7 +154,9 @@ class Handler:
                 inner = self._class_decoders.get(codec.mime) or partial(_refuse_type, codec.mime)
             if len(self._decoders) >= _MAX_DECODERS:  # peers choose the types of their data
                 self._decoders.clear()
-            decode = self._decoders[codec] = partial(_decode, inner)
+            if codec.decode in _COPYING:
+                most = sys.maxsize
+            decode = self._decoders[key] = partial(_decode, inner, codec.mime, most)
         return decode
 
     def route_arguments(self, texts: dict[str, str]) -> dict[str, Any]:
@@ -163,7 +173,10 @@ class Handler:
         return arguments
 
 
-def _decode(decode: Decode, data: bytes) -> Any:
+def _decode(decode: Decode, mime: str, most: int, data: bytes) -> Any:
+    if len(data) > most:
+        refusal = f"{len(data)} bytes of {mime}; at most {most} are decoded here"
+        raise RequestInvalid(ErrorCode.INVALID, refusal.encode())
     try:
         return decode(data)
     except PayloadError as error:
@@ -282,7 +295,7 @@ class Router:
     def __init__(self) -> None:
         self._exact: dict[str, Handler] = {}
         self._default: Handler | None = None
-        self._patterns: list[tuple[re.Pattern[str], Handler]] = []
+        self._patterns: list[tuple[RoutePattern, Handler]] = []
         self.metadata_push: Callable[..., Any] | None = None
         """The function of `on_metadata_push`, called with its arguments by name."""
 
@@ -294,7 +307,7 @@ class Router:
             self._check(pattern)
             handler = Handler(function, pattern)
             if handler.route_parameters:
-                self._patterns.append((_compiled(pattern), handler))
+                self._patterns.append((RoutePattern(pattern), handler))
             else:
                 self._exact[pattern] = handler
             return function
@@ -354,9 +367,10 @@ class Router:
         handler = self._exact.get(route)
         if handler is not None:
             return handler, {}
-        for pattern, each in self._patterns:
-            if match := pattern.fullmatch(route):
-                return each, match.groupdict()
+        if len(route) <= MAX_ROUTE:
+            for pattern, each in self._patterns:
+                if (texts := pattern.match(route)) is not None:
+                    return each, texts
         return None if self._default is None else (self._default, {})
 
     def _check(self, pattern: str) -> None:
@@ -365,17 +379,20 @@ class Router:
             shown = f"{describe(given)} ({type(given).__name__})"
             remedy = '; write @router.route("name") above it' if callable(given) else ""
             raise TypeError(f"route: the route must be a str, not {shown}{remedy}")
-        if not pattern or len(pattern.encode()) > 255:
+        if not pattern or len(pattern.encode()) > MAX_ROUTE:
             remedy = "" if pattern else "; Router.default serves requests without a route"
-            raise ValueError(f"route {pattern!r}: a route is from 1 to 255 bytes long{remedy}")
-        names, rest = _PARAMETER.findall(pattern), _PARAMETER.sub("", pattern)
+            raise ValueError(
+                f"route {pattern!r}: a route is from 1 to {MAX_ROUTE} bytes long{remedy}"
+            )
+        parsed = RoutePattern(pattern)
+        names, rest = parsed.names, parsed.constant
         if rest.strip("{}") != rest or len(set(names)) < len(names):
             raise ValueError(f"route {pattern!r}: write each parameter once, as {{name}}")
         others = [handler.pattern for _, handler in self._patterns]
         if pattern in self._exact or pattern in others:
             raise ValueError(f"route {pattern!r} is there already")
         for other in others:
-            if names and _overlap(_tokens(pattern), _tokens(other)):
+            if names and overlap(pattern, other):
                 raise ValueError(f"routes {pattern!r} and {other!r} both fit some routes")
 
 
@@ -411,38 +428,3 @@ def no_such_route(route: str) -> RequestInvalid:
         "requests with Router.default"
     )  # fmt: skip
     return RequestInvalid(ErrorCode.INVALID, message.encode())
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """The expression for *pattern*: a parameter matches any text without a dot or a slash."""
-    return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^./]+)", re.escape(pattern)))
-
-
-def _tokens(pattern: str) -> list[str | None]:
-    """The characters of *pattern*, with None for a parameter: one character or more."""
-    parts = re.findall(r"\{\w+\}|.", pattern, re.DOTALL)
-    return [each if len(each) == 1 else None for each in parts]
-
-
-def _overlap(one: list[str | None], two: list[str | None]) -> bool:
-    """Whether a route matches both patterns: search all pairs of positions with a common prefix."""
-    seen = {(0, 0)}
-    todo = [(0, 0)]
-    while todo:
-        i, j = todo.pop()
-        if i == len(one) or j == len(two):
-            if i == len(one) and j == len(two):
-                return True
-            continue
-        a, b = one[i], two[j]
-        if a != b and (None not in (a, b) or a in (".", "/") or b in (".", "/")):
-            continue
-        # Both match one character; a parameter ends with it or continues.
-        steps = {(i + 1, j + 1)}
-        if a is None:
-            steps.add((i, j + 1))
-        if b is None:
-            steps.add((i + 1, j))
-        todo += steps - seen
-        seen |= steps
-    return False

@@ -117,6 +117,7 @@ class Server:
             require_int("serve", "max_per_client", max_per_client, least=1)
         require_callable("serve", "client_key", client_key, takes=1)
         self._responder.has_place = ClientPlaces(max_per_client, client_key).take
+        self._budget = (limits or Limits()).budget
         lease = self._responder.leases is not None
         self._make_connection = partial(
             Connection,
@@ -204,6 +205,7 @@ class Server:
             suspended=sum(each.connection.is_suspended for each in self._drivers),
             refused_connections=self.refused_connections,
             failed_handshakes=self._failed_handshakes,
+            held_bytes=self._budget.used,
             routes=self._responder.counters.snapshot(self._drivers),
         )
 

@@ -200,6 +200,7 @@ class OutboundStream(BulkSubscriber):
     def cancelled(self) -> None:
         if not self.is_done:
             self._cancel()
+            self.driver.await_cleanup(self._subscription)
 
     def send(self) -> None:
         """Send the elements collected."""

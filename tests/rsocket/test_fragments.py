@@ -45,14 +45,14 @@ def test_fragments_reassemble_to_the_payload(frame: Fragmentable, mtu: int) -> N
         assert decode(pieces[0]) == frame
         return
     partials = Reassemblies(Limits())
-    partial = partials.begin()
+    partial = partials.begin(1, 0.0)
     for number, piece in enumerate(pieces):
         part = decode(piece)
         assert isinstance(part, type(frame) if number == 0 else PayloadFrame)
         assert isinstance(part, Fragmentable)
         assert part.follows == (number < len(pieces) - 1)
         assert part.payload != Payload(), "no fragment is empty"
-        partials.add(partial, part.payload, part.follows)
+        partials.add(partial, part.payload, part.follows, 0.0)
     assert partial.whole() == frame.payload
     last = decode(pieces[-1])
     assert isinstance(last, PayloadFrame)
@@ -81,24 +81,24 @@ def test_metadata_goes_before_data(frame: Fragmentable, mtu: int) -> None:
 )
 def test_an_unfinished_payload_is_bounded(limits: Limits, says: str) -> None:
     partials = Reassemblies(limits)
-    partial = partials.begin()
+    partial = partials.begin(1, 0.0)
     content = b"" if "empty" in says else b"123456"
-    partials.add(partial, Payload(content), True)
+    partials.add(partial, Payload(content), True, 0.0)
     with pytest.raises(ProtocolError, match=says):
-        partials.add(partial, Payload(content), True)
+        partials.add(partial, Payload(content), True, 0.0)
 
 
 def test_the_number_and_the_sum_of_unfinished_payloads_are_bounded() -> None:
     partials = Reassemblies(Limits(max_partials=2, max_partial=10))
-    first, second = partials.begin(), partials.begin()
-    partials.add(first, Payload(b"12345"), True)
-    partials.add(second, Payload(b"12345"), True)
-    third = partials.begin()
+    first, second = partials.begin(1, 0.0), partials.begin(3, 0.0)
+    partials.add(first, Payload(b"12345"), True, 0.0)
+    partials.add(second, Payload(b"12345"), True, 0.0)
+    third = partials.begin(5, 0.0)
     with pytest.raises(ProtocolError, match="more than 2 unfinished"):
-        partials.add(third, Payload(b""), True)
+        partials.add(third, Payload(b""), True, 0.0)
     partials.end(third)
     with pytest.raises(ProtocolError, match="more than 10 bytes of unfinished"):
-        partials.add(second, Payload(b"1"), True)
+        partials.add(second, Payload(b"1"), True, 0.0)
     partials.end(second)
-    partials.add(first, Payload(b"1"), True)
+    partials.add(first, Payload(b"1"), True, 0.0)
     assert (partials.count, partials.size) == (1, 6)

@@ -453,6 +453,7 @@ class Connection:
             or streams.events
             or streams.grants
             or self._reader.deadline is not None
+            or streams.reassemblies.deadline is not None
             or output.rotation.fragmented_bytes
             or output.queued_bytes > COALESCE_LIMIT
         ):

@@ -221,6 +221,7 @@ class ConnectionState:
         """
         self._is_paused = True
         self._reader.deadline = None
+        self._machine.reassemblies.pause()
         if not self.is_client and self._keepalive_timer is not None:
             self._restart_keepalive(now)
 
@@ -228,6 +229,7 @@ class ConnectionState:
         """This side reads again."""
         self._is_paused = False
         self._reader.restart_deadline(now)
+        self._machine.reassemblies.restart(now)
         if not self.is_client and self._keepalive_timer is not None:
             self._restart_keepalive(now)
         self.note_activity(now)
@@ -356,6 +358,9 @@ class ConnectionState:
         soonest, read_deadline = self._deadline, self._reader.deadline
         if read_deadline is not None and (soonest is None or read_deadline < soonest):
             soonest = read_deadline
+        fragment_deadline = self._machine.reassemblies.deadline
+        if fragment_deadline is not None and (soonest is None or fragment_deadline < soonest):
+            soonest = fragment_deadline
         if self._drains_by_own_will and self._machine.now < self._drain_until:
             soonest = self._drain_until if soonest is None else min(soonest, self._drain_until)
         if self._keepalive_timer is not None:
@@ -366,7 +371,10 @@ class ConnectionState:
 
     def tick(self, now: float) -> None:
         """Act on deadlines that have passed."""
-        self._machine.now = now
+        machine = self._machine
+        machine.now = now
+        if machine.reassemblies.deadline is not None and now >= machine.reassemblies.deadline:
+            machine.refuse_overdue()
         deadline, timer = self._reader.deadline, self._keepalive_timer
         if self._deadline is not None and now >= self._deadline:
             if self.phase is Phase.START:
@@ -456,6 +464,7 @@ class ConnectionState:
         if self.phase is not Phase.SUSPENDED:
             self._output.drop_transport_frames()
             self._machine.events.append(Suspended())
+            self._machine.reassemblies.pause()
         if self.phase is Phase.OPEN:
             self._deadline = now + self._resumption.timeout
         self.phase = Phase.SUSPENDED
@@ -505,6 +514,7 @@ class ConnectionState:
         self._output.replay(buffer.frames())
         self.phase = Phase.OPEN
         self._deadline = None
+        self._machine.reassemblies.restart(self._machine.now)
         if self._machine.received_lease is not None:  # leases do not outlive a transport
             self._machine.require_leases()
         self._restart_keepalive(self._machine.now)

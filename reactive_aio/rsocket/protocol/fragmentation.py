@@ -15,6 +15,8 @@ from .limits import Limits
 
 _FLAGS: Final = LENGTH_SIZE + HEADER - 1
 """Where the lower eight flags of a frame are."""
+_SLOWEST: Final = 4 * 1024
+"""How many bytes of a payload give its sender another second."""
 
 
 def fragments(
@@ -57,6 +59,9 @@ class TooMuch(ProtocolError):
 class Reassembly:
     """A payload whose fragments are still being received."""
 
+    stream_id: int
+    deadline: float
+    """When the next fragment must have arrived."""
     size: int = 0
     empty: int = 0
     next: bool = False
@@ -84,26 +89,43 @@ class Reassembly:
 
 
 class Reassemblies:
-    """All unfinished payloads of a connection, within common limits."""
+    """All unfinished payloads of a connection, within common limits.
 
-    __slots__ = ("_limits", "count", "size")
+    They are bounded by their bytes, of the connection and of the process, and by time: a payload
+    whose rest does not come would be held for as long as the connection lives.
+    """
+
+    __slots__ = ("_limits", "_open", "deadline", "size")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self.count: int = 0
+        self._open: dict[int, Reassembly] = {}
         self.size: int = 0
+        self.deadline: float | None = None
+        """When to ask which are `overdue`: no later than the soonest deadline of them all."""
 
-    def begin(self) -> Reassembly:
-        self.count += 1
-        return Reassembly()
+    @property
+    def count(self) -> int:
+        return len(self._open)
 
-    def add(self, reassembly: Reassembly, payload: Payload, follows: bool) -> None:
+    def begin(self, stream_id: int, now: float) -> Reassembly:
+        deadline = now + self._limits.fragment_timeout
+        reassembly = self._open[stream_id] = Reassembly(stream_id, deadline)
+        if self.deadline is None:
+            self.deadline = deadline
+        return reassembly
+
+    def add(self, reassembly: Reassembly, payload: Payload, follows: bool, now: float) -> None:
         """Add a fragment to *reassembly*; `ProtocolError` if that exceeds a limit of payloads.
 
         `TooMuch` if it exceeds a limit of all payloads together.
         """
         limits = self._limits
-        self.size += reassembly.add(payload)
+        added = reassembly.add(payload)
+        self.size += added
+        has_room = limits.budget.hold(added)
+        gained = reassembly.deadline + added / _SLOWEST
+        reassembly.deadline = min(gained, now + limits.fragment_timeout)
         if reassembly.size > limits.max_payload:
             raise ProtocolError(f"a payload of more than {limits.max_payload} bytes")
         if reassembly.empty > limits.max_empty_fragments:
@@ -113,8 +135,31 @@ class Reassemblies:
             raise TooMuch(f"more than {limits.max_partial} bytes of unfinished payloads")
         if follows and self.count > limits.max_partials:
             raise TooMuch(f"more than {limits.max_partials} unfinished payloads")
+        if follows and not has_room:
+            raise TooMuch("as many bytes of unfinished payloads as the process holds")
 
     def end(self, reassembly: Reassembly) -> None:
         """*reassembly* is whole, or was given up."""
-        self.count -= 1
+        del self._open[reassembly.stream_id]
         self.size -= reassembly.size
+        self._limits.budget.hold(-reassembly.size)
+        if not self._open:
+            self.deadline = None
+
+    def overdue(self, now: float) -> list[int]:
+        """The streams of those whose next fragment did not come in time."""
+        found = [each.stream_id for each in self._open.values() if each.deadline <= now]
+        later = [each.deadline for each in self._open.values() if each.deadline > now]
+        self.deadline = min(later, default=None)
+        return found
+
+    def pause(self) -> None:
+        """Nothing is read from now on: no missing fragment is the peer's fault."""
+        self.deadline = None
+
+    def restart(self, now: float) -> None:
+        """Reading continues: each has all of its time again."""
+        deadline = now + self._limits.fragment_timeout
+        for each in self._open.values():
+            each.deadline = deadline
+        self.deadline = deadline if self._open else None

@@ -1,15 +1,17 @@
 """What stands in metadata: several items in one (composite), routes, credentials, MIME types.
 
 Each pair of functions writes and reads one extension of RSocket (all of version 0). Reading
-foreign bytes raises `ProtocolError` and nothing else. Items that are not known here, tracing among
-them, are passed through as they came.
+foreign bytes raises `ProtocolError` and nothing else, and reads no more than a stated number of
+items, tags or types: a megabyte of them would be a million. Items that are not known here, tracing
+among them, are passed through as they came.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from .errors import ProtocolError
+from .limits import MAX_ITEMS
 
 COMPOSITE_METADATA: Final = "message/x.rsocket.composite-metadata.v0"
 ROUTING: Final = "message/x.rsocket.routing.v0"
@@ -162,11 +164,12 @@ def write_composite(items: Iterable[MetadataItem | tuple[str, bytes]]) -> bytes:
     return b"".join(parts)
 
 
-def read_composite(metadata: bytes) -> list[MetadataItem]:
-    """The items of composite *metadata*, in their order."""
+def read_composite(metadata: bytes, most: int = MAX_ITEMS) -> list[MetadataItem]:
+    """The items of composite *metadata*, in their order; up to *most*."""
     items: list[MetadataItem] = []
     at = 0
     while at < len(metadata):
+        _require_room(items, most, "items")
         mime, at = read_mime(metadata, at)
         start = at + 3
         end = start + int.from_bytes(metadata[at:start], "big")
@@ -189,11 +192,12 @@ def write_routing(*tags: str) -> bytes:
     return b"".join(parts)
 
 
-def read_routing(content: bytes) -> list[str]:
-    """The tags of a routing item; the first is the route."""
+def read_routing(content: bytes, most: int = MAX_ITEMS) -> list[str]:
+    """The tags of a routing item, up to *most*; the first is the route."""
     tags: list[str] = []
     at = 0
     while at < len(content):
+        _require_room(tags, most, "tags")
         end = at + 1 + content[at]
         if end > len(content):
             raise ProtocolError("routing metadata ends within a tag")
@@ -236,13 +240,20 @@ def write_mime_types(*names: str) -> bytes:
     return b"".join(write_mime(name) for name in names)
 
 
-def read_mime_types(content: bytes) -> list[str]:
+def read_mime_types(content: bytes, most: int = MAX_ITEMS) -> list[str]:
+    """The types of a stream's data, up to *most*."""
     names: list[str] = []
     at = 0
     while at < len(content):
+        _require_room(names, most, "types of data")
         name, at = read_mime(content, at)
         names.append(name)
     return names
+
+
+def _require_room(found: Sized, most: int, what: str) -> None:
+    if len(found) >= most:
+        raise ProtocolError(f"metadata with more than {most} {what}")
 
 
 def _text(data: bytes, what: str) -> str:

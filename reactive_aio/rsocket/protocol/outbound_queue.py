@@ -103,6 +103,7 @@ class OutboundQueue:
         stream.frames = [*stream.frames, payload]
         stream.fragmented_payloads += 1
         self.rotation.fragmented_bytes += size
+        self.rotation.fragmented_count += 1
         self._queued(stream, size)
 
     def _queued(self, stream: Stream, size: int) -> None:

@@ -36,6 +36,8 @@ class Rotation:
         """Streams whose next frame is a fragment."""
         self.fragmented_bytes: int = 0
         """What is queued of payloads in fragments."""
+        self.fragmented_count: int = 0
+        """The number of these payloads."""
         self._is_fragment_due = False
         self._cleared = 0
 
@@ -59,6 +61,7 @@ class Rotation:
             self._end(head)
         if stream.fragmented_payloads:
             self.fragmented_bytes -= stream.fragmented_bytes
+            self.fragmented_count -= stream.fragmented_payloads
         if stream.is_ready:
             self._cleared += 1
             if self._cleared > _MIN_COMPACTED:
@@ -75,7 +78,7 @@ class Rotation:
                 queue.clear()
         for lane in self._lanes:
             lane.size = lane.count = 0
-        self.fragmented_bytes = 0
+        self.fragmented_bytes = self.fragmented_count = 0
 
     def take(self, room: int, out: list[bytes], flushed: list[Stream]) -> int:
         """Move frames of at least *room* bytes to *out*, if there are as many; their size.
@@ -128,6 +131,7 @@ class Rotation:
         if stream.head is head:
             self._sending = queue_with(self._sending, stream)
         else:
+            self.fragmented_count -= 1
             self._end(head)
             self._requeue(stream, flushed)
         return size

@@ -351,9 +351,9 @@ class StreamMachine:
         """Add a fragment; None if it exceeds a limit, and the stream has been refused."""
         reassembly = stream.reassembly
         if reassembly is None:
-            reassembly = stream.reassembly = self.reassemblies.begin()
+            reassembly = stream.reassembly = self.reassemblies.begin(stream.id, self.now)
         try:
-            self.reassemblies.add(reassembly, payload, follows)
+            self.reassemblies.add(reassembly, payload, follows, self.now)
         except ProtocolError as error:
             self._refuse(stream, str(error).encode())
             self._oversized_payloads += not isinstance(error, TooMuch)
@@ -361,6 +361,13 @@ class StreamMachine:
                 raise
             return None
         return reassembly
+
+    def refuse_overdue(self) -> None:
+        """Refuse the streams of payloads whose fragments do not come."""
+        for stream_id in self.reassemblies.overdue(self.now):
+            stream = self.open.get(stream_id)
+            assert stream is not None
+            self._refuse(stream, b"the rest of a payload did not come in time")
 
     def _reassemble(self, stream: Stream, frame: PayloadFrame) -> tuple[Payload, bool, bool] | None:
         """The whole payload, whether it is an element, and whether it is the last one."""

@@ -1,0 +1,487 @@
+"""What the bytes of a peer may cost: small forms of attacks, each of which meets its bound."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from reactive_aio._core.time_slice import TIME_SLICE, set_clock
+from reactive_aio.rsocket import (
+    BYTES,
+    JSON,
+    MSGPACK,
+    TEXT,
+    Codec,
+    MetadataItem,
+    RequestCanceled,
+    RequestInvalid,
+    Router,
+    loopback,
+)
+from reactive_aio.rsocket.driver import Driver
+from reactive_aio.rsocket.payloads import typed
+from reactive_aio.rsocket.protocol.connection import Connection
+from reactive_aio.rsocket.protocol.errors import ProtocolError
+from reactive_aio.rsocket.protocol.events import Closed, RequestReceived
+from reactive_aio.rsocket.protocol.frames import (
+    Cancel,
+    Error,
+    ErrorCode,
+    KeepAlive,
+    Payload,
+    PayloadFrame,
+    RequestResponse,
+    RequestStream,
+    Setup,
+)
+from reactive_aio.rsocket.protocol.limits import Limits, MemoryBudget
+from reactive_aio.rsocket.protocol.metadata import (
+    ACCEPT_MIME_TYPES,
+    ROUTING,
+    read_composite,
+    read_mime_types,
+    read_routing,
+    write_composite,
+    write_routing,
+)
+from reactive_aio.rsocket.server import Server
+
+from .loop_turns import turns
+from .wire import one, read, sent, server, wire
+
+EMPTY = (MetadataItem("a/b", b""),)
+ROUTE = MetadataItem(ROUTING, write_routing("echo"))
+FLOODS = [
+    (read_composite, write_composite(EMPTY), "items"),
+    (read_routing, b"\0", "tags"),
+    (read_mime_types, b"\xff", "types of data"),
+]
+"""What reads a kind of metadata, the shortest item of that kind, and what the items are called."""
+
+
+# -- items in metadata -----------------------------------------------------------------------------
+@pytest.mark.parametrize(("read", "item", "what"), FLOODS)
+def test_metadata_has_a_bounded_number_of_items(read: object, item: bytes, what: str) -> None:
+    assert callable(read)
+    assert len(read(item * 64)) == 64
+    with pytest.raises(ProtocolError, match=f"more than 64 {what}"):
+        read(item * 65)
+    with pytest.raises(ProtocolError, match=f"more than 2 {what}"):
+        read(item * 3, 2)
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+async def test_a_request_with_too_many_items_is_refused_alone(guarded: bool) -> None:
+    router = Router()
+    router.route("echo")(lambda payload: payload)
+    authorize = (lambda _: True) if guarded else None
+    async with loopback(router, authorize=authorize) as peer:
+        for metadata in (
+            [ROUTE, *EMPTY * 64],
+            [MetadataItem(ROUTING, b"\0" * 65)],
+            [ROUTE, MetadataItem(ACCEPT_MIME_TYPES, b"\xff" * 65)],
+        ):
+            with pytest.raises(RequestInvalid, match="metadata with more than 64"):
+                await peer.request_response(b"", metadata=metadata)
+        assert await peer.request_response(b"x", route="echo") == b"x"
+
+
+async def test_the_number_of_items_is_a_limit_of_the_server() -> None:
+    router = Router()
+    router.route("echo")(lambda payload: payload)
+    async with loopback(router, limits=Limits(max_items=2)) as peer:
+        assert await peer.request_response(b"x", metadata=[ROUTE, *EMPTY]) == b"x"
+        with pytest.raises(RequestInvalid, match="metadata with more than 2 items"):
+            await peer.request_response(b"x", metadata=[ROUTE, *EMPTY * 2])
+
+
+# -- payloads in fragments -------------------------------------------------------------------------
+SIGNS = Setup(keepalive=1000, lifetime=1_000_000)
+
+
+def begin_payload(connection: Connection, stream_id: int, size: int, now: float = 0.0) -> None:
+    frame = RequestResponse(stream_id, Payload(bytes(size)), follows=True)
+    assert connection.receive(wire(frame), now) == []
+
+
+def refused(connection: Connection) -> list[tuple[int, int]]:
+    return [(each.stream_id, each.code) for each in sent(connection) if isinstance(each, Error)]
+
+
+def test_a_payload_whose_rest_does_not_come_is_given_up() -> None:
+    budget = MemoryBudget(1000)
+    connection = server(SIGNS, limits=Limits(budget=budget))
+    begin_payload(connection, 1, 600)
+    assert budget.used == 600
+    assert connection.next_deadline() == 20.0
+    connection.receive(wire(KeepAlive(True)), 19.0)
+    connection.tick(19.9)
+    assert budget.used == 600
+    assert connection.tick(20.0) == []
+    assert refused(connection) == [(1, ErrorCode.INVALID)]
+    assert (budget.used, connection.streams.reassemblies.deadline) == (0, None)
+    rest = PayloadFrame(1, Payload(b"late"), next=True, complete=True)
+    assert not [each for each in connection.receive(wire(rest), 20.0) if isinstance(each, Closed)]
+
+
+def test_fragments_that_bring_nothing_give_no_time() -> None:
+    connection = server(SIGNS, limits=Limits(max_empty_fragments=100))
+    begin_payload(connection, 1, 1000)
+    for now in range(1, 20):
+        more = PayloadFrame(1, Payload(b"."), next=True, follows=True)
+        connection.receive(wire(more), float(now))
+    connection.tick(connection.next_deadline() or 0.0)
+    connection.tick(20.3)
+    assert refused(connection) == [(1, ErrorCode.INVALID)]
+
+
+def test_a_payload_that_keeps_coming_is_waited_for() -> None:
+    connection = server(SIGNS)
+    begin_payload(connection, 1, 4096)
+    for now in range(1, 100):
+        more = PayloadFrame(1, Payload(bytes(4096)), next=True, follows=True)
+        connection.receive(wire(more), float(now))
+        connection.tick(float(now))
+    last = PayloadFrame(1, Payload(b"!"), next=True, complete=True)
+    received = one(connection.receive(wire(last), 100.0), RequestReceived)
+    assert len(received.payload.data) == 4096 * 100 + 1
+
+
+def test_no_fragment_is_awaited_while_nothing_is_read() -> None:
+    connection = server(SIGNS)
+    begin_payload(connection, 1, 10)
+    connection.pause_reading(10.0)
+    connection.tick(50.0)
+    connection.resume_reading(50.0)
+    assert refused(connection) == []
+    connection.tick(70.0)
+    assert refused(connection) == [(1, ErrorCode.INVALID)]
+
+
+def test_unfinished_payloads_of_all_connections_share_a_budget() -> None:
+    limits = Limits(budget=MemoryBudget(1000))
+    one_side, other_side = server(limits=limits), server(limits=limits)
+    begin_payload(one_side, 1, 600)
+    begin_payload(other_side, 1, 300)
+    begin_payload(other_side, 3, 101)
+    assert refused(other_side) == [(3, ErrorCode.INVALID)]
+    assert limits.budget.used == 900
+    one_side.transport_lost(0.0)
+    assert limits.budget.used == 300
+    last = PayloadFrame(1, Payload(b"!"), next=True, complete=True)
+    one(other_side.receive(wire(last), 0.0), RequestReceived)
+    assert limits.budget.used == 0
+
+
+# -- data that is decoded --------------------------------------------------------------------------
+def sized() -> Router:
+    """Routes of each way to a decoded payload."""
+    router = Router()
+
+    @router.route("direct")
+    def direct(payload: Any) -> Any:
+        return len(payload)
+
+    @router.route("coroutine")
+    async def coroutine(payload: Any) -> Any:
+        return len(payload)
+
+    @router.route("request")
+    def request(request: Any) -> Any:
+        return len(request.payload)
+
+    return router
+
+
+@pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=lambda each: each.mime)
+@pytest.mark.parametrize("route", ["direct", "coroutine", "request"])
+async def test_data_above_the_limit_is_not_decoded(route: str, codec: Codec[Any]) -> None:
+    async with loopback(sized(), codec=codec, limits=Limits(max_decoded=100)) as peer:
+        assert await peer.request_response("x" * 90, route=route) == 90
+        with pytest.raises(RequestInvalid, match=r"bytes of application/.*at most 100"):
+            await peer.request_response("x" * 100, route=route)
+
+
+@pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=lambda each: each.mime)
+async def test_elements_above_the_limit_are_not_decoded(codec: Codec[Any]) -> None:
+    router = Router()
+    router.route("sizes")(lambda incoming: incoming.map(len))
+    async with loopback(router, codec=codec, limits=Limits(max_decoded=100)) as peer:
+        sizes = peer.request_channel(["x", "x" * 100], route="sizes")
+        with pytest.raises(RequestInvalid, match=r"bytes of application/.*at most 100"):
+            await sizes.to_list(limit=9)
+
+
+@pytest.mark.parametrize(("codec", "data"), [(BYTES, b"x" * 200), (TEXT, "x" * 200)])
+async def test_bytes_and_text_may_be_long(codec: Codec[Any], data: Any) -> None:
+    async def direct(payload: Any) -> Any:
+        return payload
+
+    limits = Limits(max_decoded=100)
+    async with loopback({"echo": direct}, codec=codec, limits=limits) as peer:
+        assert await peer.request_response(data, route="echo") == data
+
+
+@pytest.mark.parametrize("data", [b"[" * 100_000, b'{"a":' * 100_000, b"1" * 5000])
+def test_depth_and_digits_of_json_are_bounded(data: bytes) -> None:
+    with pytest.raises(ValueError, match="is not JSON"):
+        JSON.decode(data)
+
+
+def test_many_errors_of_one_payload_are_counted() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    model = pydantic.create_model("Numbers", values=(list[int], ...))
+    data = b'{"values":[' + b'"a",' * 1000 + b"1]}"
+    with pytest.raises(ValueError, match="not a valid Numbers: 1000 errors"):
+        typed(model).decode(data)
+
+
+# -- responses that nobody reads -------------------------------------------------------------------
+class Slow:
+    """The transport of a peer that reads when it is told to."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver, self.written, self.is_reading = driver, b"", True
+        driver.attach(self)
+
+    def write(self, data: bytes, /) -> None:
+        self.written += data
+        self.driver.pause_writing()
+
+    def pause_reading(self) -> None:
+        self.is_reading = False
+
+    def resume_reading(self) -> None:
+        self.is_reading = True
+
+    def close(self) -> None: ...
+
+    abort = close
+
+    def get_extra_info(self, name: str) -> Any:
+        return None
+
+    async def read_all(self) -> list[Any]:
+        while self.driver.connection.has_output:
+            self.driver.resume_writing()
+            await turns(3)
+        found, self.written = read(self.written), b""
+        return found
+
+
+def slow_peer(router: Router, limits: Limits, **options: Any) -> tuple[Driver, Slow]:
+    driver = Server(router, limits=limits, **options).new_driver()
+    transport = Slow(driver)
+    composite = "message/x.rsocket.composite-metadata.v0"
+    driver.data_received(wire(Setup(1000, 600_000, composite)))
+    return driver, transport
+
+
+def asked(route: str, *stream_ids: int, size: int = 0) -> bytes:
+    metadata = write_composite([MetadataItem(ROUTING, write_routing(route))])
+    return wire(*(RequestResponse(each, Payload(bytes(size), metadata)) for each in stream_ids))
+
+
+def big() -> Router:
+    """Routes of each way to a response of 1000 bytes."""
+    router = Router()
+    router.route("direct")(lambda: bytes(1000))
+    router.route("request")(lambda request: bytes(1000))
+    router.route("object")(lambda: Payload(bytes(1000)))
+
+    @router.route("coroutine")
+    async def coroutine() -> bytes:
+        return bytes(1000)
+
+    return router
+
+
+UNREAD: dict[str, Any] = {"watermark": 2000, "max_unread": 10_000}
+IDS = range(1, 200, 2)
+
+
+@pytest.mark.parametrize("route", ["direct", "coroutine", "request", "object"])
+async def test_requests_are_served_while_their_responses_are_read(route: str) -> None:
+    driver, peer = slow_peer(big(), Limits(**UNREAD))
+    driver.data_received(asked(route, *IDS))
+    await turns()
+    assert 9_000 < driver.connection.queued_bytes < 12_000
+    answers = await peer.read_all()
+    assert sorted(each.stream_id for each in answers if each.stream_id) == [*IDS]
+    assert not driver.unserved
+    assert driver.connection.streams.open.remote_count == 0
+
+
+async def test_a_held_request_that_is_cancelled_is_not_served() -> None:
+    router, calls = Router(), list[int]()
+
+    @router.route("direct")
+    def direct() -> bytes:
+        calls.append(1)
+        return bytes(1000)
+
+    driver, peer = slow_peer(router, Limits(**UNREAD))
+    driver.data_received(asked("direct", *IDS))
+    served = len(calls)
+    driver.data_received(wire(*map(Cancel, IDS)))
+    await peer.read_all()
+    assert not driver.unserved
+    assert len(calls) == served < len(IDS)
+
+
+async def test_held_requests_are_bounded_and_then_nothing_is_read() -> None:
+    driver, peer = slow_peer(big(), Limits(**UNREAD))
+    driver.data_received(asked("direct", *IDS))
+    await turns()
+    assert [peer.is_reading] == [True], "the peer is alive as long as its signs of life are read"
+    for stream_id in range(201, 241, 2):
+        driver.data_received(asked("direct", stream_id, size=500_000))
+    await turns()
+    assert driver.unserved
+    assert driver.unserved.size < 9_000_000
+    assert [peer.is_reading] == [False]
+    answers = await peer.read_all()
+    refusals = [each.stream_id for each in answers if isinstance(each, Error)]
+    assert refusals == [*range(241 - 2 * len(refusals), 241, 2)]
+    assert 0 < len(refusals) < 5
+    assert peer.is_reading
+
+
+async def test_what_is_not_read_counts_for_the_process() -> None:
+    limits = Limits(**UNREAD, budget=MemoryBudget(15_000))
+    (one_driver, peer), (other, _) = slow_peer(big(), limits), slow_peer(big(), limits)
+    for driver in (one_driver, other):
+        driver.data_received(asked("direct", *IDS))
+        await turns()
+    assert limits.budget.used == one_driver.connection.queued_bytes + other.connection.queued_bytes
+    third, _ = slow_peer(big(), limits)
+    third.data_received(asked("direct", *IDS))
+    assert third.connection.queued_bytes < 4_000
+    await peer.read_all()
+    for driver in (one_driver, other, third):
+        driver.connection_lost()
+    assert limits.budget.used == 0
+
+
+async def test_many_large_responses_wait_and_a_few_do_not() -> None:
+    router = Router()
+    router.route("large")(lambda: bytes(5_000))
+    router.route("small")(lambda: b"small")
+    driver, peer = slow_peer(router, Limits(mtu=1000, **UNREAD))
+    driver.data_received(asked("large", *range(1, 7, 2)) + asked("small", 7))
+    assert not driver.unserved
+    driver.data_received(asked("large", *range(9, 99, 2)) + wire(Cancel(5)))
+    assert driver.unserved
+    assert driver.connection.streams.output.rotation.fragmented_count <= 9
+    await peer.read_all()
+    assert driver.connection.streams.output.rotation.fragmented_count == 0
+    assert driver.connection.streams.open.by_id == {}
+
+
+# -- handlers of cancelled requests ----------------------------------------------------------------
+class Cleaning:
+    """Handlers of each kind that clean up until they are let go, and how many of them run."""
+
+    def __init__(self) -> None:
+        self.running = self.most = 0
+        self.may_end = asyncio.Event()
+        self.router = Router()
+        self.router.route("coroutine")(self.coroutine)
+        self.router.route("request")(self.with_request)
+        self.router.route("stream")(self.stream)
+
+    async def coroutine(self) -> None:
+        async for _ in self.stream():
+            pass
+
+    async def with_request(self, request: Any) -> None:
+        await self.coroutine()
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            yield b""
+            await asyncio.Event().wait()
+        finally:
+            await self.may_end.wait()
+            self.running -= 1
+
+
+@pytest.mark.parametrize("route", ["coroutine", "request", "stream"])
+async def test_a_cancelled_handler_keeps_its_place_until_it_has_ended(route: str) -> None:
+    cleaning = Cleaning()
+    driver, _ = slow_peer(cleaning.router, Limits(max_streams=10))
+    metadata = write_composite([MetadataItem(ROUTING, write_routing(route))])
+    kind = partial(RequestStream, n=2) if route == "stream" else RequestResponse
+    for first in range(1, 200, 10):
+        ids = range(first, first + 10, 2)
+        driver.data_received(wire(*(kind(each, payload=Payload(b"", metadata)) for each in ids)))
+        driver.resume_writing()
+        await turns()
+        driver.data_received(wire(*map(Cancel, ids)))
+        await turns()
+    assert 10 <= cleaning.most <= 20
+    assert driver.ending == cleaning.running
+    cleaning.may_end.set()
+    await turns()
+    assert (driver.ending, cleaning.running) == (0, 0)
+    driver.data_received(wire(kind(201, payload=Payload(b"", metadata))))
+    await turns()
+    assert cleaning.running == 1
+    driver.connection_lost()
+    await turns()
+
+
+async def test_requests_wait_for_the_handlers_of_cancelled_ones() -> None:
+    cleaning = Cleaning()
+    cleaning.router.route("echo")(lambda payload: payload)
+    driver, peer = slow_peer(cleaning.router, Limits(max_streams=2))
+    driver.data_received(asked("coroutine", 1, 3))
+    await turns()
+    driver.data_received(wire(Cancel(1), Cancel(3)) + asked("echo", 5))
+    await turns()
+    assert not driver.connection.has_output
+    cleaning.may_end.set()
+    await turns()
+    assert [each.stream_id for each in await peer.read_all() if each.stream_id] == [5]
+
+
+@pytest.mark.virtual_time
+async def test_a_handler_whose_deadline_has_passed_keeps_its_place() -> None:
+    cleaning = Cleaning()
+    async with loopback(cleaning.router, limits=Limits(max_streams=2)) as peer:
+        for _ in range(2):
+            with pytest.raises((TimeoutError, RequestCanceled)):
+                await peer.request_response(b"", route="request", timeout=1)
+        with pytest.raises((TimeoutError, RequestCanceled)):
+            await peer.request_response(b"", route="request", timeout=1)
+        assert cleaning.most == 2
+        cleaning.may_end.set()
+        await turns()
+
+
+# -- the time of a turn ----------------------------------------------------------------------------
+async def test_many_requests_of_one_read_are_served_in_several_turns() -> None:
+    router, calls, now = Router(), list[int](), 0.0
+
+    @router.route("direct")
+    def slow() -> bytes:
+        nonlocal now
+        now += TIME_SLICE / 4
+        calls.append(1)
+        return b""
+
+    driver, peer = slow_peer(router, Limits())
+    before = set_clock(lambda: now)
+    try:
+        driver.data_received(asked("direct", *IDS))
+        assert 4 <= len(calls) <= 16
+        await peer.read_all()
+        await turns(100)
+    finally:
+        set_clock(before)
+    assert len(calls) == len(IDS)
+    assert not driver.unserved
