@@ -110,7 +110,8 @@ class Socket:
 async def talk(chunks: list[bytes]) -> None:
     server = Server(router, on_error=str, limits=LIMITS, max_connections=9)
     socket = Socket()
-    wire: Any = ServerTransport(server.new_driver(), "/", frozenset())
+    address = Address.parse("ws://here/")
+    wire: Any = ServerTransport(server.new_driver(), address, frozenset())
     socket.wire = wire
     wire.connection_made(socket)
     for chunk in chunks:
