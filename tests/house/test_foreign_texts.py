@@ -1,5 +1,7 @@
 """Places that show what others have written, and do not make it safe to be shown."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
 import ast
 import sys
 from collections.abc import Callable, Iterator

@@ -1,5 +1,7 @@
 """The patterns of routes fit what the same regular expressions fit, in linear time."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
 import re
 
 from hypothesis import given, strategies as st

@@ -1,5 +1,7 @@
 """Sockets and byte streams; peers that disconnect or do not read."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownVariableType=false
+
 import asyncio
 import os
 import resource

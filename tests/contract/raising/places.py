@@ -1,5 +1,7 @@
 """The places where code of the user may raise, each in a flow that calls it."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final

@@ -1,5 +1,7 @@
 """What a callback raises when its flow is cancelled is reported, and the source is closed."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownVariableType=false
+
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -4,6 +4,8 @@ The first error wins: what a cleanup raises replaces neither the failure of the 
 cancellation.
 """
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping

@@ -1,5 +1,7 @@
 """An error of a cleanup is no failure of the work: nothing handles it, and it is told once."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Callable, Mapping

@@ -1,5 +1,7 @@
 """A task group around a source is left without an error, and fails the flow if a child fails."""
 
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
