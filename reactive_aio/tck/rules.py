@@ -163,7 +163,8 @@ _WIRE = (
          "more than the last."),
     Rule("N.39", _MUST, "A request is the first frame of its stream, is sent once, and carries the "
          "initial demand of its subscriber."),
-    Rule("N.40", _MUST, "Later demand of a subscriber is sent as REQUEST_N, one for one, or in parts."),
+    Rule("N.40", _MUST, "Later demand of a subscriber is sent as REQUEST_N, one for one, or in "
+         "parts."),
     Rule("N.41", _MUST, "A request that is not positive is not sent, and affects no other stream."),
     Rule("N.42", _MUST, "CANCEL is sent once; after it, and after the end, nothing is sent."),
     Rule("N.43", _MUST, "Elements, their end, and an error with its code reach the subscriber."),
