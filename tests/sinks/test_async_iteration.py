@@ -224,6 +224,7 @@ class TestWindow:
             break
         assert numbers.read == 1
 
+    @pytest.mark.virtual_time
     async def test_the_window_doubles_up_to_256(self) -> None:
         log: list[int] = []
         async for number in r.range(2000).do_on_request(log.append).map_async(same):
