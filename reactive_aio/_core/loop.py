@@ -622,6 +622,14 @@ def resume_now(futures: dict[int, Future[T]], values: Sequence[tuple[int, T]]) -
             loop.call_soon(step, future, context=context)
 
 
+def leave_loop(error: BaseException) -> None:
+    """Let *error* leave the running loop in its next turn: a destructor cannot raise it."""
+    loop = asyncio._get_running_loop()
+    if loop is None:
+        raise error
+    loop.call_soon(raise_error, error)
+
+
 def raise_error(error: BaseException) -> None:
     """Raise *error*: a callback of the loop, which it leaves if it stops the program."""
     raise error

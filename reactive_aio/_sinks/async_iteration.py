@@ -17,7 +17,7 @@ from .._core.compiler.chain import Chain
 from .._core.compiler.discards import OnDiscard, discard
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from .._core.flow_subscription import drops_what_waits, is_read_one_by_one
-from .._core.loop import Future, report, yield_to_loop
+from .._core.loop import Future, leave_loop, report, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .._core.time_slice import TimeSlice
 from .._shared.coerce import FlowIterator
@@ -141,8 +141,8 @@ def _close_now(generator: Any) -> None:
         generator.aclose().send(None)
     except StopIteration:
         pass
-    except STOPS_PROGRAM:
-        raise
+    except STOPS_PROGRAM as error:
+        leave_loop(error)
     except BaseException as error:
         report("the cleanup of a source raised", error)
 
@@ -203,7 +203,10 @@ class Stream(FlowIterator, Generic[T]):
         self._subscriber.raise_cleanup_error()
 
     def __del__(self) -> None:
-        self._subscriber.abandon()
+        try:
+            self._subscriber.abandon()
+        except STOPS_PROGRAM as error:
+            leave_loop(error)
 
 
 def _begin(handle: "ref[Stream[T]]") -> Awaitable[T]:

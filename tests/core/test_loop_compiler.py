@@ -513,6 +513,20 @@ def test_lines_that_would_leave_the_loop_are_refused(
         InlineStage("mine", **texts)
 
 
+async def test_a_local_may_have_the_name_of_a_directive() -> None:
+    """Only a word alone, or before an expression, is a directive."""
+    each = """
+    last = x
+    done, emit = last + 1, 2
+    emit += 1
+    if x == 3:
+        last  # and nothing after it
+    emit (done, emit)
+    """
+    stage = InlineStage("mine", each=each, checked=True)
+    assert await from_iterable([1, 2, 3, 4]).via(stage).to_list() == [(2, 3), (3, 3), (4, 3)]
+
+
 async def test_lines_may_have_loops_and_functions_of_their_own() -> None:
     each = """
     def $twice(y):

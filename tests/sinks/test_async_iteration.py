@@ -1,7 +1,7 @@
 """``async for`` and ``stream``: demand, prefetch, one consumer. Leaving early: tests/contract."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Generator
 from itertools import count, pairwise
 from typing import Any
 
@@ -210,6 +210,29 @@ WAYS: dict[str, Callable[[Numbers], Flow[int]]] = {
 
 async def same(x: int) -> int:
     return x
+
+
+@pytest.mark.parametrize("flow", [r.from_iterable, lambda x: r.from_iterable(x).boundary(2)])
+def test_a_cleanup_that_stops_the_program_does_so_after_a_break(
+    flow: Callable[[Any], Flow[int]],
+) -> None:
+    """A destructor runs the cleanup: what it raises would be ignored."""
+
+    class Source:
+        def __iter__(self) -> Generator[int]:
+            try:
+                yield from range(10)
+            finally:
+                raise KeyboardInterrupt
+
+    async def leave() -> None:
+        async for _ in flow(Source()):
+            break
+        await asyncio.sleep(0)
+        pytest.fail("the program goes on")
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(leave())
 
 
 class TestWindow:

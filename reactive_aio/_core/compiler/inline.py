@@ -35,7 +35,9 @@ from ..foreign_text import without_secrets
 from .places import Place
 
 DIRECTIVES = re.compile(
-    r"^(?P<pad> *)(?P<word>drop|last|done|emit each|emit|sync)\b ?(?P<rest>.*)$"
+    r"^(?P<pad> *)(?P<word>drop|last|done|emit each|emit|sync)\b"
+    # A word is a directive alone or before an expression; `last = x` assigns to a local.
+    r"(?:(?<=drop|last|done) *(?=$|#)|(?<=emit|each|sync) +(?![-+*/%&|^@<>]*=|[,:.]))(?P<rest>.*)$"
 )
 _NAME = re.compile(r"\$(\w+)")
 _CODE = ("setup", "before", "each", "after", "demand", "on_end")
