@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from ..errors import IllegalDemand
+from ..errors import IllegalDemand, RuleViolation
 
 UNBOUNDED: Final = 2**63 - 1
 """The demand that is not counted, since it never runs out."""
@@ -14,6 +14,12 @@ def require_demand(n: object) -> int:
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise IllegalDemand(n)
     return int(n)
+
+
+def too_many(excess: int) -> RuleViolation:
+    """The error for a source that has pushed *excess* elements more than were requested."""
+    what = f"the source sent {excess} more than were requested; it has been cancelled"
+    return RuleViolation("1.1", what)
 
 
 @dataclass(slots=True, eq=False)

@@ -269,6 +269,7 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     """The most elements of a chunk."""
     _unmeasured: int = 0
     """How many were iterated over since the clock was read."""
+    only_wakes: bool = True
     pulls: bool = True
     tells_finished: bool = True
     is_notified: bool = True

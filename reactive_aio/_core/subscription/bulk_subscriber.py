@@ -27,6 +27,9 @@ class BulkSubscriber:
     takes_lists: bool = False
     """Whether `container` can be extended without its island, and its requests are valid and come
     from the loop's thread."""
+    only_wakes: bool = False
+    """Whether `flush` does no more than to wake a task, so that any source may call it, in any
+    context and at any depth; the rest is as for *takes_lists*."""
     pulls: bool = False
     """Whether it calls `pull` of its subscription before it waits, so that elements which are
     pushed one by one while it *is_notified* can be processed together: without that, ``async for``

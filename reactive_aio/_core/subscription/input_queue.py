@@ -6,12 +6,11 @@ from itertools import chain, islice
 from operator import length_hint
 from typing import Final, Generic, Protocol, TypeVar
 
-from ...errors import RuleViolation
 from ..arguments import require_error
 from ..cleanup import CleanupErrors
 from ..compiler.discards import OnDiscard, discard
 from ..compiler.loop_runtime import UpstreamFailed
-from ..demand import UNBOUNDED
+from ..demand import UNBOUNDED, too_many
 from ..flow_subscription import FlowSubscription
 from ..run_control import RunControl
 from .bulk_subscriber import BulkSubscriber
@@ -162,8 +161,7 @@ class InputQueue(Generic[T]):
                 self._is_upstream_faulty = True  # it pushes while it is being opened
             else:
                 upstream.cancel()
-            what = f"the source sent {excess} more than were requested; it has been cancelled"
-            self.fail(RuleViolation("1.1", what))
+            self.fail(too_many(excess))
             return False
         return True
 
