@@ -17,7 +17,7 @@ signals: the guards are in the island that they feed and in `InnerSubscriber`.
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ._core.arguments import (
     Duration,
@@ -96,6 +96,10 @@ K = TypeVar("K")
 T_co = TypeVar("T_co", covariant=True)
 
 
+def _undeclared(*_: object) -> Any:
+    raise RuntimeError("no class of flows is declared yet; import reactive_aio.flow first")
+
+
 class Fluent(NestedFlow, Generic[T_co]):
     """A chain that can be subscribed to: what every flow is, before it has operators.
 
@@ -105,8 +109,8 @@ class Fluent(NestedFlow, Generic[T_co]):
     """
 
     __slots__ = ("__weakref__", "chain")
-    _vocabulary: ClassVar[type[Any] | None] = None
-    _grouped: ClassVar[type[Any] | None] = None
+    _vocabulary: ClassVar[Callable[[Chain], Any]] = _undeclared
+    _grouped: ClassVar[Callable[[Chain, Any], Any]] = _undeclared
 
     def __init_subclass__(cls, *, is_vocabulary: bool = False, is_grouped: bool = False) -> None:
         super().__init_subclass__()
@@ -160,13 +164,8 @@ def _continued(flow: Fluent[Any]) -> Chain:
 
 def flow_of(chain: Chain) -> "Flow[Any]":
     """Make a flow of *chain*."""
-    return cast("Flow[Any]", _declared(Fluent._vocabulary)(chain))
-
-
-def _declared(kind: type[Any] | None) -> type[Any]:
-    if kind is None:
-        raise RuntimeError("no class of flows is declared yet; import reactive_aio.flow first")
-    return kind
+    flow: Flow[Any] = Fluent._vocabulary(chain)
+    return flow
 
 
 def from_pull(
@@ -306,4 +305,5 @@ def grouped_from_push(
 ) -> "GroupedFlow[K, T]":
     """Like `from_push`, for the flow of the elements with *key*, none of which is None."""
     chain = Chain(PushSource(name, open, holds, checked=True, pushes_lists=pushes_lists))
-    return cast("GroupedFlow[K, T]", _declared(Fluent._grouped)(chain, key))
+    flow: GroupedFlow[K, T] = Fluent._grouped(chain, key)
+    return flow

@@ -18,7 +18,7 @@ from inspect import (
     isgeneratorfunction,
 )
 from math import isfinite, isnan
-from types import FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, MethodType
 from typing import Any, Final, cast
 
 from ..errors import NotAnElement
@@ -160,11 +160,17 @@ def _arguments(count: int) -> str:
 
 _COROUTINE_MARK: Final = "_is_coroutine_mark"
 """The attribute by which ``inspect.markcoroutinefunction`` marks a function, since Python 3.12."""
+_NOT_IN_PYTHON: Final = frozenset((BuiltinFunctionType, MethodDescriptorType, type))
 _UNUSUAL: Final = CO_COROUTINE | CO_ASYNC_GENERATOR | CO_GENERATOR | CO_VARARGS
 
 
 def _is_plain_function(value: object, takes: int | None) -> bool:
-    """Whether *value* is sure to be a plain function of *takes* arguments, as most of them are."""
+    """Whether *value* is sure to be a plain function of *takes* arguments, as most of them are.
+
+    How many arguments a function or a class in C takes is not known.
+    """
+    if type(value) in _NOT_IN_PYTHON:
+        return True
     if type(value) is not FunctionType or value.__defaults__ or hasattr(value, _COROUTINE_MARK):
         return False
     code = value.__code__
