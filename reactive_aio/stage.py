@@ -109,8 +109,8 @@ class Fluent(NestedFlow, Generic[T_co]):
     """
 
     __slots__ = ("__weakref__", "chain")
-    _vocabulary: ClassVar[Callable[[Chain], Any]] = _undeclared
-    _grouped: ClassVar[Callable[[Chain, Any], Any]] = _undeclared
+    _vocabulary: ClassVar[Callable[..., Any]] = _undeclared
+    _grouped: ClassVar[Callable[..., Any]] = _undeclared
 
     def __init_subclass__(cls, *, is_vocabulary: bool = False, is_grouped: bool = False) -> None:
         super().__init_subclass__()
