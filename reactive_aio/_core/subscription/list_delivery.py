@@ -26,6 +26,7 @@ def takes_lists(chain: Chain, subscriber: BulkSubscriber) -> bool:
     source = chain.source
     return (
         isinstance(source, PushSource)
+        and source.checked
         and not chain.stages
         and (subscriber.only_wakes or (subscriber.takes_lists and source.pushes_lists))
         and source.flattening is None
@@ -40,8 +41,8 @@ class ListDelivery(FlowSubscription, Generic[T]):
     Both sides call it on the loop's thread, and the subscriber requests valid numbers.
     """
 
-    __slots__ = ("_closing", "_container", "_subscriber", "chain", "on_discard", "outstanding",
-                 "upstream")  # fmt: skip
+    __slots__ = ("_closing", "_container", "_subscriber", "chain", "cleanup", "on_discard",
+                 "outstanding", "upstream")  # fmt: skip
     awaits = False
 
     def __init__(self, chain: Chain, subscriber: BulkSubscriber) -> None:
@@ -50,6 +51,7 @@ class ListDelivery(FlowSubscription, Generic[T]):
         self._container = cast("list[T]", subscriber.container)
         self._closing: FlowSubscription | None = None
         self.chain = chain
+        self.cleanup: CleanupErrors | None = subscriber.cleanup
         self.on_discard: OnDiscard | None = subscriber.on_discard
         self.outstanding: int = 0
         """What was requested and has not arrived."""
@@ -75,10 +77,6 @@ class ListDelivery(FlowSubscription, Generic[T]):
             upstream.request(self.outstanding)
 
     # -- the downstream of the source -------------------------------------------------------------
-    @property
-    def cleanup(self) -> CleanupErrors | None:
-        return None if self._subscriber is None else self._subscriber.cleanup
-
     def push(self, elements: list[T], /) -> None:
         subscriber = self._subscriber
         if subscriber is None:
