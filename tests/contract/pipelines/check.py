@@ -68,6 +68,7 @@ def check_alone(program: Program, expected: Expected) -> None:
 async def check(program: Program, expected: Expected) -> None:
     """Run *program*, and fail unless it delivers what is *expected* and leaves nothing behind."""
     before = Snapshot(strict=True)
+    others = {*threading.enumerate()}
     run = Run()
     try:
         with Told(expected) as told:
@@ -77,7 +78,7 @@ async def check(program: Program, expected: Expected) -> None:
             del error
             run.finish()
             await asyncio.sleep(SETTLED_AFTER)
-            await _threads_end()
+            await _threads_end(others)
             gc.collect()
         complaints += run.complaints(expected.slack)
         if told.names.count("CleanupError") < run.failed_cleanups:
@@ -90,11 +91,14 @@ async def check(program: Program, expected: Expected) -> None:
         raise
 
 
-async def _threads_end() -> None:
-    """A thread that has made its last call may need a moment of real time."""
+async def _threads_end(others: set[threading.Thread]) -> None:
+    """A thread that has made its last call may need a moment of real time.
+
+    The *others* are those of a pool that an earlier test has used, and live as long as the program.
+    """
     deadline = time.monotonic() + THREADS_END_WITHIN
     while time.monotonic() < deadline and any(  # noqa: ASYNC110 - threads have no events
-        each.name.startswith("reactive_aio") for each in threading.enumerate()
+        each.name.startswith("reactive_aio") for each in {*threading.enumerate()} - others
     ):
         await asyncio.sleep(0.001)
 
