@@ -8,15 +8,17 @@ between, `window(100).flat_map(f)` and `group_by(f).flat_map(f)` take 32 to 44 %
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from ..cleanup import CleanupErrors
 from ..compiler.chain import Chain, PushSource, control_of_source
 from ..compiler.discards import OnDiscard, discard
 from ..demand import UNBOUNDED, too_many
 from ..failures import STOPS_PROGRAM, as_failure
 from ..flow_subscription import FlowSubscription
 from .bulk_subscriber import BulkSubscriber
+
+if TYPE_CHECKING:
+    from ..cleanup import CleanupErrors
 
 T = TypeVar("T")
 
