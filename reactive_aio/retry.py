@@ -4,6 +4,8 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from math import inf
 from typing import Any, Final, cast
 
@@ -17,12 +19,30 @@ from ._core.arguments import (
 from ._core.compiler.error_notes import add_bounded_note, short_text
 from ._core.observation.registry import note_retry
 
-__all__ = ("Attempts", "RetryPolicy")
+__all__ = ("Attempts", "RetryPolicy", "parse_retry_after")
 
 _NOTE: Final = "retry: "
 _DECIDE: Final = "decide without awaiting"
 _READ: Final = "read the answer of the other side from the error"
 _MAX_ATTEMPTS_NOTED: Final = 10
+
+def parse_retry_after(header: str | None) -> float | None:
+    """Return how many seconds an HTTP server asks to wait, from its header ``Retry-After``.
+
+    The header is a number of seconds, or a date. The result is None if there is no header, or if it
+    cannot be read. Use it in the function that you give to ``RetryPolicy(retry_after=…)``.
+    """
+    header = (header or "").strip()
+    if header.isascii() and header.isdigit():
+        return float(header[:9])
+    try:
+        date = parsedate_to_datetime(header)
+    except (TypeError, ValueError):
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, (date - datetime.now(UTC)).total_seconds())
+
 
 Errors = type[BaseException] | tuple[type[BaseException], ...]
 
