@@ -2,6 +2,7 @@
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -17,13 +18,33 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from publishing import llms
 from publishing.links import rewrite
 from publishing.offline import foreign_resources
+from publishing.operators import SOURCE as REFERENCE
 from publishing.pages import Entries, Pages, expand, source_page
 from publishing.project import ROOT, project, publication
 
 PAGES: Final = Pages()
 PLACES: Final = publication()
-FOR_USERS: Final = ("Start", "How-to", "Concepts", "Reference")
+FOR_USERS: Final = ("Start", "Tutorial", "Guides", "Reference", "Understand")
 """The parts of the navigation that llms-full.txt contains; llms.txt lists all."""
+KEYWORDS: Final[dict[str, list[str]]] = tomllib.loads(
+    (Path(__file__).parent / "keywords.toml").read_text("utf-8")
+)
+_RANKS: Final = {
+    "tutorial/": 1.5,
+    "guides/": 2.0,
+    "how-to/": 2.0,
+    "operators/": 1.5,
+    "decisions/": 0.2,
+    "performance/": 0.3,
+    "contributing/": 0.3,
+    "examples/": 0.3,
+    "migrating/": 0.5,
+    "api/": 0.5,
+    "changelog": 0.1,
+    "guards": 0.2,
+    "laws": 0.3,
+}
+"""How much pages count in the search, by the beginning of their path: tasks before reasons."""
 _FOR_TESTS: Final = re.compile(r"^( *```python) \w+$", re.MULTILINE)
 _OUTPUT: Final = re.compile(r"^( *```)output$", re.MULTILINE)
 _texts: dict[str, str] = {}
@@ -43,7 +64,11 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages and pictures that are not below docs/."""
+    """Add the pages and pictures that are not below docs/, and those made of a part of a page."""
+    for page in [file for file in files if f"docs/{file.src_uri}" == REFERENCE]:
+        files.remove(page)
+    for page, content in PAGES.made().items():
+        files.append(File.generated(config, page, content=content))
     for path, page in PAGES.added.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / path)))
     for path, page in PAGES.sources.items():
@@ -67,6 +92,10 @@ def on_nav(nav: Navigation, **_: Any) -> Navigation:
 def on_page_markdown(markdown: str, page: SitePage, **_: Any) -> str:
     """Make the links those of the site, and mark what a program prints."""
     name = page.file.src_uri
+    for beginning, rank in _RANKS.items():
+        if name.startswith(beginning):
+            page.meta["search"] = {"boost": rank}
+    page.meta["tags"] = KEYWORDS.get(name, [])
     if name == "index.md":
         page.meta["hide"] = ["navigation", "toc"]
     text = rewrite(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from publishing.links import Link
+from publishing.operators import INDEX as OPERATORS, SOURCE as REFERENCE, Reference
 from publishing.project import ROOT
 
 __all__ = ("REST", "Entries", "Pages", "expand", "source_page")
@@ -42,6 +43,9 @@ class Pages:
         """Pages and pictures outside of docs/: the path in the site, by that in the repository."""
         self.sources: dict[str, str] = {}
         """Pages that show a program: the path in the site, by that in the repository."""
+        reference = root / REFERENCE
+        self.reference = Reference(reference.read_text("utf-8") if reference.exists() else "")
+        self._made = dict(self.reference.pages()) if reference.exists() else {}
         for path, page in _ROOT_PAGES.items():
             if page != "index.md" and (root / path).exists():
                 self.added[path] = page
@@ -61,12 +65,17 @@ class Pages:
     def documented(self) -> list[str]:
         """The pages below docs/, as paths in the site."""
         docs = self.root / "docs"
-        return sorted(path.relative_to(docs).as_posix() for path in docs.rglob("*.md"))
+        found = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
+        return sorted(found - {REFERENCE.removeprefix("docs/")})
+
+    def made(self) -> dict[str, str]:
+        """The text of each page that is made of a part of a document, by its path in the site."""
+        return self._made
 
     def all_pages(self) -> list[str]:
         """All pages, as paths in the site."""
         added = [page for page in self.added.values() if page.endswith(".md")]
-        return [*self.documented(), *added, *self.sources.values()]
+        return [*self.documented(), *added, *self.sources.values(), *self.made()]
 
     def page_of(self, path: str) -> str | None:
         """The path in the site of the document or picture at *path*, which may be a folder."""
@@ -74,6 +83,10 @@ class Pages:
             return _ROOT_PAGES[path]
         if (self.root / path).is_dir():
             path = posixpath.join(path, "README.md")
+        if path == REFERENCE:
+            return OPERATORS
+        if path.removeprefix("docs/") in self.made():
+            return path.removeprefix("docs/")
         if path.startswith("docs/"):
             return path.removeprefix("docs/") if (self.root / path).exists() else None
         return self.added.get(path) or self.sources.get(path)
@@ -94,8 +107,12 @@ class Pages:
         """
         path = link.path_from(self.path_of(page))
         if target := self.page_of(path):
+            anchor = link.anchor
+            if path == REFERENCE:
+                target, _, anchor = self.reference.target(anchor).partition("#")
+                anchor = anchor and f"#{anchor}"
             relative = posixpath.relpath(target, posixpath.dirname(page) or ".")
-            return str(Link(link.text, relative + link.anchor, link.is_image))
+            return str(Link(link.text, relative + anchor, link.is_image))
         if not repository:
             return link.text
         return str(Link(link.text, f"{repository}/blob/{branch}/{path}{link.anchor}"))

@@ -26,6 +26,7 @@ _DECIDE: Final = "decide without awaiting"
 _READ: Final = "read the answer of the other side from the error"
 _MAX_ATTEMPTS_NOTED: Final = 10
 
+
 def parse_retry_after(header: str | None) -> float | None:
     """Return how many seconds an HTTP server asks to wait, from its header ``Retry-After``.
 

@@ -1,6 +1,7 @@
 """The pages of the site: where they come from, the navigation, and the links between them."""
 
 import re
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -71,6 +72,19 @@ def test_documents_of_the_repository_are_pages(pages: Pages) -> None:
         assert pages.path_of(page) == path
 
 
+def test_keywords_of_the_search_are_of_pages_that_exist(pages: Pages) -> None:
+    keywords = tomllib.loads((ROOT / "publishing" / "keywords.toml").read_text("utf-8"))
+    assert keywords.keys() <= {*pages.all_pages()}
+
+
+def test_an_operator_has_a_page_with_its_names_elsewhere(pages: Pages) -> None:
+    made = pages.made()
+    assert "**Called elsewhere:**" in made["operators/switch_map.md"]
+    assert "`flatMapLatest` (Kotlin)" in made["operators/switch_map.md"]
+    assert "](map_async.md)" in made["operators/README.md"]
+    assert "### `" not in made["operators/README.md"]
+
+
 # -- links -----------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("target", "page", "expected"),
@@ -80,7 +94,10 @@ def test_documents_of_the_repository_are_pages(pages: Pages) -> None:
         ("../docs/decisions/0035-instructions-as-gate.md", "performance/README.md",
          "../decisions/0035-instructions-as-gate.md"),
         ("plots/on_next.svg", "performance/README.md", "plots/on_next.svg"),
-        ("docs/operators.md", "contributing/README.md", "../operators.md"),
+        ("docs/operators.md", "contributing/README.md", "../operators/README.md"),
+        ("docs/operators.md#map_async", "contributing/README.md", "../operators/map_async.md"),
+        ("operators.md#sources", "why.md", "operators/README.md#sources"),
+        ("share.md", "operators/replay.md", "share.md"),
         ("ARCHITECTURE.md", "contributing/README.md", "architecture.md"),
         ("docs/decisions", "contributing/README.md", "../decisions/README.md"),
         ("../examples/own_operator.py", "rsocket.md", "examples/own_operator.md"),
