@@ -43,6 +43,8 @@ class Pages:
         """Pages and pictures outside of docs/: the path in the site, by that in the repository."""
         self.sources: dict[str, str] = {}
         """Pages that show a program: the path in the site, by that in the repository."""
+        self.projects: dict[str, str] = {}
+        """Folders that are a project of their own, with one page for all of its files."""
         reference = root / REFERENCE
         self.reference = Reference(reference.read_text("utf-8") if reference.exists() else "")
         self._made = dict(self.reference.pages()) if reference.exists() else {}
@@ -57,10 +59,21 @@ class Pages:
             name = path.relative_to(self.root / folder).as_posix()
             if "node_modules" in path.parts or "dist" in path.parts:
                 continue
-            if path.suffix in {".md", *_ASSETS}:
+            if (project := self._project_of(path)) is not None:
+                self.projects[project] = f"{place}/{posixpath.basename(project)}.md"
+            elif path.suffix in {".md", *_ASSETS}:
                 self.added[f"{folder}/{name}"] = f"{place}/{name}"
             elif path.suffix == ".py" and "/" not in name and _is_program(path):
                 self.sources[f"{folder}/{name}"] = f"{place}/{path.stem}.md"
+
+    def _project_of(self, path: Path) -> str | None:
+        """The folder of the project to which the file at *path* belongs."""
+        for folder in path.parents:
+            if folder == self.root:
+                return None
+            if (folder / "pyproject.toml").exists():
+                return folder.relative_to(self.root).as_posix()
+        return None
 
     def documented(self) -> list[str]:
         """The pages below docs/, as paths in the site."""
@@ -70,7 +83,8 @@ class Pages:
 
     def made(self) -> dict[str, str]:
         """The text of each page that is made of a part of a document, by its path in the site."""
-        return self._made
+        projects = {page: project_page(self.root, folder) for folder, page in self.projects.items()}
+        return self._made | projects
 
     def all_pages(self) -> list[str]:
         """All pages, as paths in the site."""
@@ -85,7 +99,10 @@ class Pages:
             path = posixpath.join(path, "README.md")
         if path == REFERENCE:
             return OPERATORS
-        if path.removeprefix("docs/") in self.made():
+        for folder, page in self.projects.items():
+            if path == folder or path.startswith(f"{folder}/"):
+                return page
+        if path.removeprefix("docs/") in self._made:
             return path.removeprefix("docs/")
         if path.startswith("docs/"):
             return path.removeprefix("docs/") if (self.root / path).exists() else None
@@ -127,6 +144,22 @@ def source_page(path: str, text: str) -> str:
     """The page of the program *text* at *path*: its docstring's first line, and the program."""
     summary = (ast.get_docstring(ast.parse(text)) or "").partition("\n")[0]
     return f"# {Path(path).stem}\n\n{summary}\n\n`{path}`:\n\n```python\n{text.rstrip()}\n```\n"
+
+
+def project_page(root: Path, folder: str) -> str:
+    """The page of the project in *folder*: its README, and each of its files."""
+    files = sorted(
+        path
+        for path in (root / folder).rglob("*")
+        if path.suffix in {".py", ".toml"} or path.name == "Dockerfile"
+    )
+    readme = (root / folder / "README.md").read_text("utf-8")
+    parts = [readme.replace("](../../docs/", "](../")]
+    for path in files:
+        language = {".py": "python", ".toml": "toml"}.get(path.suffix, "dockerfile")
+        shown = path.relative_to(root / folder).as_posix()
+        parts.append(f"## `{shown}`\n\n```{language}\n{path.read_text('utf-8').rstrip()}\n```\n")
+    return "\n".join(parts)
 
 
 def expand(navigation: Entries, pages: Iterable[str]) -> Entries:

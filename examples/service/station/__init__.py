@@ -1,0 +1,1 @@
+"""A service that takes the readings of sensors: an example of reactive_aio, to be copied."""
