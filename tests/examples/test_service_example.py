@@ -63,13 +63,15 @@ def test_sigterm_stores_what_was_accepted(rooms: str, tmp_path: Path) -> None:
     ) as process:
         assert process.stderr is not None
         found = next(found for line in process.stderr if (found := ADDRESS.search(line)))
-        with httpx.Client(base_url=found[1], timeout=60, trust_env=False) as client:
-            with client.stream("GET", "/live") as live:  # it never ends by itself
-                for sensor in range(20):
-                    reading = {"sensor": sensor, "celsius": 21.0}
-                    assert client.post("/readings", json=reading).status_code == 202
-                process.send_signal(signal.SIGTERM)
-                shown = [line for line in live.iter_lines() if line.startswith("data:")]
+        with (
+            httpx.Client(base_url=found[1], timeout=60, trust_env=False) as client,
+            client.stream("GET", "/live") as live,  # it never ends by itself
+        ):
+            for sensor in range(20):
+                reading = {"sensor": sensor, "celsius": 21.0}
+                assert client.post("/readings", json=reading).status_code == 202
+            process.send_signal(signal.SIGTERM)
+            shown = [line for line in live.iter_lines() if line.startswith("data:")]
         logged = process.stderr.read()
     assert process.returncode in (0, -signal.SIGTERM), logged
     assert "0 readings lost" in logged
