@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from .._core.observation.awaited import Wait
 from .._core.queues.recent import RecentCosts
 from .._core.upstreams.await_pool import AwaitPool
 from .._shared.coerce import WINDOW
@@ -100,6 +101,11 @@ class _Delay(Coordinator[Any]):
         self.on_elements(inner)
         self._ends = self.loop_handle.time() + self._seconds
         self._set_timer()
+
+    @property
+    def own_wait(self) -> Wait | None:
+        is_due = self._ready or not self._timer.is_running
+        return super().own_wait if is_due else Wait("time", "the end of its delay")
 
     # -- acts -------------------------------------------------------------------------------------
     def _set_timer(self) -> None:
@@ -302,6 +308,11 @@ class _Limited(Coordinator[Any]):
         self._waits.cancel()
 
     @property
+    def own_wait(self) -> Wait | None:
+        waits = self._waits.running
+        return Wait("limit", f"the limiter {self._limiter!r}") if waits else super().own_wait
+
+    @property
     def tasks(self) -> "Sequence[Future[Any]]":
         return [*super().tasks, *self._waits.tasks]
 
@@ -346,3 +357,8 @@ class _RateLimit(Coordinator[Any]):
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self.on_inner_complete(inner)
+
+    @property
+    def own_wait(self) -> Wait | None:
+        waits = self._timer.is_running and not self._inner.outstanding
+        return Wait("limit", "the end of its period") if waits else super().own_wait

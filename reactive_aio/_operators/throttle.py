@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .._core.arguments import drop_handler
 from .._core.losses import DropCounter
+from .._core.observation.awaited import Wait
 from ..stage import UNBOUNDED, Coordinator, Duration, InnerSubscriber, Timer, from_push, to_seconds
 
 if TYPE_CHECKING:
@@ -221,6 +222,11 @@ class _Thinning(Coordinator[Any]):
     @property
     def held(self) -> int:
         return super().held + (self._latest is not _NOTHING)
+
+    @property
+    def own_wait(self) -> Wait | None:
+        is_early = self._latest is not _NOTHING and not self._is_due
+        return Wait("time", "its time") if is_early else super().own_wait
 
     # -- acts -------------------------------------------------------------------------------------
     def _receiver(self, inner: InnerSubscriber[Any]) -> Callable[[Any], None]:

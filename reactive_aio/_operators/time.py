@@ -6,6 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from .._core.arguments import refuse_awaitable
+from .._core.observation.awaited import Wait
 from .._core.queues.batch_timer import BatchTimer, TimerAction
 from .._shared.coerce import WINDOW, Source, to_flow
 from ..errors import TimedOut
@@ -286,6 +287,11 @@ class BufferTimeout(Coordinator[list[Any]]):
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self.on_elements(inner)
+
+    @property
+    def own_wait(self) -> Wait | None:
+        waits = self._timer.is_running
+        return Wait("time", "more elements, or the end of its time") if waits else super().own_wait
 
     # -- acts -------------------------------------------------------------------------------------
     def _weigh(self, element: Any, cutter: Cutter) -> None:

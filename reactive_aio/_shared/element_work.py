@@ -12,6 +12,7 @@ from .._core.compiler.loop_runtime import no_element
 from .._core.failures import as_failure, is_cancelled_here
 from .._core.loop import CancelledError, Lock, LoopHandle, TimeLimit, sleep
 from .._core.losses import DropCounter
+from .._core.observation.awaited import tells_wait
 from ..errors import TimedOut
 from ..limits import Limit, require_limit
 from ..retry import Attempts, RetryPolicy
@@ -119,6 +120,7 @@ class ElementWork:
             return await self._work(element)
 
     @asynccontextmanager
+    @tells_wait(lambda _: "an earlier element with the same key")
     async def _turn(self, element: Any, key: Callable[[Any], Hashable]) -> "AsyncGenerator[None]":
         """Wait until the elements before it with the same key are done."""
         name = key(element)
@@ -149,13 +151,21 @@ class ElementWork:
                     wait = attempts.failed(error, self._loop_handle.time(), random())
                 if wait is None:
                     return await self._failed(element, error)
-            if wait:
-                await sleep(wait)
+            if wait and attempts is not None:
+                await self._pause(wait, attempts)
 
+    @tells_wait(lambda local: local["attempts"].delay_text)
+    async def _pause(self, seconds: float, attempts: Attempts) -> None:
+        await sleep(seconds)
+
+    @tells_wait(
+        lambda local: None if local["_is_admitted"] else f"the limiter {local['options'].limiter!r}"
+    )
     async def _attempt(self, element: Any) -> Any:
-        options = self._options
-        admitted = nullcontext() if options.limiter is None else options.limiter.admit(element)
-        async with admitted:
+        options, _is_admitted = self._options, False  # which reports read
+        admission = nullcontext() if options.limiter is None else options.limiter.admit(element)
+        async with admission:
+            _is_admitted = True
             if options.timeout is None:
                 return await self._call(element)
             limit = TimeLimit(options.timeout)

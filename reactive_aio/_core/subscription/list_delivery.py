@@ -74,6 +74,11 @@ class ListDelivery(FlowSubscription, Generic[T]):
         if self.outstanding:
             upstream.request(self.outstanding)
 
+    @property
+    def reader(self) -> Any:
+        """What takes its elements, for reports."""
+        return self._subscriber
+
     # -- the downstream of the source -------------------------------------------------------------
     @property
     def cleanup(self) -> CleanupErrors | None:
