@@ -9,7 +9,7 @@ from .._core.observation.awaited import Wait
 from .._core.queues.recent import RecentCosts
 from .._core.upstreams.await_pool import AwaitPool
 from .._shared.coerce import WINDOW
-from ..limits import Limit, require_limit
+from ..limits import Limit, Limits, require_limit
 from ..stage import (
     Coordinator,
     Duration,
@@ -183,11 +183,11 @@ def rate_limit(source: "Flow[T]", n: int, per: Duration = 1.0) -> "Flow[T]": ...
 
 
 @overload
-def rate_limit(source: "Flow[T]", *, limiter: Limit) -> "Flow[T]": ...
+def rate_limit(source: "Flow[T]", *, limiter: Limits) -> "Flow[T]": ...
 
 
 def rate_limit(
-    source: "Flow[T]", n: int | None = None, per: Duration = 1.0, *, limiter: Limit | None = None
+    source: "Flow[T]", n: int | None = None, per: Duration = 1.0, *, limiter: Limits | None = None
 ) -> "Flow[T]":
     """Pass on at most *n* elements within any time of *per*.
 
@@ -231,18 +231,19 @@ def rate_limit(
     )
 
 
-def _limited(source: "Flow[T]", n: object, per: Duration, limiter: Limit) -> "Flow[T]":
-    require_limit("rate_limit", limiter)
-    kind = type(limiter).__name__
+def _limited(source: "Flow[T]", n: object, per: Duration, limiter: Limits) -> "Flow[T]":
+    limit = require_limit("rate_limit", limiter)
+    kinds = [limiter] if isinstance(limiter, Limit) else limiter
+    kind = " + ".join(type(each).__name__ for each in kinds)
     if n is not None or per != 1.0:
         raise TypeError("rate_limit: give n and per, or a limiter, which has its own")
-    if limiter.needs_end_of_work:
+    if limit.needs_end_of_work:
         raise TypeError(
             f"rate_limit: a {kind} limits what runs at the same time, and here no work ends; give "
             "it to map_async or for_each"
         )
     return from_push(
-        lambda downstream: _Limited(downstream, source, limiter),
+        lambda downstream: _Limited(downstream, source, limit, kind),
         name=f"rate_limit(limiter={kind})",
         holds=1,
         checked=True,
@@ -259,12 +260,13 @@ class _Limited(Coordinator[Any]):
     passes_each = True
     _source: "Flow[Any]"
     _limiter: Limit
+    _kind: str
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._waits: AwaitPool[None] = AwaitPool(
             self.loop_handle,
-            f"rate_limit(limiter={type(self._limiter).__name__})",
+            f"rate_limit(limiter={self._kind})",
             lambda _: self.submit(self._on_allowed),
             lambda error, _: self.submit(self.fail, error),
             self.report_cleanup,

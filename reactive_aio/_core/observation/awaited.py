@@ -4,12 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 from sysconfig import get_path
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from ..unwinding import suspended_frames
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 F = TypeVar("F", bound=Callable[..., Any])
 Describe = Callable[[dict[str, Any]], str | None]
@@ -48,12 +45,11 @@ def tells_wait(describe: Describe) -> Callable[[F], F]:
 
 def wait_of(awaited: Any) -> Wait | None:
     """What *awaited*, which is suspended, waits for; None if that is nothing of the user's."""
-    frames: list[FrameType] = []
-    for frame in suspended_frames(awaited):
+    frames = list(suspended_frames(awaited))
+    for frame in reversed(frames):
         describe = _waits.get(frame.f_code)
         if describe is not None and (text := describe(frame.f_locals)) is not None:
             return Wait("limit", text)
-        frames.append(frame)
     line = line_of(reversed(frames))
     return None if line is None else Wait("function", line)
 
