@@ -15,6 +15,7 @@ from ._core.serial_executor import SerialExecutor
 from ._operators.choose import race
 from ._operators.combine import concat, merge, zip as zip
 from ._operators.latest import combine_latest
+from ._operators.window import Windowed
 from ._shared.coerce import to_flow
 from ._shared.foreign_names import hint_for_package as _hint_for_package
 from ._sinks.running import DrainReport, Run
@@ -43,7 +44,7 @@ from ._sources.values import (
     never,
     range as range,
 )
-from .flow import Flow, GroupedFlow
+from .flow import Flow, GroupedFlow, WindowFlow
 from .limits import AdaptiveLimit, CircuitBreaker, ConcurrencyLimit, RateLimit
 from .pools import ProcessPool
 from .processors import (
@@ -83,6 +84,8 @@ __all__ = (
     "Subscriber",
     "Subscription",
     "UnicastProcessor",
+    "WindowFlow",
+    "Windowed",
     "combine_latest",
     "concat",
     "create",

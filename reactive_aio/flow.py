@@ -6,6 +6,7 @@ operator returns a new one, and each subscription starts the source again.
 """
 
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Final, Generic, TypeVar
 
 from ._core.compiler.chain import Chain
@@ -45,7 +46,7 @@ from ._sinks import (
 )
 from .stage import Fluent
 
-__all__ = ("Flow", "GroupedFlow")
+__all__ = ("Flow", "GroupedFlow", "WindowFlow")
 
 T_co = TypeVar("T_co", covariant=True)
 K_co = TypeVar("K_co", covariant=True)
@@ -134,6 +135,7 @@ class Flow(Fluent[T_co], _foreign_names.ForeignNames, is_vocabulary=True):
     # window
     window: Final = _window.window
     window_timeout: Final = _window.window_timeout
+    window_reduce: Final = _window.window_reduce
 
     # group
     group_by: Final = _group.group_by
@@ -237,3 +239,24 @@ class GroupedFlow(Flow[T_co], Generic[K_co, T_co], is_grouped=True):
     def key(self) -> K_co:
         """The key of its elements."""
         return self._key
+
+
+class WindowFlow(Flow[T_co], is_timed=True):
+    """One of the flows of ``window_timeout``: the elements of a time."""
+
+    __slots__ = ("_end", "_start")
+
+    def __init__(self, chain: Chain, start: datetime, end: datetime) -> None:
+        super().__init__(chain)
+        self._start = start
+        self._end = end
+
+    @property
+    def start(self) -> datetime:
+        """When it begins."""
+        return self._start
+
+    @property
+    def end(self) -> datetime:
+        """When it ends, unless it is full before, or the source ends."""
+        return self._end

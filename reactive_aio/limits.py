@@ -5,15 +5,18 @@
 A limit admits the work on one element at a time, or makes it wait; while work waits, its flow
 requests no more than it has room for. So a limit lowers demand, and never fails a flow.
 
+A list of limits, ``limiter=[ConcurrencyLimit(4), RateLimit(50)]``, admits what all of them admit;
+a rate is asked last, so that work which it has admitted begins at once.
+
 A limit belongs to the event loop on which it is used first.
 """
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from math import inf
-from typing import Any, ClassVar, Final
+from typing import Any, Final, cast
 
 from ._core.arguments import (
     Duration,
@@ -25,6 +28,7 @@ from ._core.arguments import (
     to_seconds,
 )
 from ._core.loop import Future, Lock, LoopHandle, Semaphore, running_handle, sleep
+from ._core.observation.awaited import tells_wait
 from ._core.queues.recent import RecentCosts
 
 __all__ = (
@@ -32,7 +36,9 @@ __all__ = (
     "CircuitBreaker",
     "ConcurrencyLimit",
     "Limit",
+    "Limits",
     "RateLimit",
+    "all_of",
     "require_limit",
 )
 
@@ -48,7 +54,7 @@ class Limit(ABC):
         """
 
     # -- for rate_limit, after which no work follows that the limit could see ----------------------
-    needs_end_of_work: ClassVar[bool] = False
+    needs_end_of_work: bool = False
     """Whether the limit has no meaning without the end of the work, so that `rate_limit` refuses
     it."""
 
@@ -62,14 +68,60 @@ class Limit(ABC):
             pass
 
 
+Limits = Limit | Sequence[Limit]
+"""One limit, or several that all have to admit the work."""
+
+
 def require_limit(operator: str, limiter: object) -> Limit:
+    """The `Limit` that *limiter* is, or that admits what all of several admit."""
+    if isinstance(limiter, Limit):
+        return limiter
+    given: Any = limiter
+    if isinstance(given, (list, tuple)) and given:
+        return all_of([_require_one(operator, each) for each in cast("Sequence[object]", given)])
+    return _require_one(operator, limiter)
+
+
+def _require_one(operator: str, limiter: object) -> Limit:
     """Refuse what is not a `Limit`."""
     if not isinstance(limiter, Limit):
         raise TypeError(
-            f"{operator}: limiter must be a Limit, such as RateLimit(100, per=1), not "
-            f"{describe_given(limiter)}"
+            f"{operator}: limiter must be a Limit, such as RateLimit(100, per=1), or a list of "
+            f"them, not {describe_given(limiter)}"
         )
     return limiter
+
+
+def all_of(limits: list[Limit]) -> Limit:
+    """Admits what all *limits* admit, one after another."""
+    # Work that a rate has admitted begins at once, or many pieces of it would begin together later.
+    ordered = sorted(limits, key=lambda each: isinstance(each, RateLimit))
+    return ordered[0] if len(ordered) == 1 else _AllOf(ordered)
+
+
+class _AllOf(Limit):
+    def __init__(self, limits: list[Limit]) -> None:
+        self._limits = limits
+        self.needs_end_of_work = any(each.needs_end_of_work for each in limits)
+
+    def __repr__(self) -> str:
+        return repr(self._limits)
+
+    @asynccontextmanager
+    @tells_wait(lambda local: f"the limiter {local['limit']!r}")
+    async def admit(self, element: Any, /) -> AsyncGenerator[None]:
+        async with AsyncExitStack() as stack:
+            for limit in self._limits:
+                await stack.enter_async_context(limit.admit(element))
+            yield
+
+    async def wait(self) -> None:
+        for limit in self._limits:
+            await limit.wait()
+
+    async def pass_on(self, element: Any, /) -> None:
+        for limit in self._limits:
+            await limit.pass_on(element)
 
 
 class _LoopBound(Limit):

@@ -184,6 +184,8 @@ class Attempts:
     """The number of the attempt that runs."""
     retries: int = 0
     """How many attempts were followed by another, since the first of all."""
+    last: str = ""
+    """How the last attempt has ended, for reports: the type of its error."""
     _failures: deque[str] = field(default_factory=lambda: deque(maxlen=_MAX_ATTEMPTS_NOTED))
 
     def failed(self, error: BaseException, now: float, random: float) -> float | None:
@@ -193,6 +195,7 @@ class Attempts:
             self._note(error, now - self.began)
         else:
             note_retry(error)
+            self.last = type(error).__name__
             self._failures.append(f"attempt {self.number}: {short_text(error)}")
             self.number += 1
             self.retries += 1
@@ -202,10 +205,16 @@ class Attempts:
         """Return the delay before the next attempt after one that has completed; None for none."""
         wait = self.policy.decide_completed(self.number, now - self.began, random)
         if wait is not None:
+            self.last = "its end"
             self._failures.append(f"attempt {self.number}: completed")
             self.number += 1
             self.retries += 1
         return wait
+
+    @property
+    def delay_text(self) -> str:
+        """What is waited for between two attempts, for reports."""
+        return f"the delay before attempt {self.number}, after {self.last}"
 
     def restart(self, now: float) -> None:
         """Count and measure from here on."""

@@ -57,7 +57,9 @@ from ._core.upstreams.worker_pool import WorkerPool
 from .spec import Subscriber
 
 if TYPE_CHECKING:
-    from .flow import Flow, GroupedFlow
+    from datetime import datetime
+
+    from .flow import Flow, GroupedFlow, WindowFlow
 
 __all__ = (
     "UNBOUNDED",
@@ -105,19 +107,24 @@ class Fluent(NestedFlow, Generic[T_co]):
 
     The one subclass that declares ``class Flow(Fluent[T], is_vocabulary=True)`` is the class of
     every flow that a source or an operator returns; the one with ``is_grouped=True`` is that of
-    flows that have a key.
+    flows that have a key, and the one with ``is_timed=True`` that of windows of time.
     """
 
     __slots__ = ("__weakref__", "chain")
     _vocabulary: ClassVar[Callable[..., Any]] = _undeclared
     _grouped: ClassVar[Callable[..., Any]] = _undeclared
+    _timed: ClassVar[Callable[..., Any]] = _undeclared
 
-    def __init_subclass__(cls, *, is_vocabulary: bool = False, is_grouped: bool = False) -> None:
+    def __init_subclass__(
+        cls, *, is_vocabulary: bool = False, is_grouped: bool = False, is_timed: bool = False
+    ) -> None:
         super().__init_subclass__()
         if is_vocabulary:
             Fluent._vocabulary = cls
         if is_grouped:
             Fluent._grouped = cls
+        if is_timed:
+            Fluent._timed = cls
 
     def __init__(self, chain: Chain) -> None:
         self.chain: Chain = chain
@@ -306,4 +313,19 @@ def grouped_from_push(
     """Like `from_push`, for the flow of the elements with *key*, none of which is None."""
     chain = Chain(PushSource(name, open, holds, checked=True, pushes_lists=pushes_lists))
     flow: GroupedFlow[K, T] = Fluent._grouped(chain, key)
+    return flow
+
+
+def timed_from_push(
+    open: Callable[[Downstream[T]], FlowSubscription],
+    start: "datetime",
+    end: "datetime",
+    *,
+    name: Name,
+    holds: int,
+    pushes_lists: bool = False,
+) -> "WindowFlow[T]":
+    """Like `from_push`, for the flow of the elements of a time, none of which is None."""
+    chain = Chain(PushSource(name, open, holds, checked=True, pushes_lists=pushes_lists))
+    flow: WindowFlow[T] = Fluent._timed(chain, start, end)
     return flow

@@ -258,3 +258,51 @@ class TestLoops:
 
         asyncio.run(main())
         assert run() == 3
+
+
+class TestSeveral:
+    async def test_all_of_them_admit_the_work(self) -> None:
+        begun: list[float] = []
+        running: list[int] = [0, 0]
+
+        async def work(x: int) -> int:
+            begun.append(round(now(), 3))
+            running[0] += 1
+            running[1] = max(running)
+            await asyncio.sleep(1)
+            running[0] -= 1
+            return x
+
+        limits = [RateLimit(5, per=10), ConcurrencyLimit(2)]
+        flow = r.range(11).map_async(work, concurrency=8, limiter=limits)
+        assert await flow.to_list() == [*range(11)]
+        assert running[1] == 2
+        assert begun == [0, 0, 1, 1, 2, 10, 10, 11, 11, 12, 20]
+
+    async def test_a_rate_is_asked_last(self) -> None:
+        places, rate = ConcurrencyLimit(1), RateLimit(1, per=10)
+
+        async def work(x: int) -> int:
+            await asyncio.sleep(100 if x == 0 else 0)
+            return x
+
+        task = asyncio.ensure_future(
+            r.range(3).map_async(work, concurrency=3, limiter=[rate, places]).to_list()
+        )
+        await asyncio.sleep(50)
+        # Those that wait for a place have used none of the rate.
+        assert await r.just(1).rate_limit(limiter=rate).timeout(1).to_list() == [1]
+        assert await task == [0, 1, 2]
+
+    async def test_rate_limit_takes_several(self) -> None:
+        limits = (RateLimit(2, per=1), RateLimit(3, per=10))
+        flow = r.range(4).rate_limit(limiter=limits).map(lambda _: round(now()))
+        assert await flow.to_list() == [0, 0, 1, 10]
+        assert "rate_limit(limiter=RateLimit + RateLimit)" in flow.explain()
+        with pytest.raises(TypeError, match=r"rate_limit: a RateLimit \+ ConcurrencyLimit limits"):
+            r.range(4).rate_limit(limiter=[RateLimit(1), ConcurrencyLimit(1)])
+
+    @pytest.mark.parametrize("wrong", [[], [5], "ab", [RateLimit]])
+    def test_what_is_no_limit_is_refused(self, wrong: Any) -> None:
+        with pytest.raises(TypeError, match="map_async: limiter must be a Limit, such as"):
+            r.range(1).map_async(asyncio.sleep, limiter=wrong)

@@ -4,6 +4,10 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
+
+    from .compiler.chain import Downstream
+    from .observation.awaited import Wait
 
 
 _LONG: Final = 8  # telling a few takes as long as looking at them
@@ -32,19 +36,29 @@ class Reported:
         """How many calls of a function of the user run in tasks of its own."""
         return 0
 
-    def awaited_lines(self) -> "Iterable[str]":
-        """Where these calls are suspended."""
+    def call_waits(self) -> "Iterable[Wait]":
+        """What these calls wait for, as far as that is known: that of the oldest element first."""
         return ()
+
+    @property
+    def own_wait(self) -> "Wait | None":
+        """What it waits for besides its upstreams and calls, before it goes on."""
+        return None
+
+    @property
+    def held_back_by(self) -> "Downstream[Any] | None":
+        """The one that takes its elements, or some of them, and has no room for the next."""
+        return None
+
+    @property
+    def shared_source(self) -> "FlowSubscription | None":
+        """What it receives elements from, if others do as well: that is in none of its parts."""
+        return None
 
     @property
     def retries(self) -> int:
         """How often it has subscribed to its source again."""
         return 0
-
-    @property
-    def leaving(self) -> str:
-        """The source whose cleanup it waits for, before another one follows; "" without one."""
-        return ""
 
     @property
     def upstreams(self) -> "Sequence[FlowSubscription]":

@@ -68,13 +68,19 @@ def is_cleaning_up(awaited: Any) -> bool:
 
 def suspended_frames(awaited: Any) -> Iterator[FrameType]:
     """The frames of *awaited* and of what it awaits, the outermost first."""
+    for frame, _ in suspended(awaited):
+        yield frame
+
+
+def suspended(awaited: Any) -> Iterator[tuple[FrameType, Any]]:
+    """The same, each with the coroutine or generator that it belongs to."""
     while awaited is not None:
         names = SUSPENDED.get(awaited.__class__)
         if names is not None:
             frame = getattr(awaited, names[0])
             if frame is None:
                 return
-            yield frame
+            yield frame, awaited
             awaited = getattr(awaited, names[1])
         elif awaited.__class__.__name__ in _WRAPPERS:
             awaited = next(iter(get_referents(awaited)), None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from .._core.arguments import explain_await
 from .._core.queues.reorder_buffer import ReorderBuffer
 from .._shared.element_work import ElementWork, OnError, WorkOptions, work_options
-from ..limits import Limit
+from ..limits import Limits
 from ..retry import RetryPolicy
 from ..stage import (
     Duration,
@@ -61,12 +61,13 @@ def map_async(
     mapper: Callable[[T], Awaitable[R]],
     *,
     concurrency: int = 1,
+    ahead: int | None = None,
     ordered: bool = True,
     key: Callable[[T], Hashable] | None = None,
     retry: RetryPolicy | int | None = None,
     timeout: Duration | None = None,
     on_error: OnError[T] = "fail",
-    limiter: Limit | None = None,
+    limiter: Limits | None = None,
 ) -> "Flow[R]":
     """Emit the result of awaiting ``mapper(element)`` for each element.
 
@@ -81,35 +82,47 @@ def map_async(
 
     To keep the order, a call that takes long holds back the results after it, and when
     *concurrency* elements are running or wait for it, no further call begins. An element that waits
-    for another attempt counts as running. Let ``concurrency`` be how far the calls may run ahead,
-    and limit how many run at a time: ``concurrency=64, limiter=ConcurrencyLimit(4)``.
+    for another attempt, or for a limit, counts as running. With *ahead*, so many elements may be
+    taken before the result of the first is there, and only their calls count:
+    ``concurrency=4, ahead=64`` makes four calls at a time all the while that one of them is late,
+    and while elements wait for another attempt.
 
     With *key*, the elements for which ``key(element)`` is equal are worked on one after another, in
     their order; one that waits for its turn counts as a running call. With *retry*, a call that
     fails is made again, as the policy allows; *timeout* is the limit for each attempt. With a
-    *limiter*, each attempt begins when the limit admits it: see `reactive_aio.limits`.
+    *limiter*, or a list of them, each attempt begins when all of these admit it: see
+    `reactive_aio.limits`.
 
     When the last attempt has failed, *on_error* decides: ``"fail"``, ``"skip"`` (the element is
     left out), or a function that is called with the element and the error, and may be a coroutine
     function; its result is ignored, and the element is left out. `losses` counts the elements left
     out.
 
-    Demand: passed through; with *concurrency* n, at most n elements ahead of it.
+    Demand: passed through; with *concurrency* or *ahead* n, at most n elements ahead of it.
     Completes: when the source has completed and all results are delivered.
     Fails: when the source or *mapper* fails, after the earlier results, or when *on_error* does.
         With *concurrency*, running calls are cancelled, except those for elements before the failed
         one in order.
     Cancels: running calls and the source, when the subscriber cancels; ``aclose`` waits for them.
-    Holds: nothing one at a time; else 2 × *concurrency* elements, including running calls.
+    Holds: nothing one at a time; else 2 × *concurrency* elements, or 2 × *ahead*, including running
+        calls.
     Rules: 1.1, 1.3, 3.5
     """
     require_callable("map_async", "mapper", mapper, takes=1)
     require_int("map_async", "concurrency", concurrency, least=1)
+    if ahead is not None:
+        require_int("map_async", "ahead", ahead, least=concurrency)
     options = work_options(
-        "map_async", key=key, retry=retry, timeout=timeout, on_error=on_error, limiter=limiter
+        "map_async",
+        key=key,
+        retry=retry,
+        timeout=timeout,
+        on_error=on_error,
+        limiter=limiter,
+        at_a_time=None if ahead is None else concurrency,
     )
     if options is not None:
-        return _worked(source, mapper, options, concurrency, ordered)
+        return _worked(source, mapper, options, concurrency, ahead, ordered)
     if concurrency == 1:
         return source.via(_MAP, mapper)
     return _concurrent(source, mapper, False, "map_async", concurrency, ordered)
@@ -120,20 +133,23 @@ def _worked(
     mapper: Callable[[Any], Awaitable[Any]],
     options: WorkOptions,
     concurrency: int,
+    ahead: int | None,
     ordered: bool,
 ) -> "Flow[Any]":
     shown = f", concurrency={concurrency}" if concurrency > 1 else ""
+    shown += "" if ahead is None else f", ahead={ahead}"
+    started = concurrency if ahead is None else ahead
     return from_push(
         lambda downstream: WorkerPool(
             downstream,
             source,
             ElementWork("map_async", mapper, options, needs_result=True),
             False,
-            ReorderBuffer[Any](concurrency, ordered=ordered),
+            ReorderBuffer[Any](started, ordered=ordered),
             may_skip=True,
         ),
         name=f"map_async({describe(mapper)}{shown})",
-        holds=2 * concurrency,
+        holds=2 * started,
         checked=True,
         upstreams=(source,),
         one_by_one=False,

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from .._core.observation.awaited import Wait
 from .._core.queues.recent import RecentCosts
 from .._core.upstreams.await_pool import AwaitPool
 from .._shared.coerce import WINDOW
-from ..limits import Limit, require_limit
+from ..limits import Limit, Limits, require_limit
 from ..stage import (
     Coordinator,
     Duration,
@@ -101,6 +102,11 @@ class _Delay(Coordinator[Any]):
         self._ends = self.loop_handle.time() + self._seconds
         self._set_timer()
 
+    @property
+    def own_wait(self) -> Wait | None:
+        is_due = self._ready or not self._timer.is_running
+        return super().own_wait if is_due else Wait("time", "the end of its delay")
+
     # -- acts -------------------------------------------------------------------------------------
     def _set_timer(self) -> None:
         due = self._due[0][0] if self._due else self._ends
@@ -177,11 +183,11 @@ def rate_limit(source: "Flow[T]", n: int, per: Duration = 1.0) -> "Flow[T]": ...
 
 
 @overload
-def rate_limit(source: "Flow[T]", *, limiter: Limit) -> "Flow[T]": ...
+def rate_limit(source: "Flow[T]", *, limiter: Limits) -> "Flow[T]": ...
 
 
 def rate_limit(
-    source: "Flow[T]", n: int | None = None, per: Duration = 1.0, *, limiter: Limit | None = None
+    source: "Flow[T]", n: int | None = None, per: Duration = 1.0, *, limiter: Limits | None = None
 ) -> "Flow[T]":
     """Pass on at most *n* elements within any time of *per*.
 
@@ -225,18 +231,19 @@ def rate_limit(
     )
 
 
-def _limited(source: "Flow[T]", n: object, per: Duration, limiter: Limit) -> "Flow[T]":
-    require_limit("rate_limit", limiter)
-    kind = type(limiter).__name__
+def _limited(source: "Flow[T]", n: object, per: Duration, limiter: Limits) -> "Flow[T]":
+    limit = require_limit("rate_limit", limiter)
+    kinds = [limiter] if isinstance(limiter, Limit) else limiter
+    kind = " + ".join(type(each).__name__ for each in kinds)
     if n is not None or per != 1.0:
         raise TypeError("rate_limit: give n and per, or a limiter, which has its own")
-    if limiter.needs_end_of_work:
+    if limit.needs_end_of_work:
         raise TypeError(
             f"rate_limit: a {kind} limits what runs at the same time, and here no work ends; give "
             "it to map_async or for_each"
         )
     return from_push(
-        lambda downstream: _Limited(downstream, source, limiter),
+        lambda downstream: _Limited(downstream, source, limit, kind),
         name=f"rate_limit(limiter={kind})",
         holds=1,
         checked=True,
@@ -253,12 +260,13 @@ class _Limited(Coordinator[Any]):
     passes_each = True
     _source: "Flow[Any]"
     _limiter: Limit
+    _kind: str
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._waits: AwaitPool[None] = AwaitPool(
             self.loop_handle,
-            f"rate_limit(limiter={type(self._limiter).__name__})",
+            f"rate_limit(limiter={self._kind})",
             lambda _: self.submit(self._on_allowed),
             lambda error, _: self.submit(self.fail, error),
             self.report_cleanup,
@@ -300,6 +308,11 @@ class _Limited(Coordinator[Any]):
 
     def on_stop(self) -> None:
         self._waits.cancel()
+
+    @property
+    def own_wait(self) -> Wait | None:
+        waits = self._waits.running
+        return Wait("limit", f"the limiter {self._limiter!r}") if waits else super().own_wait
 
     @property
     def tasks(self) -> "Sequence[Future[Any]]":
@@ -346,3 +359,8 @@ class _RateLimit(Coordinator[Any]):
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self.on_inner_complete(inner)
+
+    @property
+    def own_wait(self) -> Wait | None:
+        waits = self._timer.is_running and not self._inner.outstanding
+        return Wait("limit", "the end of its period") if waits else super().own_wait

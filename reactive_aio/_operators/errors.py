@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
 
 from .._core.arguments import refuse_awaitable
 from .._core.failures import PLAIN_READER, close_pulled
+from .._core.observation.awaited import Wait
 from .._shared.coerce import WINDOW, Source, to_flow
 from ..errors import NotAnElement
 from ..retry import Attempts, RetryPolicy
@@ -339,6 +340,12 @@ class _Retry(SequentialCoordinator[Any]):
             self._try()
         else:
             self._timer.start(wait)
+
+    @property
+    def own_wait(self) -> Wait | None:
+        if self._timer.is_running:
+            return Wait("limit", self._attempts.delay_text)
+        return super().own_wait
 
     @property
     def retries(self) -> int:

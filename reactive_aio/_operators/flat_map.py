@@ -31,6 +31,7 @@ from ..stage import (
 
 if TYPE_CHECKING:
     from .._core.loop import Future
+    from .._core.observation.awaited import Wait
     from ..flow import Flow
 
 __all__ = ("concat_map", "flat_map")
@@ -278,8 +279,8 @@ class _FlatMap(MergingCoordinator[Any]):
     def calls(self) -> int:
         return self._pool.running
 
-    def awaited_lines(self) -> Iterator[str]:
-        return self._pool.awaited_lines()
+    def call_waits(self) -> "Iterator[Wait]":
+        return self._pool.waits()
 
     @property
     def tasks(self) -> "Sequence[Future[Any]]":

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from random import random
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from .._core.observation.awaited import Wait
 from .._shared.coerce import WINDOW
 from ..retry import Attempts, RetryPolicy
 from ..stage import SequentialCoordinator, Timer, from_push, require_int, to_seconds
@@ -84,6 +85,14 @@ class _Runs(SequentialCoordinator[Any]):
 
     def _run_now(self) -> None:
         self.switch(self._source)
+
+    @property
+    def own_wait(self) -> Wait | None:
+        return Wait("limit", self._delay_text) if self._timer.is_running else super().own_wait
+
+    @property
+    def _delay_text(self) -> str:
+        return "the delay before the next run"
 
 
 @dataclass(eq=False, repr=False)
@@ -189,6 +198,10 @@ class _Restart(_Runs):
             self._timer.start(wait)
         else:
             self._run()
+
+    @property
+    def _delay_text(self) -> str:
+        return self._attempts.delay_text
 
     @property
     def retries(self) -> int:

@@ -225,6 +225,16 @@ class _Hot(Generic[T]):
     def may_hand_over(self) -> bool:
         return self._life.may_hand_over()
 
+    @property
+    def held_back_by(self) -> Downstream[Any] | None:
+        """The subscriber for which all others wait."""
+        return None
+
+    @property
+    def source(self) -> FlowSubscription | None:
+        """The subscription to the source."""
+        return None if self._inner is None else self._inner.upstream
+
     def drain_source(self) -> bool:
         """Complete the source after what it has emitted; return whether it runs."""
         if self._inner is not None:
@@ -307,6 +317,7 @@ class _Shared(_Hot[T]):
             self._name,
             on_room=self._on_room,
             on_cancel=self._on_cancel,
+            hub=self,
             shared=self,
         )
         if repeated := self._repeated():
@@ -417,6 +428,10 @@ class _Shared(_Hot[T]):
         self._ending = [each for each in (*self._ending, *outputs) if not each.is_closed]
         if error is not None and not outputs:
             _report(self.loop_handle, error)
+
+    @property
+    def held_back_by(self) -> Downstream[Any] | None:
+        return self._shared_room.held_back_by(self._outputs)
 
     def _room(self) -> int:
         return self._shared_room.now(self._outputs) if self._outputs else 0
@@ -677,6 +692,10 @@ class _Reader(FlowSubscription, Generic[T]):
         if not self._is_over:
             self._is_over = True
             self._cached.leave(self, self._elements[self._read :])
+
+    @property
+    def shared_source(self) -> FlowSubscription | None:
+        return self._cached.source
 
     @property
     def is_settled(self) -> bool:

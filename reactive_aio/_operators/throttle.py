@@ -7,11 +7,23 @@ one takes its place: so none of them fails for lack of requests, and none is a q
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from .._core.arguments import drop_handler
+from .._core.arguments import drop_handler, refuse_awaitable
 from .._core.losses import DropCounter
-from ..stage import UNBOUNDED, Coordinator, Duration, InnerSubscriber, Timer, from_push, to_seconds
+from .._core.observation.awaited import Wait
+from ..stage import (
+    UNBOUNDED,
+    Coordinator,
+    Duration,
+    InnerSubscriber,
+    Timer,
+    describe,
+    from_push,
+    require_sync_callable,
+    to_seconds,
+)
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -24,7 +36,9 @@ _NOTHING: Final[Any] = object()
 OnDrop = Callable[[T], object] | None
 
 
-def debounce(source: "Flow[T]", quiet: Duration, *, on_drop: OnDrop[T] = None) -> "Flow[T]":
+def debounce(
+    source: "Flow[T]", quiet: Duration | Callable[[T], Duration], *, on_drop: OnDrop[T] = None
+) -> "Flow[T]":
     """Pass on an element when none has followed it for a time of *quiet*.
 
     ::
@@ -33,16 +47,23 @@ def debounce(source: "Flow[T]", quiet: Duration, *, on_drop: OnDrop[T] = None) -
         .debounce(3)
         ------c---(d|)
 
-    *on_drop* is called with each element dropped.
+    A function is called with each element that may be passed on, and returns its time: 0 passes it
+    on at once. Of elements that arrive together, that is the last one. *on_drop* is called with
+    each element dropped.
 
     Demand: unbounded upstream, from the first request on; without demand, the latest element that
         is due waits.
     Completes: when the source completes, after its last element.
-    Fails: when the source fails, at once, or *on_drop* raises.
+    Fails: when the source fails, at once, or *quiet* or *on_drop* raises.
     Cancels: when the subscriber cancels; the element held is discarded.
     Holds: 2 elements: one that waits, and one in delivery.
     Rules: 1.1, 2.8
     """
+    if callable(quiet):
+        remedy = "map_async can add the time to the elements first."
+        require_sync_callable("debounce", "quiet", quiet, remedy, takes=1)
+        make = partial(_Debounce, _time_of=quiet)
+        return _thinned(source, "debounce", 0.0, on_drop, make, shown=describe(quiet))
     seconds = to_seconds(quiet, "debounce: quiet")
     return _thinned(source, "debounce", seconds, on_drop, _Debounce)
 
@@ -93,7 +114,9 @@ def throttle_latest(source: "Flow[T]", per: Duration, *, on_drop: OnDrop[T] = No
     return _thinned(source, "throttle_latest", seconds, on_drop, _ThrottleLatest)
 
 
-def sample(source: "Flow[T]", every: Duration, *, on_drop: OnDrop[T] = None) -> "Flow[T]":
+def sample(
+    source: "Flow[T]", every: Duration, *, emit_last: bool = False, on_drop: OnDrop[T] = None
+) -> "Flow[T]":
     """Pass on the latest element *every* so often, if there is a new one.
 
     ::
@@ -102,19 +125,22 @@ def sample(source: "Flow[T]", every: Duration, *, on_drop: OnDrop[T] = None) -> 
         .sample(3)
         ---b--c-|
 
-    The clock starts with the first request. *on_drop* is called with each element dropped, the last
-    one included if no sample was due after it.
+    The clock starts with the first request. The last element is dropped if no sample was due after
+    it; with *emit_last*, it is passed on when the source completes. *on_drop* is called with each
+    element dropped.
 
     Demand: unbounded upstream, from the first request on; without demand, the latest element that
         is due waits.
-    Completes: when the source completes.
+    Completes: when the source completes; with *emit_last*, after its last element.
     Fails: when the source fails, at once, or *on_drop* raises.
     Cancels: when the subscriber cancels; the element held is discarded.
     Holds: 2 elements: one that waits, and one in delivery.
     Rules: 1.1, 2.8
     """
     seconds = to_seconds(every, "sample: every")
-    return _thinned(source, "sample", seconds, on_drop, _Sample)
+    shown = f"{seconds:g}, emit_last=True" if emit_last else None
+    make = partial(_Sample, _emits_last=emit_last)
+    return _thinned(source, "sample", seconds, on_drop, make, shown=shown)
 
 
 def _thinned(
@@ -122,13 +148,14 @@ def _thinned(
     name: str,
     seconds: float,
     on_drop: OnDrop[T],
-    kind: "type[_Thinning]",
+    make: "Callable[..., _Thinning]",
     holds: int = 2,
+    shown: str | None = None,
 ) -> "Flow[T]":
     handler = drop_handler(name, on_drop)
     return from_push(
-        lambda downstream: kind(downstream, source, seconds, handler, DropCounter(name)),
-        name=f"{name}({seconds:g})",
+        lambda downstream: make(downstream, source, seconds, handler, DropCounter(name)),
+        name=f"{name}({seconds:g})" if shown is None else f"{name}({shown})",
         holds=holds,
         checked=True,
         upstreams=(source,),
@@ -222,6 +249,11 @@ class _Thinning(Coordinator[Any]):
     def held(self) -> int:
         return super().held + (self._latest is not _NOTHING)
 
+    @property
+    def own_wait(self) -> Wait | None:
+        is_early = self._latest is not _NOTHING and not self._is_due
+        return Wait("time", "its time") if is_early else super().own_wait
+
     # -- acts -------------------------------------------------------------------------------------
     def _receiver(self, inner: InnerSubscriber[Any]) -> Callable[[Any], None]:
         """Of the elements that a source sends at once, *inner* holds those that matter."""
@@ -276,21 +308,35 @@ class _Thinning(Coordinator[Any]):
 
 @dataclass(eq=False, repr=False)
 class _Debounce(_Thinning):
-    """One timer, which no element touches: when it fires, it computes the remaining time."""
+    """One timer, which is left alone as long as it fires no later than the element is due: when it
+    fires, it computes the remaining time."""
 
-    _arrived: float = 0.0
+    _time_of: Callable[[Any], Duration] | None = None
+    _due: float = 0.0
+    """When the latest element is to be passed on."""
+    _fires: float = 0.0
 
     def on_latest(self) -> None:
-        self._arrived = self.loop_handle.time()
-        if not self.timer.is_running:
-            self.timer.start(self._seconds)
+        now = self.loop_handle.time()
+        self._due = now + (self._seconds if self._time_of is None else self._time(self._time_of))
+        if not self.timer.is_running or self._due < self._fires:
+            self._start(now)
 
     def on_time(self) -> None:
-        remaining = self._arrived + self._seconds - self.loop_handle.time()
-        if remaining > 0:
-            self.timer.start(remaining)
+        now = self.loop_handle.time()
+        if self._due > now:
+            self._start(now)
         else:
             self.pass_on()
+
+    def _time(self, time_of: Callable[[Any], Duration]) -> float:
+        returned: Any = time_of(self._latest)
+        refuse_awaitable("debounce", time_of, returned)
+        return to_seconds(returned, f"debounce: the result of {describe(time_of)}", zero=True)
+
+    def _start(self, now: float) -> None:
+        self._fires = self._due
+        self.timer.start(self._due - now)
 
 
 @dataclass(eq=False, repr=False)
@@ -352,6 +398,7 @@ class _ThrottleLatest(_Thinning):
 
 @dataclass(eq=False, repr=False)
 class _Sample(_Thinning):
+    _emits_last: bool = False
     _ticks: int = 0
     _began: float = 0.0
 
@@ -371,4 +418,4 @@ class _Sample(_Thinning):
         self.timer.start(self._began + self._ticks * self._seconds - self.loop_handle.time())
 
     def on_end(self) -> None:
-        self.drop_latest()
+        self.pass_on() if self._emits_last else self.drop_latest()

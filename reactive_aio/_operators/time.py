@@ -6,6 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from .._core.arguments import refuse_awaitable
+from .._core.observation.awaited import Wait
 from .._core.queues.batch_timer import BatchTimer, TimerAction
 from .._shared.coerce import WINDOW, Source, to_flow
 from ..errors import TimedOut
@@ -34,26 +35,39 @@ _REMEDY: Final = "map_async can add what it needs to the elements first."
 
 @overload
 def timeout(
-    source: "Flow[T]", each: Duration, *, first: Duration | None = ..., fallback: None = ...
+    source: "Flow[T]",
+    each: Duration | None = ...,
+    *,
+    first: Duration | None = ...,
+    total: Duration | None = ...,
+    fallback: None = ...,
 ) -> "Flow[T]": ...
 @overload
 def timeout(
-    source: "Flow[T]", each: Duration, *, first: Duration | None = ..., fallback: Source[U]
+    source: "Flow[T]",
+    each: Duration | None = ...,
+    *,
+    first: Duration | None = ...,
+    total: Duration | None = ...,
+    fallback: Source[U],
 ) -> "Flow[T | U]": ...
 def timeout(
     source: "Flow[Any]",
-    each: Duration,
+    each: Duration | None = None,
     *,
     first: Duration | None = None,
+    total: Duration | None = None,
     fallback: Source[Any] | None = None,
 ) -> "Flow[Any]":
-    """Fail when an element or the end takes the source longer than *each*.
+    """Fail when an element or the end takes the source longer than *each*, or all of it *total*.
 
-    Time runs only while there is outstanding demand: a slow subscriber cannot make a flow time out.
-    One that requests ahead, such as ``for_each``, has demand while it works on an element.
-    *first* is the limit for the first element, if it differs. With a *fallback*, the source is
-    cancelled and the flow continues with the fallback, without a limit, as soon as the source has
-    cleaned up. Without one, the flow fails at once.
+    For *each*, time runs only while there is outstanding demand: a slow subscriber cannot make a
+    flow time out. One that requests ahead, such as ``for_each``, has demand while it works on an
+    element. *first* is the limit for the first element, if it differs. *total* is for the whole:
+    from the first request until the source ends, whoever is slow.
+
+    With a *fallback*, the source is cancelled and the flow continues with the fallback, without a
+    limit, as soon as the source has cleaned up. Without one, the flow fails at once.
 
     ::
 
@@ -69,12 +83,16 @@ def timeout(
     Holds: up to 256 elements in delivery.
     Rules: 1.1, 1.4, 1.7
     """
-    limit = to_seconds(each, "timeout: each")
-    opening = limit if first is None else to_seconds(first, "timeout: first")
+    if each is None and first is None and total is None:
+        raise TypeError("timeout: give a limit for each element, for the first one, or in total=")
+    limit = _limit_of(each, "each")
+    opening = limit if first is None else _limit_of(first, "first")
+    whole = _limit_of(total, "total")
     other = None if fallback is None else to_flow(fallback, name="timeout")
+    shown = [f"{limit:g}"] * (each is not None) + [f"total={whole:g}"] * (total is not None)
     return from_push(
-        lambda downstream: _Timeout(downstream, source, opening, limit, other),
-        name=f"timeout({limit:g})",
+        lambda downstream: _Timeout(downstream, source, opening, limit, whole, other),
+        name=f"timeout({', '.join(shown) or f'first={opening:g}'})",
         holds=WINDOW,
         checked=True,
         upstreams=(source,) if other is None else (source, other),
@@ -82,13 +100,21 @@ def timeout(
     )
 
 
+def _limit_of(seconds: Duration | None, parameter: str) -> float:
+    return inf if seconds is None else to_seconds(seconds, f"timeout: {parameter}")
+
+
 @dataclass(eq=False, repr=False)
 class _Timeout(SequentialCoordinator[Any]):
-    """One timer, which no element touches: when it fires, it computes the remaining time."""
+    """One timer, which no element touches: when it fires, it computes the remaining time.
+
+    A second one is for the whole.
+    """
 
     _source: "Flow[Any]"
     _limit: float
     _each: float
+    _total: float
     _fallback: "Flow[Any] | None"
     _received: int = 0
     _has_timed_out: bool = False  # the fallback is active
@@ -97,9 +123,12 @@ class _Timeout(SequentialCoordinator[Any]):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._timer = Timer(self, self._check)
+        self._whole_timer = Timer(self, self._end_whole)
 
     # -- decisions --------------------------------------------------------------------------------
     def begin(self) -> None:
+        if self._total < inf:
+            self._whole_timer.start(self._total)
         self.switch(self._source)
 
     def on_demand(self) -> None:
@@ -124,8 +153,8 @@ class _Timeout(SequentialCoordinator[Any]):
         """Start to wait, if an element was requested of the source."""
         is_waiting = self.active is not None and self.active.outstanding and not self.is_closed
         self._waiting_since = self.loop_handle.time() if is_waiting else None
-        is_limited = self._waiting_since is not None and not self._has_timed_out
-        if is_limited and not self._timer.is_running:
+        is_limited = self._limit < inf and not self._has_timed_out
+        if is_limited and self._waiting_since is not None and not self._timer.is_running:
             self._timer.start(self._limit)
 
     def _check(self) -> None:
@@ -136,15 +165,26 @@ class _Timeout(SequentialCoordinator[Any]):
         remaining = self._waiting_since + self._limit - self.loop_handle.time()
         if remaining > 0:
             self._timer.start(remaining)
-        elif self._fallback is None:
-            self.fail(TimedOut(self._describe()))
+        else:
+            what = f"further element after {self._received}" if self._received else "element"
+            self._time_out(f"no {what} within {self._limit:g} s of the request")
+
+    def _end_whole(self) -> None:
+        if self._has_timed_out:
+            return
+        if self.active is not None and self.active.elements:
+            self.on_elements(self.active)  # they have arrived in time, in this turn of the loop
+        if not self.is_closed:
+            what = f"{self._received} elements, and no end," if self._received else "no element"
+            self._time_out(f"{what} within {self._total:g} s in total")
+
+    def _time_out(self, what: str) -> None:
+        if self._fallback is None:
+            self.fail(TimedOut(what))
         else:
             self._has_timed_out = True
+            self._timer.stop()
             self.switch(self._fallback)
-
-    def _describe(self) -> str:
-        what = "no element" if not self._received else f"no further element after {self._received}"
-        return f"{what} within {self._limit:g} s of the request"
 
 
 def buffer_timeout(
@@ -286,6 +326,11 @@ class BufferTimeout(Coordinator[list[Any]]):
 
     def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
         self.on_elements(inner)
+
+    @property
+    def own_wait(self) -> Wait | None:
+        waits = self._timer.is_running
+        return Wait("time", "more elements, or the end of its time") if waits else super().own_wait
 
     # -- acts -------------------------------------------------------------------------------------
     def _weigh(self, element: Any, cutter: Cutter) -> None:

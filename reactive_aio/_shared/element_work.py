@@ -12,8 +12,9 @@ from .._core.compiler.loop_runtime import no_element
 from .._core.failures import as_failure, is_cancelled_here
 from .._core.loop import CancelledError, Lock, LoopHandle, TimeLimit, sleep
 from .._core.losses import DropCounter
+from .._core.observation.awaited import tells_wait
 from ..errors import TimedOut
-from ..limits import Limit, require_limit
+from ..limits import ConcurrencyLimit, Limit, Limits, all_of, require_limit
 from ..retry import Attempts, RetryPolicy
 from ..stage import Duration, Fluent, describe, require_callable, require_sync_callable, to_seconds
 
@@ -43,6 +44,8 @@ class WorkOptions:
     timeout: float | None
     on_error: OnError[Any]
     limiter: Limit | None
+    at_a_time: int | None = None
+    """How many attempts run at the same time, if the owner starts work on more elements."""
 
 
 _NOTHING: Final = WorkOptions(None, None, None, "fail", None)
@@ -55,7 +58,8 @@ def work_options(
     retry: RetryPolicy | int | None,
     timeout: Duration | None,
     on_error: OnError[Any],
-    limiter: Limit | None,
+    limiter: Limits | None,
+    at_a_time: int | None = None,
 ) -> WorkOptions | None:
     """Check the arguments of *operator*; None if they leave everything as it is."""
     if key is not None:
@@ -69,11 +73,10 @@ def work_options(
             )
     else:
         require_callable(operator, "on_error", on_error, takes=2)
-    if limiter is not None:
-        require_limit(operator, limiter)
+    limit = None if limiter is None else require_limit(operator, limiter)
     policy = None if retry is None else RetryPolicy.of(retry)
     seconds = None if timeout is None else to_seconds(timeout, f"{operator}: timeout")
-    options = WorkOptions(key, policy, seconds, on_error, limiter)
+    options = WorkOptions(key, policy, seconds, on_error, limit, at_a_time)
     return None if options == _NOTHING else options
 
 
@@ -87,6 +90,7 @@ class ElementWork:
         "_function",
         "_keys",
         "_left_out",
+        "_limiter",
         "_loop_handle",
         "_needs_result",
         "_operator",
@@ -105,6 +109,7 @@ class ElementWork:
         self._operator = operator
         self._function = function
         self._options = options
+        self._limiter = _limiter_of(options)
         self._needs_result = needs_result
         self._loop_handle = LoopHandle(operator)
         counts = counts_failed and options.on_error != "fail"
@@ -119,6 +124,7 @@ class ElementWork:
             return await self._work(element)
 
     @asynccontextmanager
+    @tells_wait(lambda _: "an earlier element with the same key")
     async def _turn(self, element: Any, key: Callable[[Any], Hashable]) -> "AsyncGenerator[None]":
         """Wait until the elements before it with the same key are done."""
         name = key(element)
@@ -149,13 +155,22 @@ class ElementWork:
                     wait = attempts.failed(error, self._loop_handle.time(), random())
                 if wait is None:
                     return await self._failed(element, error)
-            if wait:
-                await sleep(wait)
+            if wait and attempts is not None:
+                await self._pause(wait, attempts)
 
+    @tells_wait(lambda local: local["attempts"].delay_text)
+    async def _pause(self, seconds: float, attempts: Attempts) -> None:
+        await sleep(seconds)
+
+    @tells_wait(
+        lambda local: None if local["_is_admitted"] else f"the limiter {local['limiter']!r}"
+    )
     async def _attempt(self, element: Any) -> Any:
-        options = self._options
-        admitted = nullcontext() if options.limiter is None else options.limiter.admit(element)
-        async with admitted:
+        options, limiter = self._options, self._limiter
+        _is_admitted = False  # which reports read
+        admission = nullcontext() if limiter is None else limiter.admit(element)
+        async with admission:
+            _is_admitted = True
             if options.timeout is None:
                 return await self._call(element)
             limit = TimeLimit(options.timeout)
@@ -209,6 +224,15 @@ class ElementWork:
                 await answer
         if self._left_out is not None:
             self._left_out.add("failed")
+
+
+def _limiter_of(options: WorkOptions) -> Limit | None:
+    """What admits the attempts of one subscription."""
+    if options.at_a_time is None:
+        return options.limiter
+    # Before the others: none of theirs is held while an attempt waits for its turn here.
+    places = ConcurrencyLimit(options.at_a_time)
+    return all_of([places] if options.limiter is None else [places, options.limiter])
 
 
 @dataclass(slots=True, eq=False)

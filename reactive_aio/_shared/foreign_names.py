@@ -67,7 +67,7 @@ _ELSEWHERE: Final = {
     "delay_subscription": "initial_delay",
     "rate_limit": "spaceout throttle",
     # throttle
-    "debounce": "debounce_time throttle_with_timeout",
+    "debounce": "debounce_time sample_timeout throttle_with_timeout",
     "throttle_first": "sample_first throttle_time",
     "throttle_latest": "audit_time",
     "sample": "sample_time throttle_last",

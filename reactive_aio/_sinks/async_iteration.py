@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import InitVar, dataclass, field
 from functools import partial
+from gc import get_referents
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 from weakref import ref
 
@@ -17,9 +18,11 @@ from .._core.compiler.chain import Chain
 from .._core.compiler.discards import OnDiscard, discard
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from .._core.flow_subscription import drops_what_waits, is_read_one_by_one
-from .._core.loop import Future, leave_loop, report, yield_to_loop
+from .._core.loop import Future, Task, current_task, leave_loop, report, yield_to_loop
+from .._core.observation.awaited import wait_of
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .._core.time_slice import TimeSlice
+from .._core.unwinding import suspended
 from .._shared.coerce import FlowIterator
 from ..stage import FlowSubscription, LoopHandle, flow_of, require_int
 
@@ -89,11 +92,11 @@ def largest_window(chain: Chain) -> int:
 class ConsumerSlice(TimeSlice):
     """The time slice of an iterator, which yields to the event loop in the consumer's task."""
 
-    __slots__ = ("_chain",)
+    __slots__ = ("chain",)
 
     def __init__(self, chain: Chain) -> None:
         super().__init__()
-        self._chain = chain
+        self.chain: Chain = chain
         self.start_slice()
 
     async def yield_slice(self) -> None:
@@ -116,7 +119,7 @@ class ConsumerSlice(TimeSlice):
 
     def annotate(self, error: BaseException) -> None:
         """Note in *error* where it was raised."""
-        self._chain.annotate(error)
+        self.chain.annotate(error)
 
 
 def generate(chain: Chain) -> AsyncGenerator[Any]:
@@ -282,6 +285,8 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     _error: BaseException | None = None
     _subscription: "Subscription | None" = None
     _loop_handle: LoopHandle = field(init=False)
+    _consumer: "ref[Task[Any]] | None" = None
+    """The task that has begun to iterate, for reports."""
     _waiter: Future[Any] | None = None
 
     def __post_init__(self, prefetch: int | None) -> None:
@@ -304,6 +309,8 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
         if self._source is not None:
             source, self._source = self._source, None
             self._loop_handle = LoopHandle("async for")
+            if (task := current_task()) is not None:
+                self._consumer = ref(task)
             self.start_slice()
             self._window_began = self._loop_handle.time()
             source.subscribe(self)
@@ -414,6 +421,18 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
             return self.cleanup.take()
         self.cleanup.report()
         return error
+
+    def consumer_line(self) -> str | None:
+        task, stream = None if self._consumer is None else self._consumer(), self._stream()
+        if task is None or stream is None:
+            return None
+        coroutine = task.get_coro()
+        for _, each in suspended(coroutine):
+            # A frame that iterates refers to the stream; another task may have gone on with it.
+            if any(found is stream for found in get_referents(each)):
+                wait = wait_of(each)
+                return None if wait is None else wait.text
+        return None
 
     def raise_cleanup_error(self) -> None:
         """After `aclose`: raise what the cleanup has raised."""

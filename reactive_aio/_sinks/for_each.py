@@ -10,7 +10,7 @@ from .._core.arguments import explain_await, is_coroutine_function
 from .._core.queues.reorder_buffer import ReorderBuffer
 from .._core.run_control import control_of
 from .._shared.element_work import ElementWork, OnError, work_options
-from ..limits import Limit
+from ..limits import Limits
 from ..retry import RetryPolicy
 from ..stage import (
     Duration,
@@ -93,7 +93,7 @@ async def for_each(
     retry: RetryPolicy | int | None = None,
     timeout: Duration | None = None,
     on_error: OnError[T] = "fail",
-    limiter: Limit | None = None,
+    limiter: Limits | None = None,
 ) -> int:
     """Call *function* with each element, and return the number of elements.
 

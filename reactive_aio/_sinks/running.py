@@ -10,7 +10,7 @@ from .._core.run_control import OnDiscard, RunControl, RunDiscards
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .._shared.element_work import OnError
 from ..errors import Interrupted, WrongLoop
-from ..limits import Limit
+from ..limits import Limits
 from ..retry import RetryPolicy
 from ..stage import UNBOUNDED, Duration, FlowSubscription, LoopHandle, to_seconds
 from .for_each import after_calls
@@ -40,7 +40,7 @@ def running(
     retry: RetryPolicy | int | None = None,
     timeout: Duration | None = None,
     on_error: OnError[T] = "fail",
-    limiter: Limit | None = None,
+    limiter: Limits | None = None,
 ) -> "Run[T]":
     """Run the flow beside the block of an ``async with``, and stop it without losing elements.
 

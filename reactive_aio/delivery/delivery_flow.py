@@ -9,7 +9,7 @@ from .._core.compiler.places import call_place
 from .._operators.time import cutter_of
 from .._shared.coerce import Source
 from .._shared.element_work import OnError, work_options
-from ..limits import Limit
+from ..limits import Limits
 from ..retry import RetryPolicy
 from ..stage import (
     Duration,
@@ -135,7 +135,7 @@ class DeliveryFlow(Generic[T_co]):
         retry: RetryPolicy | int | None = None,
         timeout: Duration | None = None,
         on_error: OnError[T_co] = "fail",
-        limiter: Limit | None = None,
+        limiter: Limits | None = None,
     ) -> "DeliveryFlow[R]":
         """Replace each value by the result of awaiting ``mapper(value)``, which keeps the tie.
 
@@ -284,7 +284,7 @@ class DeliveryFlow(Generic[T_co]):
         retry: RetryPolicy | int | None = None,
         timeout: Duration | None = None,
         on_error: OnError[T_co] = "fail",
-        limiter: Limit | None = None,
+        limiter: Limits | None = None,
     ) -> "Flow[T_co]":
         """Call *write* with each value, and acknowledge the element when it has returned.
 
@@ -341,7 +341,7 @@ def _work(
     retry: RetryPolicy | int | None,
     timeout: Duration | None,
     on_error: OnError[Any],
-    limiter: Limit | None,
+    limiter: Limits | None,
 ) -> Work:
     require_int(operator, "concurrency", concurrency, least=1)
     options = work_options(
@@ -357,5 +357,5 @@ def _work(
         None if options is None else options.retry,
         None if options is None else options.timeout,
         on_error,
-        limiter,
+        None if options is None else options.limiter,
     )

@@ -240,6 +240,9 @@ class _ByValue(Limit):
     def __init__(self, limiter: Limit) -> None:
         self._limiter = limiter
 
+    def __repr__(self) -> str:
+        return repr(self._limiter)
+
     def admit(self, element: Any, /) -> AbstractAsyncContextManager[object]:
         return self._limiter.admit(element.value)
 

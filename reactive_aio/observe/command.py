@@ -3,10 +3,12 @@
 import argparse
 import os
 import socket
+import struct
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from .._core.foreign_text import printable
@@ -21,27 +23,38 @@ _CLEAR: Final = "\x1b[H\x1b[2J"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     options = _parser().parse_args(arguments)
-    remaining: int | None = 1 if options.once else None
+    clear = _CLEAR if sys.stdout.isatty() and not options.once else ""
     try:
-        while remaining != 0:
-            text = _read(options.path)
-            clear = _CLEAR if sys.stdout.isatty() and not options.once else ""
-            if not _is_written(clear, text):
+        while True:
+            try:
+                text = _read(options.path)
+            except _NoAnswer as silence:
+                if options.once:
+                    raise
+                text = f"{options.path}: {silence}"  # it may go on
+            if not _is_written(clear, text) or options.once:
                 return 0
-            if remaining is not None:
-                remaining -= 1
-            else:
-                time.sleep(options.interval)
+            time.sleep(options.interval)
     except KeyboardInterrupt:
         return 0
     except OSError as error:
-        where = f"{options.path}: {error.strerror or error}"
-        sys.stderr.write(
-            f"python -m reactive_aio top: {printable(where)}; the process "
-            "has to run `async with observe.serve(path):`\n"
-        )
+        what = printable(f"{options.path}: {_explained(error)}")
+        sys.stderr.write(f"python -m reactive_aio top: {what}\n")
         return 1
-    return 0
+
+
+class _NoAnswer(OSError):
+    """The process has accepted the connection, and sends nothing."""
+
+
+def _explained(error: OSError) -> str:
+    """What *error* means: whether the process has ended, or never served there."""
+    if isinstance(error, _NoAnswer):
+        return str(error)
+    if isinstance(error, ConnectionRefusedError):
+        return "the process that served there has ended, and was killed: nothing serves there now"
+    serve = "the process has to run `async with observe.serve(path):`"
+    return f"{error.strerror or error}; {serve}"
 
 
 def _is_written(clear: str, text: str) -> bool:
@@ -84,6 +97,41 @@ def _read(path: str) -> str:
         client.settimeout(_TIMEOUT)
         client.connect(path)
         parts: list[bytes] = []
-        while part := client.recv(65_536):
-            parts.append(part)
+        try:
+            while part := client.recv(65_536):
+                parts.append(part)
+        except TimeoutError:
+            raise _NoAnswer(_silence(_server_of(client))) from None
     return b"".join(parts).decode("utf-8", "replace")
+
+
+def _silence(process: int | None) -> str:
+    """Why *process* sends nothing."""
+    who = "the process" if process is None else f"the process {process}"
+    if process is not None and _is_stopped(process):
+        return (
+            f"{who} is stopped (SIGSTOP, Ctrl-Z or a debugger), so that it does not answer; "
+            f"kill -CONT {process} lets it go on"
+        )
+    return (
+        f"{who} has not answered for {_TIMEOUT:g} s: its event loop is blocked by a call that does "
+        "not return, or it gets no CPU. observe.watch() in that process reports the call; "
+        f"`py-spy dump --pid {process or 'PID'}` shows it from outside"
+    )
+
+
+def _server_of(client: socket.socket) -> int | None:
+    """The process that serves there, where the system tells it."""
+    option: int | None = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return None
+    process, _, _ = struct.unpack("3i", client.getsockopt(socket.SOL_SOCKET, option, 12))
+    return process or None  # 0: in another namespace, such as a container
+
+
+def _is_stopped(process: int) -> bool:
+    try:
+        status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return status.rpartition(") ")[2][:1] in ("T", "t")

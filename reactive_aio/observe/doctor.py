@@ -100,5 +100,5 @@ async def _look(seconds: float, emit: Callable[[str], object]) -> None:
                 looks[key] = before.get(key, 0) + 1
                 # At one look, an element may have arrived just now.
                 if looks[key] == 2:
-                    emit(stall_text(flow.name, stats))
+                    emit(stall_text(flow, stats))
         await anyio.sleep(seconds / _LOOKS)

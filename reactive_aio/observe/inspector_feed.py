@@ -106,7 +106,7 @@ class Feed:
 
     def _flow(self, flow: NamedFlow, rates: "_Rates") -> dict[str, Any]:
         running = flow.subscriptions()
-        stalls = [stall_text(flow.name, stats) for _, stats in stalled(flow, self._stall)]
+        stalls = [stall_text(flow, stats) for _, stats in stalled(flow, self._stall)]
         return {
             "name": flow.name,
             "running": len(running),

@@ -1,14 +1,19 @@
 """Snapshots as a text for people."""
 
 from collections.abc import Iterator
+from typing import Final
 
 from .._core.foreign_text import printable
 from .._core.observation.figures import FlowStats, PartStats, SubscriptionStats
+from .._core.observation.registry import NamedFlow
 from ..processors import ProcessorStats
 from ..stage import UNBOUNDED
 from .snapshots import Snapshot, snapshot
 
 __all__ = ("report", "stall_text", "text_of")
+
+_STUCK: Final = 1.0
+"""For how many seconds nothing was delivered, before a report says where a flow is stuck."""
 
 
 def report() -> str:
@@ -30,9 +35,16 @@ def text_of(taken: Snapshot) -> str:
     return printable("\n".join(lines or ['no flow has a name; give it one with flow.name("...")']))
 
 
-def stall_text(name: str, stats: SubscriptionStats) -> str:
-    """The report on a subscription that makes no progress."""
-    lines = [f"{name}: nothing was delivered for {stats.idle:.1f} s", *_subscription(stats)]
+def stall_text(flow: NamedFlow, stats: SubscriptionStats) -> str:
+    """The report on a subscription of *flow* that makes no progress."""
+    lines = [
+        f"{flow.name}: nothing was delivered for {stats.idle:.1f} s: stuck at {stats.cause}",
+        *_subscription(stats),
+    ]
+    if flow.retries:
+        lines.append(_retries(flow.retries))
+    if flow.last_failure:
+        lines.append(f"last error: {flow.last_failure}")
     return printable("\n  ".join(lines))
 
 
@@ -47,12 +59,14 @@ def _flow(flow: FlowStats) -> Iterator[str]:
         if count
     ]
     running = f"{len(flow.subscriptions)} running"
-    ended += [f"{flow.retries} retries"] * bool(flow.retries)
+    ended += [_retries(flow.retries)] * bool(flow.retries)
     ended += [f"{flow.turns} times busy for 2 ms"] * bool(flow.turns)
     ended += [f"{flow.delivered} delivered in all"] * (flow.started > len(flow.subscriptions))
     yield f"{flow.name}: {', '.join([running, *ended])}"
     for subscription in flow.subscriptions:
         yield from ("  " + line for line in _subscription(subscription))
+        if subscription.idle >= _STUCK:
+            yield f"    stuck at {subscription.cause}"
     yield from (f"  lost: {count} by {what}" for what, count in flow.dropped.items())
     if flow.last_failure:
         yield f"  last error: {flow.last_failure}"
@@ -69,15 +83,24 @@ def _subscription(stats: SubscriptionStats) -> Iterator[str]:
     for part in stats.parts:
         yield "  " + _part(part)
         yield from ("      in " + line for line in part.awaited)
+        yield from ("      waits for " + what for what in part.waits)
 
 
 def _part(part: PartStats) -> str:
     figures = [f"holds {part.held}", f"{_demand(part.requested)} requested"]
     if part.calls:
-        figures.append("1 call runs" if part.calls == 1 else f"{part.calls} calls run")
+        figures.append(_calls(part.calls, "run" if part.awaited or not part.waits else "wait"))
     if part.retries:
-        figures.append("1 retry" if part.retries == 1 else f"{part.retries} retries")
+        figures.append(_retries(part.retries))
     return f"║ {part.name}: {', '.join(figures)}{_age(part.oldest)}"
+
+
+def _calls(count: int, verb: str) -> str:
+    return f"1 call {verb}s" if count == 1 else f"{count} calls {verb}"
+
+
+def _retries(count: int) -> str:
+    return "1 retry" if count == 1 else f"{count} retries"
 
 
 def _age(oldest: float | None) -> str:

@@ -301,12 +301,17 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
             self._name,
             on_room=self._on_room,
             on_cancel=self._on_cancel,
+            hub=_Hub(self),
         )
         if repeated := self._repeated():
             output.offer_all(repeated)
         if self._is_done:
             output.end(self._error())
         return output
+
+    def _slowest(self) -> Downstream[Any] | None:
+        """The subscriber for which all others wait, for reports."""
+        return None
 
     def _new_drops(self) -> DropCounter:
         """Counts what the queue of one subscriber drops: for the named flow that it is part of."""
@@ -408,6 +413,24 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         self._wake_waiters()
 
 
+class _Hub(Generic[T]):
+    """A processor, for reports on one of its subscribers."""
+
+    __slots__ = ("_processor",)
+
+    def __init__(self, processor: HotProcessor[T]) -> None:
+        self._processor = processor
+
+    @property
+    def held_back_by(self) -> Downstream[Any] | None:
+        return self._processor._slowest()
+
+    @property
+    def source(self) -> FlowSubscription | None:
+        feed = self._processor._feed
+        return None if feed is None else feed.inner.upstream
+
+
 class _UpstreamFeed(Generic[T]):
     """Delivers a publisher's elements; those for which there is no room wait in `inner`."""
 
@@ -436,6 +459,10 @@ class _UpstreamFeed(Generic[T]):
 
     def discard(self, elements: Iterable[object], /) -> None:
         self._processor._discard(elements)
+
+    @property
+    def held_back_by(self) -> Downstream[Any] | None:
+        return self._processor._slowest()
 
     def pass_on(self, *_: object) -> None:
         """Deliver the elements for which there is room; then end as the publisher did."""

@@ -1,7 +1,7 @@
 """MulticastProcessor: a hot flow for any number of subscribers."""
 
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from .._core.losses import DISCARDED
 from .._core.queues.bounded_queue import BoundedQueue, Emission, OverflowPolicy
@@ -179,6 +179,9 @@ class MulticastProcessor(HotProcessor[T]):
             self._delivery.run()
             self._delivery = None
             self._find_sole()
+
+    def _slowest(self) -> Downstream[Any] | None:
+        return self._shared_room.held_back_by(self._outputs)
 
     def _room(self) -> int:
         return self._shared_room.now(self._outputs)

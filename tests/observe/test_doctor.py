@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -130,6 +131,65 @@ class TestBlockedLoop:
         assert [x async for x in r.just(1).map(looks)] == [1]
         assert found[0] is not None
         assert found[0].startswith("TestBlockedLoop.test_a_call_of_a_pulled_flow_is_reported.")
+
+    async def test_a_call_is_reported_with_its_operator_and_flow_wherever_it_is_made(self) -> None:
+        found: list[str] = []
+
+        def looks(x: int) -> int:
+            found.append(blocked_loop.blocking_call(sys._getframe()) or "")
+            return x
+
+        async def enriches(x: int) -> int:
+            return looks(x)
+
+        flows = {
+            "map(looks)": r.range(1).map(looks).map_async(enriches, concurrency=2),
+            "filter(looks)": r.range(1).filter(looks).map(str).flat_map(lambda x: [x]),
+            "map_async(enriches)": r.range(1).map_async(enriches),
+            "flat_map(": r.range(1).flat_map(lambda x: r.just(looks(x)).boundary(1)),
+            "map(looks) ": r.merge(r.range(1).map(looks).boundary(1), r.range(1)).name("orders"),
+        }
+        for operator, flow in flows.items():
+            found.clear()
+            await flow.run()
+            assert found[0].startswith("TestBlockedLoop.test_a_call_is_reported_with_its_operator")
+            assert f" in {operator}" in found[0], found[0]
+            assert " of the flow " in found[0]
+        assert found[0].endswith(", a part of 'orders'")
+        found.clear()
+        await r.range(1).map(str).map_async(lambda _: enriches(1), concurrency=2).run()
+        assert "in map_async(<lambda>, concurrency=2) of the flow range(0, 1) → map(str" in found[0]
+
+    @pytest.mark.slow
+    async def test_a_process_that_is_stopped_is_not_blocked_by_what_it_does(self) -> None:
+        program = """
+import asyncio, time
+from reactive_aio import observe
+async def main():
+    async with observe.watch(block=0.1, on_report=lambda text: print(text, flush=True)):
+        print("up", flush=True)
+        while True:  # busy, so that the process is stopped in the middle of it
+            until = time.monotonic() + 0.01
+            while time.monotonic() < until:
+                pass
+            await asyncio.sleep(0)
+asyncio.run(main())
+"""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", program),
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        )
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"up\n"
+        process.send_signal(signal.SIGSTOP)
+        await asyncio.sleep(0.7)
+        process.send_signal(signal.SIGCONT)
+        report = (await process.stdout.readline()).decode()
+        process.kill()
+        await process.wait()
+        assert report.startswith("the process did not run for 0."), report
+        assert "no call of this program blocks the event loop" in report
 
     async def test_the_loop_itself_is_not_reported(self) -> None:
         assert blocked_loop.blocking_call(None) is None

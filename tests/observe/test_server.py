@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import signal
 import socket
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import observe
 from reactive_aio._core.observation import registry
+from reactive_aio.observe import command
 from reactive_aio.observe.command import main
 
 
@@ -100,6 +103,39 @@ def test_the_command_says_what_the_process_has_to_run(
     )
 
 
+def test_the_command_says_that_a_loop_is_blocked(
+    path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "_TIMEOUT", 0.05)
+    with socket.socket(socket.AF_UNIX) as serving:  # as a loop does that accepts nothing
+        serving.bind(path)
+        serving.listen()
+        assert main(["top", path, "--once"]) == 1
+    said = capsys.readouterr().err
+    assert f"the process {os.getpid()} has not answered for 0.05 s: its event loop is bl" in said
+
+
+@pytest.mark.skipif(not hasattr(socket, "SO_PEERCRED"), reason="it is not told who serves")
+def test_the_command_says_that_a_process_is_stopped_or_was_killed(
+    path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "_TIMEOUT", 0.05)
+    program = (
+        "import socket, sys, time; serving = socket.socket(socket.AF_UNIX); "
+        "serving.bind(sys.argv[1]); serving.listen(); print(flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", program, path], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        assert main(["top", path, "--once"]) == 1
+        assert f"the process {process.pid} is stopped (SIGSTOP" in capsys.readouterr().err
+        process.kill()
+    assert main(["top", path, "--once"]) == 1
+    assert "the process that served there has ended" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments", [[], ["top"], ["top", "x", "--interval", "0"]])
 def test_the_command_refuses_other_arguments(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
@@ -140,8 +176,6 @@ async def test_the_command_ends_without_a_word_when_nothing_reads_its_output(pat
 
 @pytest.mark.slow
 async def test_the_command_looks_again_and_again_until_it_is_interrupted(path: str) -> None:
-    import signal
-
     async with observe.serve(path), r.interval(0.01).name("looked at").running():
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "reactive_aio", "top", path, "--interval", "0.01"),

@@ -1,6 +1,7 @@
 """map_async and filter_async: order, concurrency, demand, errors, cancellation, context."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
@@ -394,6 +395,59 @@ class TestTasks:
         assert r.range(9).map_async(same, concurrency=4).bound().total == 8
         with pytest.raises(ValueError, match="map_async: concurrency must be at least 1"):
             r.range(9).map_async(same, concurrency=0)
+
+
+@pytest.mark.virtual_time
+class TestAhead:
+    """How far the calls run ahead, apart from how many run at a time."""
+
+    async def test_calls_go_on_while_one_is_late(self) -> None:
+        begun: list[int] = []
+        running: list[int] = [0, 0]
+
+        async def work(x: int) -> int:
+            begun.append(x)
+            running[0] += 1
+            running[1] = max(running)
+            await asyncio.sleep(100 if x == 0 else 1)
+            running[0] -= 1
+            return x
+
+        task = asyncio.ensure_future(
+            r.range(100).map_async(work, concurrency=4, ahead=40).to_list()
+        )
+        await asyncio.sleep(50)
+        assert len(begun) == 40
+        assert await task == [*range(100)]
+        assert running[1] == 4
+
+    async def test_an_element_that_waits_for_its_retry_keeps_no_place(self) -> None:
+        attempts: Counter[int] = Counter()
+
+        async def work(x: int) -> int:
+            attempts[x] += 1
+            if x < 4 and attempts[x] == 1:
+                raise OSError
+            await asyncio.sleep(1)
+            return x
+
+        policy = r.RetryPolicy(attempts=2, delay=50, jitter=0)
+        task = asyncio.ensure_future(
+            r.range(20).map_async(work, concurrency=2, ahead=20, retry=policy).to_list()
+        )
+        await asyncio.sleep(20)
+        assert attempts.total() == 20, "16 succeed in 8 s, beside four that wait"
+        assert await task == [*range(20)]
+
+    async def test_it_holds_what_it_says(self) -> None:
+        async def work(x: int) -> int:
+            return x
+
+        flow = r.range(9).map_async(work, concurrency=4, ahead=40)
+        assert flow.bound().total == 80
+        assert "map_async(work, concurrency=4, ahead=40)" in flow.explain()
+        with pytest.raises(ValueError, match="map_async: ahead must be at least 4, not 3"):
+            r.range(9).map_async(work, concurrency=4, ahead=3)
 
 
 # -- the reference ---------------------------------------------------------------------------------

@@ -111,6 +111,41 @@ class TestWhen:
     ) -> None:
         assert await EACH[name](r.just(1, 2, 3), 3).to_list() == expected
 
+    async def test_sample_may_pass_on_the_last_element(self) -> None:
+        typist = Typist(partial(EACH["sample"], emit_last=True))
+        await typist.type(KEYS)
+        typist.source.complete()
+        await typist.probe.end()
+        assert typist.seen == [(3, "c"), (8, "e")]
+        assert typist.dropped == ["a", "b", "d"]
+        assert await r.just(1, 2, 3).sample(3, emit_last=True).to_list() == [3]
+        waiting = Typist(partial(EACH["sample"], emit_last=True), demand=0)
+        waiting.probe.request(1)
+        await waiting.type({10: "a", 14: "b"})
+        waiting.source.complete()
+        assert waiting.probe.signals == ["a"]
+        waiting.probe.request(1)
+        assert waiting.probe.signals == ["a", "b", "|"]
+
+    async def test_the_quiet_time_may_be_that_of_each_element(self) -> None:
+        quiet = {"a": 1.0, "b": 5.0, "c": 0.0, "d": 9.0, "e": 0.5}
+        source = PublisherProbe[str]()
+        seen: list[tuple[float, str]] = []
+        flow = r.from_publisher(source).debounce(lambda key: quiet[key])
+        probe = SubscriberProbe[str](MANY)
+        probe.subscribed_to(flow.do_on_next(lambda x: seen.append((now(), x))))
+        for time, key in {0: "a", 2: "b", 4: "c", 10: "d", 12: "e"}.items():
+            await asyncio.sleep(time - now())
+            source.emit(key)
+        await asyncio.sleep(20)
+        assert seen == [(1, "a"), (4, "c"), (12.5, "e")]
+        probe.cancel()
+
+    @pytest.mark.parametrize("wrong", [-1, "1", None, float("nan")])
+    async def test_a_wrong_time_of_an_element_fails_the_flow(self, wrong: Any) -> None:
+        with pytest.raises((TypeError, ValueError), match="debounce: the result of <lambda> must"):
+            await r.just(1).debounce(lambda _: wrong).to_list()
+
     @EVERY
     async def test_an_error_passes_at_once(self, thin: Thin) -> None:
         typist = Typist(thin)

@@ -121,6 +121,32 @@ class TestTimeout:
         await probe.end()
         assert now() == pytest.approx(ends)
 
+    async def test_the_whole_may_have_a_time_whoever_is_slow(self) -> None:
+        source = r.interval(2).map(lambda x: x + 1)
+        with pytest.raises(TimedOut, match="4 elements, and no end, within 9 s in total"):
+            await source.timeout(3, total=9).to_list()
+        with pytest.raises(TimedOut, match="no element within 1 s in total"):
+            await source.timeout(total=1).to_list()
+        with pytest.raises(TimedOut, match="no element within 1 s of the request"):
+            await source.timeout(first=1, total=9).to_list()
+        assert await source.take(4).timeout(total=9).to_list() == [1, 2, 3, 4]
+        assert await source.timeout(total=5, fallback=r.timer(99, 0)).to_list() == [1, 2, 0]
+        seen: list[int] = []
+
+        async def slow(x: int) -> None:
+            seen.append(x)
+            await asyncio.sleep(3)
+
+        with pytest.raises(TimedOut, match="in total"):
+            await r.interval(1).timeout(total=5).for_each(slow)
+        assert len(seen) < 9
+
+    def test_some_limit_is_needed(self) -> None:
+        with pytest.raises(TypeError, match="timeout: give a limit for each element"):
+            r.just(1).timeout()
+        with pytest.raises(ValueError, match="timeout: total must be more than 0"):
+            r.just(1).timeout(1, total=0)
+
     async def test_the_fallback_gets_the_remaining_demand_and_no_limit(self) -> None:
         log: list[str] = []
         source = slow([1, 2], every=3, log=log)

@@ -2,9 +2,11 @@
 
 import asyncio
 import gc
+import operator
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
@@ -13,9 +15,9 @@ from hypothesis import given, strategies as st
 
 import reactive_aio as r
 from reactive_aio import Flow, Publisher
-from reactive_aio._operators.window import next_boundary
-from reactive_aio.errors import AlreadySubscribed
-from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from reactive_aio._operators.window import last_boundary, next_boundary
+from reactive_aio.errors import AlreadySubscribed, NotAnElement
+from reactive_aio.testing import Ledger, PublisherProbe, SubscriberProbe
 from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import Failed
@@ -26,22 +28,42 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "window: asynchronous": lambda n: slow(range(2 * n)).window(2),
     "window_timeout": lambda n: r.range(3 * n).window_timeout(3, 60),
     "window_timeout: asynchronous": lambda n: slow(range(2 * n)).window_timeout(2, 60),
+    "window_reduce": lambda n: r.range(n).concat_map(
+        lambda x: r.just(x).window_reduce(60, operator.add, 0)
+    ),
 }
 
 FAILING: Mapping[str, Callable[[], Publisher[object]]] = {
     "window": lambda: slow([1], error=Failed()).window(1),
     "window_timeout": lambda: slow([1], error=Failed()).window_timeout(1, 60),
+    "window_reduce": lambda: slow([1], error=Failed()).window_reduce(60, operator.add, 0),
 }
 
 INFINITE: Mapping[str, Callable[[], Publisher[object]]] = {
     "window": lambda: r.generate(lambda x: (x, x + 1), 0).window(2),
     "window_timeout": lambda: r.generate(lambda x: (x, x + 1), 0).window_timeout(2, 60),
+    "window_reduce": lambda: r.interval(0.0005).window_reduce(
+        0.001, operator.add, 0, emit_empty=True
+    ),
 }
 
 IDENTITIES: Identities = {
     "window": lambda up: up.window(3).flat_map(lambda window: window, concurrency=1),
     "window_timeout": lambda up: up.window_timeout(3, 60).concat_map(lambda window: window),
+    "window_timeout: no size": lambda up: up.window_timeout(None, 60, emit_empty=True).concat_map(
+        lambda window: window
+    ),
+    "window_reduce": lambda up: up.window_reduce(60, joined, NO_ELEMENTS).flat_map(
+        lambda window: window.value, concurrency=1
+    ),
 }
+
+
+NO_ELEMENTS: tuple[Any, ...] = ()
+
+
+def joined(held: tuple[Any, ...], x: object) -> tuple[Any, ...]:
+    return (*held, x)
 
 
 async def lists(flow: Flow[Flow[Any]]) -> list[list[Any]]:
@@ -242,6 +264,75 @@ class TestWindowTimeout:
         was_set = shown - before != timedelta(seconds=1)
         assert was_set or (shown - datetime(1970, 1, 1)) % timedelta(seconds=seconds) == timedelta()
         assert at < boundary <= at + seconds + 3600
+        assert last_boundary(boundary, seconds, clocks) in (boundary, boundary - seconds)
+        assert last_boundary(at, seconds, clocks) <= at
+
+    async def test_a_window_has_its_start_and_its_end(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        zone = ZoneInfo("Europe/Berlin")
+        began = datetime(2026, 3, 28, 23, 30, tzinfo=zone).timestamp()
+        monkeypatch.setattr(time, "time", lambda: began)
+        days = r.interval(3600).take(30).window_timeout(None, 86_400, align=zone)
+        spans = await days.map(lambda day: (day.start, day.end)).to_list()
+        midnights = [datetime(2026, 3, day, tzinfo=zone) for day in (29, 30, 31)]
+        assert spans == [*pairwise(midnights)]
+        [alone] = await r.timer(60, 1).window_timeout(9, 5).to_list()
+        assert alone.end - alone.start == timedelta(seconds=5)
+        assert alone.start.tzinfo is UTC
+
+    async def test_windows_may_be_empty_and_then_follow_each_other(self) -> None:
+        source = r.interval(9).take(3)
+        windows = await source.window_timeout(None, 4, emit_empty=True).to_list()
+        assert [await each.to_list() for each in windows] == [[], [], [0], [], [1], [], [2]]
+        ends = [each.end for each in windows]
+        assert [each.start for each in windows[1:]] == ends[:-1]
+        aligned = source.window_timeout(1, 4, emit_empty=True, align=True)
+        assert [x for each in await lists(aligned) for x in each] == [0, 1, 2]
+
+    async def test_a_window_without_a_size_holds_no_more_than_is_read(self) -> None:
+        source = PublisherProbe[int]()
+        flow = r.from_publisher(source).window_timeout(None, 3600)
+        outer = SubscriberProbe[Flow[int]](MANY).subscribed_to(flow)
+        source.emit(*range(source.outstanding))
+        assert source.requested == 256
+        inner = SubscriberProbe[int](100).subscribed_to(outer.elements[0])
+        await asyncio.sleep(1)
+        assert source.outstanding <= 100
+        inner.request(MANY)
+        await asyncio.sleep(1)
+        source.emit(*range(source.outstanding))
+        assert len(inner.elements) > 256
+        outer.cancel()
+        inner.cancel()
+
+    async def test_one_value_is_made_of_each_window(self) -> None:
+        counts = r.interval(1).take(10).window_reduce(4, lambda count, _: count + 1, 0)
+        assert [each.value for each in await counts.to_list()] == [4, 4, 2]
+        sums = r.interval(9).take(3).window_reduce(4, operator.add, 0, emit_empty=True)
+        found = await sums.to_list()
+        assert [each.value for each in found] == [0, 0, 0, 0, 1, 0, 2]
+        assert all(end == start for (_, end, _), (start, _, _) in pairwise(found))
+
+    async def test_the_memory_of_a_window_is_that_of_its_value(self) -> None:
+        ledger = Ledger()
+        held: list[int] = []
+
+        def count(so_far: int, token: object) -> int:
+            held.append(ledger.held)
+            return so_far + 1
+
+        counts = await r.from_iterable(ledger.tokens(3000)).window_reduce(60, count, 0).to_list()
+        assert [each.value for each in counts] == [3000]
+        assert max(held) <= 512
+
+    def test_wrong_arguments_of_a_reduction_are_refused(self) -> None:
+        with pytest.raises(TypeError, match="window_reduce: reducer"):
+            r.just(1).window_reduce(1, cast("Any", asyncio.sleep), 0)
+        with pytest.raises(NotAnElement, match="window_reduce: seed is None"):
+            r.just(1).window_reduce(1, operator.add, cast("Any", None))
+        with pytest.raises(TypeError, match="window_reduce: align must be"):
+            r.just(1).window_reduce(1, operator.add, 0, align=cast("Any", "UTC"))
 
     async def test_windows_of_a_day_in_a_zone(self, monkeypatch: pytest.MonkeyPatch) -> None:
         zone = ZoneInfo("Europe/Berlin")
@@ -288,6 +379,7 @@ class TestWindowTimeout:
 NEEDS: Needs = {
     "Batches and windows": {
         "windows that can be read while they grow": "window window_timeout",
+        "one value for each minute, however many elements it has": "window_reduce",
     },
 }
 
@@ -302,3 +394,12 @@ async def example_window() -> None:
 async def example_window_timeout() -> None:
     counts = r.interval(0.04).take(6).window_timeout(100, 0.1).map_async(r.Flow.count)
     print(await counts.to_list())
+
+
+async def example_window_reduce() -> None:
+    def add(count: int, visit: int) -> int:
+        return count + 1
+
+    visits = r.concat(r.interval(0.04).take(5), r.timer(0.3, 5))
+    each_tenth = visits.window_reduce(0.1, add, 0, emit_empty=True)
+    print(await each_tenth.map(lambda window: window.value > 0).to_list())

@@ -113,6 +113,7 @@ _REACTOR: Final = {
     "take_until": "takeUntilOther",
     "run": "ignoreElements",
     "then": "thenEmpty thenMany",
+    "debounce": "sampleTimeout",
     "throttle_first": "sampleFirst",
     "timer": "Mono.delay",
     "to_dict": "collectMap",

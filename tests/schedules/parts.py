@@ -208,6 +208,14 @@ PARTS: dict[str, Part] = {
         ),
         Interleaved([1, 2, 3]),
     ),
+    "window_timeout: no size": (
+        lambda _: (
+            steps(1, 2, 3)
+            .window_timeout(None, 0.002, emit_empty=True)
+            .flat_map(lambda window: window, concurrency=1)
+        ),
+        Interleaved([1, 2, 3]),
+    ),
     "group_by": (
         lambda _: (
             steps(1, 2, 3, 4)
@@ -363,6 +371,11 @@ PARTS: dict[str, Part] = {
         Lossy([1, 2, 3], last=True),
     ),
     "sample": (lambda _: steps(1, 2, 3).sample(0.001), Lossy([1, 2, 3])),
+    "sample: the last": (
+        lambda _: steps(1, 2, 3).sample(0.001, emit_last=True),
+        Lossy([1, 2, 3], last=True),
+    ),
+    "timeout: total": (lambda _: steps(1, 2, 3).timeout(total=1), Interleaved([1, 2, 3])),
     "on_backpressure_error": (lambda _: steps(1).on_backpressure_error(), Interleaved([1])),
     "on_backpressure_drop": (lambda _: steps(1, 2, 3).on_backpressure_drop(), Lossy([1, 2, 3])),
     "on_backpressure_latest": (

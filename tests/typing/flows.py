@@ -14,6 +14,8 @@ from reactive_aio import (
     RetryPolicy,
     Run,
     UnicastProcessor,
+    Windowed,
+    WindowFlow,
     combine_latest,
     concat,
     from_aiter,
@@ -76,7 +78,8 @@ assert_type(words.concat_map(letters), Flow[str])
 assert_type(words.switch_map(letters), Flow[str])
 assert_type(words.expand(letters), Flow[str])
 assert_type(words.window(3), Flow[Flow[str]])
-assert_type(words.window_timeout(3, 1, align=True), Flow[Flow[str]])
+assert_type(words.window_timeout(3, 1, align=True), Flow[WindowFlow[str]])
+assert_type(words.window_reduce(1, lambda n, word: n + len(word), 0), Flow[Windowed[int]])
 assert_type(words.group_by(len), Flow[GroupedFlow[int, str]])
 assert_type(words.group_by(len).map(lambda group: group.key), Flow[int])
 assert_type(words.group_by(len, idle=9).flat_map(lambda group: group.map(str.upper)), Flow[str])
@@ -121,6 +124,7 @@ assert_type(words.on_error_return("none"), Flow[str])
 assert_type(words.retry(2), Flow[str])
 assert_type(words.boundary(8).on_backpressure_latest(), Flow[str])
 assert_type(words.timeout(1), Flow[str])
+assert_type(words.timeout(total=1), Flow[str])
 assert_type(words.buffer_timeout(3, 0.1), Flow[list[str]])
 assert_type(
     words.buffer_timeout(3, 0.1, weight=len, max_weight=100, until=lambda text: text.endswith(".")),

@@ -325,7 +325,7 @@ def _search(chain: "Chain", entries: "list[tuple[FrameType, int]]") -> Failure |
 def _position_in(chain: "Chain", entries: "list[tuple[FrameType, int]]") -> Failure | None:
     found: Failure | None = None
     for frame, position in entries:
-        if not _runs(frame, chain):
+        if not runs(frame, chain):
             continue
         if found is not None and found.frame is not frame:
             same_code = found.frame is not None and found.frame.f_code is frame.f_code
@@ -336,7 +336,7 @@ def _position_in(chain: "Chain", entries: "list[tuple[FrameType, int]]") -> Fail
     return found
 
 
-def _runs(frame: FrameType, chain: "Chain") -> bool:
+def runs(frame: FrameType, chain: "Chain") -> bool:
     """Whether *frame* is the loop of *chain*, or an end hook of it."""
     for loop in chain.loops():
         if frame.f_globals is not loop.run.__globals__:

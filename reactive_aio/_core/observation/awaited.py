@@ -1,32 +1,79 @@
-"""Where a coroutine is suspended: the line of the user's function that it awaits."""
+"""What a suspended coroutine waits for: a line of the user's code, or something of this package."""
 
+from collections.abc import Callable
 from pathlib import Path
 from sysconfig import get_path
-from typing import TYPE_CHECKING, Any, Final
+from types import CodeType
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from ..unwinding import suspended_frames
 
-if TYPE_CHECKING:
-    from types import FrameType
+F = TypeVar("F", bound=Callable[..., Any])
+Describe = Callable[[dict[str, Any]], str | None]
 
 _PACKAGE: Final = str(Path(__file__).parents[2])
 _STANDARD: Final = get_path("stdlib")
+_NO_FILES: Final = ("<reactive_aio", "<frozen")
+"""How the names of files begin that nobody has written: generated loops, and Python's own modules.
+(``<stdin>`` and ``<string>`` are programs of the user.)"""
+_INSTALLED: Final = ("site-packages", "dist-packages")
+
+_waits: dict[CodeType, Describe] = {}
 
 
-def innermost_line(awaited: Any) -> str | None:
-    """The innermost function of the user that *awaited* is suspended in, and the line; or None."""
-    innermost: FrameType | None = None
-    for frame in suspended_frames(awaited):
-        if is_of_user(frame.f_code.co_filename):
-            innermost = frame
-    if innermost is None:
-        return None
-    code = innermost.f_code
-    return f"{code.co_qualname} ({code.co_filename}:{innermost.f_lineno})"
+class Wait(NamedTuple):
+    """What a call or an operator waits for."""
+
+    kind: Literal["function", "limit", "time"]
+    """A function of the user; what keeps work from beginning or from being tried again; or the time
+    for which an operator was told to hold elements, which is no stall."""
+    text: str
 
 
-def is_of_user(file: str) -> bool:
-    """Whether *file* is neither a generated loop nor of this package or the standard library."""
-    if file.startswith(("<", _PACKAGE)):
-        return False
-    return not file.startswith(_STANDARD) or "site-packages" in file
+def tells_wait(describe: Describe) -> Callable[[F], F]:
+    """Declare what a coroutine function of this package waits for when it is suspended.
+
+    *describe* receives its local variables; None means that it is suspended elsewhere.
+    """
+
+    def declare(function: F) -> F:
+        _waits[function.__code__] = describe
+        return function
+
+    return declare
+
+
+def wait_of(awaited: Any) -> Wait | None:
+    """What *awaited*, which is suspended, waits for; None if that is nothing of the user's."""
+    frames = list(suspended_frames(awaited))
+    for frame in reversed(frames):
+        describe = _waits.get(frame.f_code)
+        if describe is not None and (text := describe(frame.f_locals)) is not None:
+            return Wait("limit", text)
+    line = line_of(reversed(frames))
+    return None if line is None else Wait("function", line)
+
+
+def line_of(frames: "Any") -> str | None:
+    """Where *frames*, the innermost first, are in the user's code; None if they are nowhere there.
+
+    It is the innermost line that the user has written; where that calls a library, with the line of
+    the library beside it.
+    """
+    library = ""
+    for frame in frames:
+        file = frame.f_code.co_filename
+        if is_of_package_or_python(file):
+            continue
+        here = f"{frame.f_code.co_qualname} ({file}:{frame.f_lineno})"
+        if not any(each in file for each in _INSTALLED):
+            return f"{here}, in {library}" if library else here
+        library = library or here
+    return library or None
+
+
+def is_of_package_or_python(file: str) -> bool:
+    """Whether *file* is of this package, one of its generated loops, or of the standard library."""
+    if file.startswith((*_NO_FILES, _PACKAGE)):
+        return True
+    return file.startswith(_STANDARD) and not any(each in file for each in _INSTALLED)

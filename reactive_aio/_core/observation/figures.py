@@ -7,16 +7,15 @@ thread of the event loop: in the queues and operators upstream, and in suspended
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
-from ..compiler.chain import AsyncSource, Chain, ChainSource
-from ..compiler.loop_runtime import NO_ELEMENTS
+from ..compiler.chain import Chain, ChainSource
 from ..demand import UNBOUNDED
 from ..flow_subscription import FlowSubscription
 from ..losses import dropped_by
 from ..subscription.island import Island
-from ..subscription.lifecycle import Phase
 from ..subscription.list_delivery import ListDelivery
+from .causes import Cause, WaitsOn, cause_of, waits_on_what
 from .registry import NamedFlow, Progress, named_flow
 
 if TYPE_CHECKING:
@@ -26,10 +25,6 @@ _MOST_LINES: Final = 4
 _MOST_CALLS: Final = 64
 _MOST_PARTS: Final = 64
 """The most parts of one subscription that are reported: flat_map may have many upstreams."""
-
-
-WaitsOn = Literal["demand", "elements", "function", "nothing"]
-"""What a subscription waits on: its subscriber, its source, a function of the user, or nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +47,9 @@ class PartStats:
     """Whether it belongs to a flow that was made while this one runs, as `flat_map` does."""
     awaited: tuple[str, ...]
     """Where these calls are suspended in functions of the user: the first few different lines."""
+    waits: tuple[str, ...]
+    """What it waits for besides, or its calls before they begin, or begin again: a limiter, the
+    delay of a retry, a cleanup, the end of a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +70,12 @@ class SubscriptionStats:
     """What it waits for: its subscriber, a source or operator, or a function that runs."""
     waits_on: WaitsOn
     """The kind of that; nothing, if it runs at the moment of the look."""
+    cause: str
+    """What that waits for itself, and so on: the call, the limiter, the subscriber or the source
+    because of which nothing is delivered now."""
+    cause_in: int | None
+    """Which of `parts` that is; None if it is a function that its own loop awaits, or what follows
+    it."""
     idle: float
     """For how many seconds nothing was delivered, as far as it was looked at."""
     oldest: float | None
@@ -140,8 +144,10 @@ def _subscription_stats(island: Island, before: Progress) -> SubscriptionStats:
     passed = now - before.at
     rate = (delivered - before.delivered) / passed if passed > 0 else 0.0
     before.at, before.delivered = now, delivered
-    parts = tuple(_parts(island, now))
+    queues = list(_queues(island))
+    parts = tuple(_parts(island, now, queues))
     waits_on, waits_for = waits_on_what(island)
+    cause = cause_of(island)
     return SubscriptionStats(
         trail=island.chain.trail(),
         delivered=delivered,
@@ -150,6 +156,8 @@ def _subscription_stats(island: Island, before: Progress) -> SubscriptionStats:
         held=sum(part.held for part in parts),
         waits_for=waits_for,
         waits_on=waits_on,
+        cause=cause.text,
+        cause_in=_index_of(cause, queues),
         idle=before.look(delivered, now),
         oldest=max((part.oldest for part in parts if part.oldest is not None), default=None),
         parts=parts,
@@ -169,9 +177,15 @@ def stalled(flow: NamedFlow, seconds: float) -> Iterator[tuple[int, Subscription
         if idle >= seconds:
             # A copy, so that the rates of others are measured from their own looks.
             stats = _subscription_stats(island, replace(progress))
-            is_working = any(part.calls for part in stats.parts) or bool(island.awaited_line())
-            if stats.held or is_working:
+            if _is_stalled(stats, cause_of(island).kind):
                 yield id(island), stats
+
+
+def _is_stalled(stats: SubscriptionStats, kind: WaitsOn) -> bool:
+    """Whether a subscription that delivers nothing because of something of that kind has work."""
+    if kind == "demand":  # of another subscriber of a hot source, for which this one waits
+        return bool(stats.held) or stats.waits_on == "elements"
+    return kind in ("function", "limit") or (bool(stats.held) and kind != "time")
 
 
 def held_by(island: Island) -> int:
@@ -184,33 +198,12 @@ def limited(demand: float) -> int | None:
     return None if demand >= UNBOUNDED // 2 else max(0, int(demand)) if demand > 0 else 0
 
 
-# -- what it waits for -----------------------------------------------------------------------------
-def waits_on_what(island: Island) -> tuple[WaitsOn, str]:
-    """What *island* waits for: its kind, and a text."""
-    if island.phase is Phase.IDLE or island.is_waiting:
-        if island.pause is not NO_ELEMENTS:
-            return "demand", "demand of its subscriber"
-        if (leaving := _leaving(island)) is not None:
-            return "elements", f"the cleanup of {leaving}"
-        return "elements", f"elements of {island.chain.name}"
-    if (line := island.awaited_line()) is not None:
-        return "function", line
-    if isinstance(island.chain.source, AsyncSource) and island.phase is Phase.DRAINING:
-        return "elements", f"elements of {island.chain.name}"
-    is_running = island.phase is Phase.DRAINING
-    return "nothing", "nothing: it runs" if is_running else island.phase.name.lower()
-
-
-def _leaving(island: Island) -> str | None:
-    """The source that an operator upstream waits for, before another one follows."""
-    return next((leaving for *_, each in _queues(island) if (leaving := each.leaving)), None)
-
-
 # -- upstream --------------------------------------------------------------------------------------
-def _parts(island: Island, now: float) -> Iterator[PartStats]:
+def _parts(island: Island, now: float, queues: "list[_Queue]") -> Iterator[PartStats]:
     """The queues and operators upstream of *island*, those closest to it first."""
     known = _sources(island.chain)
-    for waiting, requested, chain, upstream in _queues(island):
+    for waiting, requested, chain, upstream in queues:
+        lines, waits = _waits(upstream)
         yield PartStats(
             chain.name,
             waiting + upstream.held,
@@ -219,7 +212,8 @@ def _parts(island: Island, now: float) -> Iterator[PartStats]:
             upstream.retries,
             upstream.oldest(now, waiting),
             chain.shown_source not in known,
-            _first_lines(upstream),
+            lines,
+            waits,
         )
 
 
@@ -233,7 +227,10 @@ def _sources(chain: Chain) -> set[ChainSource]:
     return known
 
 
-def _queues(island: Island) -> Iterator[tuple[int, int, Chain, FlowSubscription]]:
+_Queue = tuple[int, int, Chain, FlowSubscription]
+
+
+def _queues(island: Island) -> Iterator[_Queue]:
     """Each subscription upstream, what waits in front of the island that it feeds, what that has
     requested, and its chain."""
     above: list[Island | ListDelivery[Any]] = [island]
@@ -252,6 +249,17 @@ def _queues(island: Island) -> Iterator[tuple[int, int, Chain, FlowSubscription]
             ]
 
 
-def _first_lines(upstream: FlowSubscription) -> tuple[str, ...]:
-    lines = dict.fromkeys(islice(upstream.awaited_lines(), _MOST_CALLS))
-    return tuple(islice(lines, _MOST_LINES))
+def _waits(upstream: FlowSubscription) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The first few lines in which its calls are suspended, and what else it waits for."""
+    waits = dict.fromkeys(islice(upstream.call_waits(), _MOST_CALLS))
+    if (own := upstream.own_wait) is not None:
+        waits[own] = None
+    lines = (text for kind, text in waits if kind == "function")
+    others = (text for kind, text in waits if kind != "function")
+    return tuple(islice(lines, _MOST_LINES)), tuple(islice(others, _MOST_LINES))
+
+
+def _index_of(cause: Cause, queues: "list[_Queue]") -> int | None:
+    """Which of the parts is to blame: what is above a hot source is in none."""
+    known = [upstream for *_, upstream in queues]
+    return next((known.index(each) for each in reversed(cause.path) if each in known), None)

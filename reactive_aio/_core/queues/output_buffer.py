@@ -8,7 +8,7 @@ processes it.
 
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from ...errors import Overflow
 from ..compiler.chain import Downstream
@@ -23,6 +23,20 @@ T = TypeVar("T")
 _ENDED: Final[Decision[Any]] = Decision(Emission.ENDED)
 _PASSED: Final[Decision[Any]] = Decision(Emission.ACCEPTED)
 _ACCEPTED: Final = Emission.ACCEPTED  # looking up a member takes as long as a call
+
+
+class Hub(Protocol):
+    """A source of several output buffers, for reports."""
+
+    @property
+    def held_back_by(self) -> Downstream[Any] | None:
+        """The subscriber for which all others wait, since it has no room."""
+        ...
+
+    @property
+    def source(self) -> FlowSubscription | None:
+        """What the source itself receives elements from."""
+        ...
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -40,6 +54,8 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     _: KW_ONLY
     on_room: Callable[["OutputBuffer[T]"], object]
     on_cancel: Callable[["OutputBuffer[T]"], object]
+    hub: "Hub | None" = None
+    """The source, for reports, if it has several subscribers."""
     keeps_refused: bool = True
     """Whether the producer keeps an element that is refused after the end."""
     is_ended: bool = field(default=False, init=False)
@@ -167,6 +183,15 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     @property
     def is_lossy(self) -> bool:
         return self.queue.policy in LOSSY
+
+    @property
+    def held_back_by(self) -> Downstream[Any] | None:
+        slowest = None if self.hub is None else self.hub.held_back_by
+        return None if slowest is self.downstream else slowest
+
+    @property
+    def shared_source(self) -> FlowSubscription | None:
+        return None if self.hub is None else self.hub.source
 
     def oldest(self, now: float, waiting: int) -> float | None:
         following = self.queue.entered

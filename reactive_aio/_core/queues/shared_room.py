@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from ..compiler.chain import Downstream
 from ..demand import UNBOUNDED
 from .bounded_queue import OverflowPolicy
 from .output_buffer import OutputBuffer
@@ -51,6 +52,13 @@ class SharedRoom:
                 return room
             least = min(least, room)
         return least
+
+    def held_back_by(self, outputs: Outputs) -> Downstream[Any] | None:
+        """The subscriber for which the source and all others wait."""
+        slowest = min(outputs, key=lambda each: each.room, default=None)
+        if slowest is None or self._policy != "wait" or slowest.room > 0:
+            return None
+        return slowest.downstream
 
     def is_any_full(self, outputs: Outputs) -> bool:
         """Whether one of them cannot hold one more element."""

@@ -51,6 +51,10 @@ class BulkSubscriber:
         """What receives each element that is discarded upstream; None if nothing does."""
         return None
 
+    def consumer_line(self) -> str | None:
+        """Where the consumer that reads from it is suspended in the user's code, if one does."""
+        return None
+
     def flush(self) -> None:
         """Elements have been appended since the last call."""
         raise NotImplementedError(f"{type(self).__name__} does not define flush()")

@@ -190,6 +190,11 @@ class InputQueue(Generic[T]):
         except Exception as error:  # 3.15: it is released when the island closes
             self.fail(error)
 
+    @property
+    def reader(self) -> Island:
+        """What takes its elements, for reports."""
+        return self._island
+
     # -- called by the island ---------------------------------------------------------------------
     @property
     def has_news(self) -> bool:

@@ -236,8 +236,9 @@ class Island(TimeSlice, FlowSubscription):
         """Whether its loop waits for demand or elements."""
         return self.phase is _IDLE
 
-    def awaited_line(self) -> str | None:
-        """Where the function is suspended that its loop awaits, if it awaits one."""
+    @property
+    def awaited(self) -> Any:
+        """The coroutine of its loop, which awaits functions of the user; None without one."""
         return None
 
     @property

@@ -78,6 +78,11 @@ class ListDelivery(FlowSubscription, Generic[T]):
         if self.outstanding:
             upstream.request(self.outstanding)
 
+    @property
+    def reader(self) -> Any:
+        """What takes its elements, for reports."""
+        return self._subscriber
+
     # -- the downstream of the source -------------------------------------------------------------
     def push(self, elements: list[T], /) -> None:
         subscriber = self._subscriber

@@ -22,7 +22,6 @@ from ..loop import (
     cancel_task,
     yield_to_loop,
 )
-from ..observation.awaited import innermost_line
 from ..observation.registry import note_turn
 from .island import Island
 from .lifecycle import Action, Input, Phase
@@ -61,8 +60,9 @@ class TaskIsland(Island):
     def is_waiting(self) -> bool:
         return self.waiter is not None
 
-    def awaited_line(self) -> str | None:
-        return None if self.running_loop is None else innermost_line(self.running_loop)
+    @property
+    def awaited(self) -> Any:
+        return self.running_loop
 
     def _run(self) -> None:
         if self.waiter is not None:

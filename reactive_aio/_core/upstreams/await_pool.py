@@ -8,7 +8,7 @@ from ...errors import Interrupted
 from ..compiler.chain import Name
 from ..failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from ..loop import CancelledError, LoopHandle, Task, cancel_task, yield_to_loop
-from ..observation.awaited import innermost_line
+from ..observation.awaited import Wait, wait_of
 from ..time_slice import TimeSlice
 
 K = TypeVar("K")
@@ -80,11 +80,11 @@ class AwaitPool(Generic[K]):
     def _shown_name(self) -> str:
         return self._name if isinstance(self._name, str) else self._name()
 
-    def awaited_lines(self) -> Iterator[str]:
-        """Where its tasks are suspended, in functions of the user."""
+    def waits(self) -> Iterator[Wait]:
+        """What its tasks wait for."""
         for task in self._tasks:
-            if (line := innermost_line(task.get_coro())) is not None:
-                yield line
+            if (wait := wait_of(task.get_coro())) is not None:
+                yield wait
 
     @property
     def tasks(self) -> Sequence[Task[Any]]:

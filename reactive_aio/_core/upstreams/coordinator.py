@@ -20,6 +20,7 @@ from ..demand import Demand
 from ..failures import STOPS_PROGRAM, as_failure
 from ..flow_subscription import FlowSubscription
 from ..loop import Future, LoopHandle, Task, wait_for_others
+from ..observation.awaited import Wait
 from ..queues.age_marks import AgeMarks
 from ..run_control import UpstreamKind, Work, control_of, work_on
 from .after_cleanup import after_cleanup
@@ -337,8 +338,14 @@ class Coordinator(FlowSubscription, Generic[R]):
         return departed, departed + waiting + self.held
 
     @property
-    def leaving(self) -> str:
-        return next((inner.source_name for inner in self.cleanups), "")
+    def own_wait(self) -> Wait | None:
+        for inner in self.cleanups:
+            return Wait("limit", f"the cleanup of {inner.source_name}")
+        return None
+
+    @property
+    def held_back_by(self) -> Downstream[Any] | None:
+        return self.downstream
 
     @property
     def upstreams(self) -> Sequence[FlowSubscription]:

@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from ...errors import NotAnElement, ReactiveError, RuleViolation
 from ...spec import Publisher, Subscription
 from ..cleanup import CleanupErrors
+from ..compiler.chain import Downstream
 from ..compiler.discards import OnDiscard, discard
 from ..demand import UNBOUNDED
 from ..failures import STOPS_PROGRAM, as_failure
@@ -41,6 +42,11 @@ class Owner(Protocol):
 
     def discard(self, elements: Iterable[object], /) -> None:
         """*elements* of an upstream were received, and will not be delivered."""
+        ...
+
+    @property
+    def held_back_by(self) -> Downstream[Any] | None:
+        """The one that takes its elements, or some of them, and has no room for the next."""
         ...
 
     submit: Callable[..., object]
@@ -109,6 +115,11 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
     def __repr__(self) -> str:
         state = "done" if self.is_done else f"{self.outstanding} outstanding"
         return f"<InnerSubscriber {self.tag!r} {state}, holds {len(self.elements)}>"
+
+    @property
+    def owner(self) -> Owner:
+        """What it is an upstream of."""
+        return self._owner
 
     @property
     def is_work(self) -> bool:

@@ -83,6 +83,15 @@ class Branch(FlowSubscription, Generic[T]):
         return self._downstream is not None
 
     @property
+    def downstream(self) -> "Downstream[T] | None":
+        """What takes its elements, if it has a subscriber."""
+        return self._downstream
+
+    @property
+    def shared_source(self) -> FlowSubscription | None:
+        return self._owner if isinstance(self._owner, FlowSubscription) else None
+
+    @property
     def is_hungry(self) -> bool:
         """Whether its subscriber has processed everything, and has demand."""
         return self.is_subscribed and bool(self.demand) and not self.held and not self.is_closed
@@ -329,6 +338,12 @@ class SplittingCoordinator(Coordinator[T]):
 
     def _has_left(self) -> None:
         self._is_leaving = False
+
+    # -- reports ----------------------------------------------------------------------------------
+    @property
+    def held_back_by(self) -> Downstream[Any] | None:
+        full = next((each.downstream for each in self.branches if each.held), None)
+        return full or super().held_back_by
 
     # -- its cleanup ------------------------------------------------------------------------------
     @property

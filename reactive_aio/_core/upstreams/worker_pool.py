@@ -19,7 +19,7 @@ from ..loop import (
     cancel_task,
     report,
 )
-from ..observation.awaited import innermost_line
+from ..observation.awaited import Wait, wait_of
 from ..queues.reorder_buffer import ReorderBuffer
 from ..run_control import NestedFlow, discard_interrupted
 from ..time_slice import TimeSlice
@@ -168,10 +168,11 @@ class WorkerPool(Coordinator[Any]):
     def calls(self) -> int:
         return len(self._workers) - sum(not waiter.done() for waiter in self._waiting)
 
-    def awaited_lines(self) -> Iterator[str]:
-        for task in self._workers:
-            if (line := innermost_line(task.get_coro())) is not None:
-                yield line
+    def call_waits(self) -> Iterator[Wait]:
+        # In the order of their elements: a result that is late holds back those that follow.
+        for task, _ in sorted(self._workers.items(), key=lambda each: each[1].ticket):
+            if (wait := wait_of(task.get_coro())) is not None:
+                yield wait
 
     # -- acts -------------------------------------------------------------------------------------
     def _on_turn(self) -> None:

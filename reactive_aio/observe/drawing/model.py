@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..._core.compiler.chain import Chain, PushSource
 from ..._core.compiler.places import describe_place
-from ..._core.observation.figures import limited, waits_on_what
+from ..._core.observation.causes import waits_on_what
+from ..._core.observation.figures import limited
 from ..._core.observation.registry import named_flow
 from ..._core.subscription.island import Island
 

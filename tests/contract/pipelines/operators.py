@@ -197,6 +197,10 @@ OPERATORS: dict[str, Operator] = {
     "map_async: limited": Operator(
         "{flow}.map_async(run.soon, concurrency={n}, timeout=10**6, limiter=r.ConcurrencyLimit(1))"
     ),
+    "map_async: ahead": Operator(
+        "{flow}.map_async(run.slow, concurrency={n}, ahead={n} + {m},"
+        " limiter=[r.ConcurrencyLimit(2), r.RateLimit(10**6)])"
+    ),
     "map_async: fails": Operator(
         "{flow}.map_async(run.failing_async({k}))", failing(_is_k), discards=True
     ),
@@ -332,6 +336,11 @@ OPERATORS: dict[str, Operator] = {
     "debounce": Operator(
         "{flow}.debounce(0.1, on_drop=run.dropped)", thinned, loses_on_failure=True
     ),
+    "debounce: each": Operator(
+        "{flow}.debounce(lambda x: run.value(x) % 3 * 0.05, on_drop=run.dropped)",
+        thinned,
+        loses_on_failure=True,
+    ),
     "throttle_first": Operator(
         "{flow}.throttle_first(0.1, on_drop=run.dropped)", thinned, loses_on_failure=True
     ),
@@ -339,6 +348,12 @@ OPERATORS: dict[str, Operator] = {
         "{flow}.throttle_latest(0.1, on_drop=run.dropped)", thinned, loses_on_failure=True
     ),
     "sample": Operator("{flow}.sample(0.1, on_drop=run.dropped)", thinned, loses_on_failure=True),
+    "sample: the last": Operator(
+        "{flow}.sample(0.1, emit_last=True, on_drop=run.dropped)", thinned, loses_on_failure=True
+    ),
+    "timeout: total": Operator(
+        "{flow}.timeout(total=0.05)", thinned, discards=True, may_fail="TimedOut"
+    ),
     "timeout: fires": Operator("{flow}.timeout(0.05)", thinned, discards=True, may_fail="TimedOut"),
     "timeout": Operator("{flow}.timeout(10**6)"),
     # -- chunk, window, group
@@ -375,6 +390,18 @@ OPERATORS: dict[str, Operator] = {
     ),
     "window_timeout": Operator(
         "{flow}.window_timeout({n}, 0.05).flat_map(lambda window: window, concurrency=1)",
+        slack=None,
+    ),
+    "window_timeout: no size": Operator(
+        "{flow}.window_timeout(None, 0.05, emit_empty=True)"
+        ".flat_map(lambda window: window, concurrency=1)",
+        slack=None,
+    ),
+    "window_reduce": Operator(
+        "{flow}.window_reduce(0.05, lambda held, x: (*held, x), ())"
+        ".flat_map(lambda window: run.copies(window.value), concurrency=1)",
+        unaccounted="what it reduces is a value, and no element",
+        loses_on_failure=True,
         slack=None,
     ),
     "group_by": Operator(

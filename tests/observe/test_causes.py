@@ -1,0 +1,324 @@
+# pyright: reportUnknownLambdaType=false
+"""A stall of every kind: the report names what is to blame, and the line of the user."""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+import reactive_aio as r
+from reactive_aio import Flow, observe
+from reactive_aio._core.observation import registry
+from reactive_aio.testing import SubscriberProbe
+
+
+@pytest.fixture(autouse=True)
+def no_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_names", {})
+
+
+async def hangs(x: int) -> int:
+    await asyncio.sleep(3600)
+    return x
+
+
+async def passes(x: int) -> int:
+    return x
+
+
+async def fails(x: int) -> int:
+    raise OSError("down")
+
+
+async def first_hangs(x: int) -> int:
+    return await hangs(x) if x == 0 else x
+
+
+async def hanging_source() -> AsyncIterator[int]:
+    yield 1
+    await asyncio.sleep(3600)
+
+
+async def source_with_a_cleanup() -> AsyncIterator[int]:
+    try:
+        yield 1
+        await asyncio.sleep(3600)
+    finally:
+        await asyncio.sleep(3600)
+
+
+def locked() -> Callable[[int], Awaitable[int]]:
+    lock = asyncio.Lock()
+
+    async def save(x: int) -> int:
+        async with lock:
+            return await hangs(x) if x == 0 else x
+
+    return save
+
+
+def fast() -> Flow[int]:
+    return r.range(1_000_000).boundary(16)
+
+
+SLOW = r.RetryPolicy(attempts=None, delay=3600, jitter=0, maximum=7200)
+
+RUNS: dict[str, tuple[Callable[[], Flow[Any]], str]] = {
+    "a call": (
+        lambda: fast().map_async(hangs, concurrency=2),
+        "map_async(hangs, concurrency=2), in hangs (",
+    ),
+    "a call of one at a time": (lambda: fast().map_async(hangs), "map_async(hangs), in hangs ("),
+    "the oldest of ordered calls": (
+        lambda: fast().map_async(first_hangs, concurrency=4),
+        "map_async(first_hangs, concurrency=4), in hangs (",
+    ),
+    "a predicate": (lambda: fast().filter_async(hangs), "filter_async(hangs), in hangs ("),
+    "a lock": (lambda: fast().map_async(locked(), concurrency=3), "concurrency=3), in hangs ("),
+    "a rate limit": (
+        lambda: fast().map_async(passes, limiter=r.RateLimit(1, per=3600)),
+        "map_async(passes), which waits for the limiter RateLimit(1, per=3600)",
+    ),
+    "a limit of several": (
+        lambda: fast().map_async(passes, concurrency=4, limiter=r.RateLimit(1, per=3600)),
+        "which waits for the limiter RateLimit(1, per=3600)",
+    ),
+    "a concurrency limit": (
+        lambda: fast().map_async(hangs, concurrency=4, limiter=r.ConcurrencyLimit(1)),
+        "in hangs (",
+    ),
+    "an open breaker": (
+        lambda: fast().map_async(
+            fails, on_error="skip", limiter=r.CircuitBreaker(failures=1, reset=3600)
+        ),
+        "which waits for the limiter CircuitBreaker(open)",
+    ),
+    "a retry of a call": (
+        lambda: fast().map_async(fails, concurrency=2, retry=SLOW),
+        "concurrency=2), which waits for the delay before attempt 2, after OSError",
+    ),
+    "a key": (
+        lambda: fast().map_async(hangs, concurrency=2, key=lambda _: "one"),
+        "in hangs (",
+    ),
+    "a retry": (
+        lambda: r.error(OSError("down")).retry(SLOW),
+        "retry(unlimited), which waits for the delay before attempt 2, after OSError",
+    ),
+    "a restart": (
+        lambda: r.just(1).restart(SLOW),
+        "which waits for the delay before attempt 2, after its end",
+    ),
+    "a repetition": (
+        lambda: r.just(1).repeat(SLOW),
+        "which waits for the delay before the next run",
+    ),
+    "rate_limit": (lambda: fast().rate_limit(1, per=3600), "which waits for the end of its period"),
+    "a shared rate": (
+        lambda: fast().rate_limit(limiter=r.RateLimit(1, per=3600)),
+        "which waits for the limiter RateLimit(1, per=3600)",
+    ),
+    "an inner flow": (
+        lambda: fast().flat_map(lambda _: r.just(1).map_async(hangs, concurrency=2)),
+        "map_async(hangs, concurrency=2), in hangs (",
+    ),
+    "an awaitable": (
+        lambda: fast().flat_map(lambda _: r.from_awaitable(lambda: hangs(1))),
+        "in hangs (",
+    ),
+    "one of several sources": (
+        lambda: r.merge(r.never(), fast().map_async(hangs, concurrency=2)),
+        "map_async(hangs, concurrency=2), in hangs (",
+    ),
+    "the silent one of a zip": (
+        lambda: r.zip(fast(), r.never()),
+        "never(), which sends nothing",
+    ),
+    "an asynchronous generator": (
+        lambda: r.from_aiter(hanging_source),
+        "from_aiter(hanging_source), in hanging_source (",
+    ),
+    "a generator above a boundary": (
+        lambda: r.from_aiter(hanging_source).boundary(4).map(abs),
+        "from_aiter(hanging_source), in hanging_source (",
+    ),
+    "a cleanup": (
+        lambda: r.from_aiter(source_with_a_cleanup).timeout(1, fallback=[2]),
+        "which waits for the cleanup of from_aiter(source_with_a_cleanup)",
+    ),
+    "a group that nothing reads": (
+        lambda: (
+            fast()
+            .group_by(lambda n: n % 4, stalled_after=None)
+            .flat_map(lambda group: group, concurrency=2)
+        ),
+        "group_by(",
+    ),
+    "a group that is read slowly": (
+        lambda: (
+            fast()
+            .group_by(lambda n: n % 2)
+            .flat_map(lambda group: group.map_async(hangs, concurrency=2))
+        ),
+        "map_async(hangs, concurrency=2), in hangs (",
+    ),
+    "what follows the name": (
+        lambda: fast().name("orders").boundary(4).map_async(hangs, concurrency=2),
+        "map_async(hangs, concurrency=2), in hangs (",
+    ),
+    "the function of for_each": (lambda: fast(), "in hangs ("),
+}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("kind", RUNS)
+async def test_the_report_names_what_a_flow_is_stuck_at(kind: str) -> None:
+    make, expected = RUNS[kind]
+    flow = make()
+    if flow.chain.label is None:
+        flow = flow.name("orders")
+    running = flow.running(hangs) if kind == "the function of for_each" else flow.running()
+    async with watched() as reports, running:
+        await asyncio.sleep(60)
+    assert expected in stuck_at(reports)
+
+
+@asynccontextmanager
+async def watched() -> AsyncGenerator[list[str]]:
+    reports: list[str] = []
+    async with observe.watch(stall=5, block=None, on_report=reports.append):
+        yield reports
+
+
+def stuck_at(reports: list[str], name: str = "orders") -> str:
+    """What the first report on a flow blames."""
+    report = next(each for each in reports if each.startswith(f"{name}: "))
+    return report.splitlines()[0].partition(": stuck at ")[2]
+
+
+QUIET: dict[str, Callable[[], Flow[Any]]] = {
+    "a quiet source": lambda: r.never().boundary(4),
+    "a source that is slow": lambda: r.interval(3600).map(abs),
+    "a queue": lambda: r.from_queue(asyncio.Queue[int]()).map_async(passes),
+    "a list that is collected": lambda: r.interval(1).buffer_timeout(1000, 3600),
+    "a delay": lambda: r.interval(1).delay(3600),
+    "a sample": lambda: r.interval(1).sample(3600),
+    "silence": lambda: r.interval(1).debounce(3600),
+    "sources that are quiet": lambda: r.merge(r.never(), r.never()),
+    "a shared source that is quiet": lambda: r.never().share(),
+}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("kind", QUIET)
+async def test_what_waits_for_its_source_or_its_time_does_not_stall(kind: str) -> None:
+    async with watched() as reports, QUIET[kind]().name("orders").running():
+        await asyncio.sleep(600)
+    assert not reports
+
+
+@pytest.mark.virtual_time
+class TestConsumers:
+    """A flow is not to blame for what reads it."""
+
+    @pytest.mark.parametrize(
+        "flow",
+        [
+            fast(),
+            r.interval(0.01).boundary(16).map(abs),
+            fast().map_async(passes, concurrency=4),
+            r.merge(fast(), fast()),
+            fast().name("orders").map(abs).boundary(2),
+            fast().name("orders").flat_map(lambda x: [x, x]).buffer_timeout(4, 1),
+        ],
+        ids=lambda flow: flow.chain.trail(),
+    )
+    async def test_a_slow_loop_body_is_named_with_its_line(self, flow: Flow[Any]) -> None:
+        named = flow if "orders" in flow.chain.trail() else flow.name("orders")
+        async with watched() as reports:
+            async for _ in named:
+                await asyncio.sleep(60)
+                break
+        assert "its subscriber, in TestConsumers.test_a_slow_loop_body" in stuck_at(reports)
+        assert reports[0].splitlines()[2].count("waits for demand of its subscriber") == 1
+
+    async def test_a_stream_that_another_task_reads_is_not_searched_in_the_first(self) -> None:
+        async with watched() as reports, fast().name("orders").stream() as elements:
+            await anext(elements)
+            await asyncio.sleep(60)
+        assert "its subscriber" in stuck_at(reports)
+        assert "another_task" in stuck_at(reports)
+
+    async def test_a_subscriber_that_requests_nothing(self) -> None:
+        async with watched() as reports:
+            probe = SubscriberProbe[int](1).subscribed_to(fast().name("orders"))
+            await asyncio.sleep(60)
+            probe.cancel()
+        assert stuck_at(reports) == "its subscriber SubscriberProbe, which requests nothing"
+
+    async def test_a_slow_reader_of_a_shared_flow(self) -> None:
+        shared = fast().name("source").share(capacity=4)
+
+        async def slow() -> None:
+            async for _ in shared.map(abs):
+                await asyncio.sleep(3600)
+
+        async with watched() as reports:
+            task = asyncio.create_task(slow())
+            await asyncio.sleep(0)
+            async with shared.name("orders").running():
+                await asyncio.sleep(60)
+            task.cancel()
+        assert "its slowest subscriber" in stuck_at(reports)
+        for name in ("orders", "source"):
+            assert "test_a_slow_reader_of_a_shared_flow.<locals>.slow (" in stuck_at(reports, name)
+
+    async def test_a_slow_reader_of_a_processor(self) -> None:
+        news = r.MulticastProcessor[int](capacity=4)
+        slow = news.map_async(hangs, concurrency=2).running()
+        async with watched() as reports, slow, news.name("orders").running():
+            fast().name("source").subscribe(news)
+            await asyncio.sleep(60)
+        assert "map_async(hangs, concurrency=2), in hangs (" in stuck_at(reports)
+        assert "map_async(hangs, concurrency=2), in hangs (" in stuck_at(reports, "source")
+
+
+async def test_a_call_in_a_thread_is_named() -> None:
+    is_over = threading.Event()
+    flow = fast().map_in_thread(lambda _: is_over.wait(10), concurrency=1).name("orders")
+    reports: list[str] = []
+    watching = observe.watch(stall=0.05, block=None, on_report=reports.append)
+    async with watching, flow.running():
+        while not reports:  # noqa: ASYNC110 - one turn at a time
+            await asyncio.sleep(0.01)
+        is_over.set()
+    assert "map_in_thread(" in stuck_at(reports)
+    assert "whose call has not returned" in stuck_at(reports)
+
+
+@pytest.mark.virtual_time
+async def test_the_report_has_the_retries_and_the_last_error() -> None:
+    flow = fast().map_async(fails, concurrency=2, retry=SLOW).name("orders")
+    async with watched() as reports, flow.running():
+        await asyncio.sleep(60)
+    assert "\n  2 retries\n  last error: OSError (and was tried again)" in reports[0]
+
+
+async def test_the_line_is_that_of_the_user_with_that_of_a_library_beside_it() -> None:
+    async def look_up(_: int) -> int:
+        sending, receiving = anyio.create_memory_object_stream[int]()
+        async with sending, receiving:
+            return await receiving.receive()
+
+    flow = r.just(1).map_async(look_up).name("orders")
+    async with flow.running():
+        await asyncio.sleep(0.01)
+        [subscription] = flow.stats().subscriptions
+    mine, _, theirs = subscription.waits_for.partition(", in ")
+    assert "look_up (" in mine
+    assert "test_causes.py:" in mine
+    assert "anyio" in theirs
