@@ -6,6 +6,7 @@ FastAPI, is returned from a function of theirs, is mounted, or is served directl
 `from_websocket` and `connect` are the clients.
 """
 
+from .app_streams import AppStreams
 from .formats import Event
 from .http import HttpRequest
 from .http_endpoint import javascript, ndjson, sse, stream
@@ -17,6 +18,7 @@ from .text_protocol.streams import Peer
 from .text_protocol.websocket_endpoint import websocket
 
 __all__ = (
+    "AppStreams",
     "ClientDisconnected",
     "ClientOptions",
     "Counters",

@@ -40,6 +40,16 @@ class Refused(ReactiveError):
         super().__init__(f"{status}: {self.detail}")
 
 
+def refused_later(status: int, detail: str) -> Refused:
+    """A refusal of a client that may try again, soon or elsewhere."""
+    return Refused(status, detail, headers={"retry-after": "5"})
+
+
+def server_stops() -> Refused:
+    """Why a stream ends that could go on, and why no other one begins."""
+    return refused_later(503, "the server stops")
+
+
 class ClientDisconnected(ReactiveError, ConnectionError):
     """The client that published the stream has closed its socket."""
 
@@ -82,6 +92,11 @@ class Problem:
         return text.encode("utf-8", "replace").decode()  # without lone surrogates
 
 
+def problem_of(refused: Refused) -> Problem:
+    """Return what a client receives that is refused."""
+    return Problem(refused.status, refused.detail, refused.headers)
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
     """Decides which errors a client sees, and reports the others to the application."""
@@ -96,7 +111,7 @@ class ErrorPolicy:
     ) -> Problem:
         """Return what the client receives; *report* an error that is not meant for the client."""
         if isinstance(error, Refused):
-            return Problem(error.status, error.detail, error.headers)
+            return problem_of(error)
         if foreign := _of_starlette(error):
             return foreign
         if report and not self._is_taken(error, loop_handle):

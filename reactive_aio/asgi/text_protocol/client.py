@@ -192,7 +192,7 @@ async def _opened(config: _ClientConfig) -> AsyncGenerator[Peer]:
     loop_handle = LoopHandle(f"{config.what}()")
     socket = await _open(config)
     messages = _Messages(socket)
-    streams = StreamMultiplexer(loop_handle, messages.send, config.socket, HttpRequest({}), None)
+    streams = StreamMultiplexer(loop_handle, messages.send, config.socket, HttpRequest({}))
     running = loop_handle.create_task(
         streams.run(messages.receive, None), f"asgi: a socket to {config.shown_url}"
     )
