@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._core.arguments import require_sync_callable
-from .._core.foreign_text import excerpt
+from .._core.foreign_text import excerpt, without_secrets
 from ..errors import ReactiveError
 
 if TYPE_CHECKING:
@@ -58,7 +58,16 @@ class ClientDisconnected(ReactiveError, ConnectionError):
 
 
 class SocketLost(ReactiveError, ConnectionError):
-    """The connection to a server is closed, or could not be opened."""
+    """The connection to a server is closed, or could not be opened.
+
+    `code` and `reason` are those with which the server of `websocket_messages` has closed it; the
+    code is 1006 if it did not say so, and None if there was no connection.
+    """
+
+    def __init__(self, message: str, *, code: int | None = None, reason: str = "") -> None:
+        super().__init__(message)
+        self.code: int | None = code
+        self.reason: str = reason
 
 
 class PeerFailed(ReactiveError):
@@ -72,6 +81,18 @@ class PeerFailed(ReactiveError):
         super().__init__(f"{what} failed: {excerpt(detail) or status}")
         self.status: int = status
         self.detail: str = detail
+
+
+class SocketRefused(ReactiveError):
+    """The server has closed the connection because of what it was sent, with a *code* that says so.
+
+    Another connection would fare the same, so it is not a `ConnectionError`.
+    """
+
+    def __init__(self, message: str, code: int, reason: str) -> None:
+        super().__init__(message)
+        self.code: int = code
+        self.reason: str = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +188,14 @@ def _json_of(value: object) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
     except Exception:  # a key that is not a text, a cycle, or a repr that raises
         return f"<{type(value).__name__}>"
+
+
+def redirect_of(status: int, location: str | None) -> str:
+    """Return what an error says of an answer that redirects; nothing of another one."""
+    if location is None or not 300 <= status < 400:
+        return ""
+    place = excerpt(without_secrets(location))
+    return f"it redirects to {place}, which is not followed: give the URL of that server"
 
 
 def detail_of(body: bytes) -> str:

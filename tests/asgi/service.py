@@ -152,9 +152,9 @@ MIDDLEWARE = [Middleware(GZipMiddleware), Middleware(BaseHTTPMiddleware, dispatc
 
 TICKS: list[BaseRoute] = [
     Route("/stat", status),
-    Route("/sse", endpoint=sse(interval(0.2))),
-    Route("/lines", endpoint=ndjson(interval(0.2))),
-    WebSocketRoute("/live", endpoint=websocket({"ticks": interval(0.2)})),
+    Route("/sse", endpoint=sse(interval(1))),
+    Route("/lines", endpoint=ndjson(interval(1))),
+    WebSocketRoute("/live", endpoint=websocket({"ticks": interval(1)})),
 ]
 ENDING = [Middleware(AppStreams().wrap)]
 

@@ -12,7 +12,6 @@ import httpx
 import pytest
 from fastapi import FastAPI, Response
 from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosed
 
 from reactive_aio import from_aiter, interval, just, never, range as numbers
 from reactive_aio.asgi import AppStreams, Counters, HttpRequest, ndjson, sse, stream, websocket
@@ -225,10 +224,11 @@ async def test_all_endpoints_share_the_places_of_the_app() -> None:
     assert streams.open == 0
 
 
+QUIET = sse(never(), max_start_delay=0)
 LIMITED: dict[str, Any] = {
-    "sse": lambda **options: sse(never(), max_start_delay=0, **options),
-    "websocket": lambda **options: websocket({}, **options),
-    "an app": lambda **options: AppStreams(**options).wrap(sse(never(), max_start_delay=0)),
+    "sse": lambda: sse(never(), max_start_delay=0, max_per_client=1),
+    "websocket": lambda: websocket({}, max_per_client=1),
+    "an app": lambda: AppStreams(max_per_client=1).wrap(QUIET),
 }
 
 
@@ -236,7 +236,7 @@ LIMITED: dict[str, Any] = {
 async def test_one_client_has_so_many_streams(make: Any) -> None:
     kind = "websocket" if make is LIMITED["websocket"] else "http"
     what = "sockets" if kind == "websocket" else "streams"
-    app = make(max_per_client=1)
+    app = make()
     ours, next_to_us, other = ("2001:db8::1", 5), ("2001:db8::2", 6), ("10.0.0.1", 5)
     async with AsyncExitStack() as closing:
         for client in (ours, other):
@@ -298,33 +298,35 @@ async def stop_with_clients(running: Service, count: int) -> list[str]:
     ends: list[Any] = []
     ready = asyncio.Semaphore(0)
 
+    limits = httpx.Limits(max_connections=None)
+    http = httpx.AsyncClient(timeout=60, trust_env=False, limits=limits, verify=False)
+
     async def lines(path: str) -> str:
-        async with httpx.AsyncClient(timeout=60, trust_env=False) as http:
-            body = ""
-            async with http.stream("GET", f"{running.url}{path}") as response:
-                async for text in response.aiter_text():
-                    body += text
+        body = ""
+        async with http.stream("GET", f"{running.url}{path}") as response:
+            async for text in response.aiter_text():
+                if body == "":
                     ready.release()
-            return body
+                body += text
+        return body
 
     async def socket() -> str:
         url = f"ws://127.0.0.1:{running.port}/live?route=ticks&n=9999"
-        async with connect(url, proxy=None) as messages:
-            try:
-                async for _ in messages:
-                    ready.release()
-            except ConnectionClosed as closed:
-                return f"{closed.rcvd and closed.rcvd.code}"
-        return "no code"
+        async with connect(url, proxy=None, open_timeout=60) as messages:
+            await messages.recv()
+            ready.release()
+            await messages.wait_closed()
+            return str(messages.close_code)
 
     kinds: list[Any] = [lambda: lines("/sse"), lambda: lines("/lines"), socket]
-    ends = [asyncio.ensure_future(kinds[each % 3]()) for each in range(count)]
-    for _ in range(count):
-        await ready.acquire()
-    await asyncio.sleep(0)
-    running.process.terminate()
-    async with asyncio.timeout(20 + count / 20):
-        return [str(each) for each in await asyncio.gather(*ends)]
+    async with http:
+        ends = [asyncio.ensure_future(kinds[each % 3]()) for each in range(count)]
+        for _ in range(count):
+            await ready.acquire()
+        await asyncio.sleep(0)
+        running.process.terminate()
+        async with asyncio.timeout(20 + count / 20):
+            return [str(each) for each in await asyncio.gather(*ends)]
 
 
 @pytest.fixture

@@ -154,7 +154,7 @@ class StreamMultiplexer:
         self._is_stopped = False
         self._reading_timer: TimerHandle | None = None
         self._peer_error = ""  # why the other end closes the socket
-        self._foreign_message = ""  # what a server sent that does not speak the protocol
+        self._foreign = ""  # what a server did that does not speak the protocol
 
     @property
     def peer_name(self) -> str:
@@ -166,8 +166,8 @@ class StreamMultiplexer:
         server = self._config.server
         if server is None:
             return ClientDisconnected()
-        if self._foreign_message:
-            detail = f"the server does not speak {SUBPROTOCOL}: it sent {self._foreign_message}"
+        if self._foreign:
+            detail = f"the server does not speak {SUBPROTOCOL}: {self._foreign}"
             return PeerFailed(502, detail, what=server)
         reason = f": {excerpt(self._peer_error)}" if self._peer_error else ""
         return SocketLost(f"{server}: the socket is closed{reason}; subscribe again to reconnect")
@@ -182,6 +182,7 @@ class StreamMultiplexer:
             async with self._reading:
                 await self._read(receive, first)
         except InvalidMessage as fatal:
+            self._foreign = self._foreign or f"{fatal}"
             self._peer_error = f"the {self.peer_name} sent an invalid message ({fatal})"
             code = fatal.close_code or _PROTOCOL_ERROR
             await self._part(tasks[0], fatal.problem, code, _FLUSH_TIMEOUT)
@@ -212,7 +213,7 @@ class StreamMultiplexer:
             except InvalidMessage as invalid:
                 if self._config.server is not None:
                     # A server that speaks something else would never end the stream.
-                    self._foreign_message = _shown(event, invalid)
+                    self._foreign = f"it sent {_shown(event, invalid)}"
                     raise
                 if invalid.close_code:
                     raise
