@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast
 
-from anyio import move_on_after
+from anyio import fail_after
 from anyio.to_thread import run_sync
 
 from .._core.arguments import Duration, require_int, require_known_options, to_seconds
@@ -207,14 +207,10 @@ async def _read(config: _Config, progress: _Progress) -> AsyncGenerator[Event[st
         progress.retry_after = None
         parser = EventParser(_NAME, config.max_event, progress.last_event_id, progress.delay)
         try:
-            with move_on_after(config.patience) as waiting:
+            with fail_after(config.patience):
                 response = await _answer(config, progress, client, stack)
-                is_stream = await _is_stream(config, progress, response)
-            if waiting.cancelled_caught:
-                message = f"{config.shown_url}: no answer within {config.patience:g} s"
-                raise SocketLost(f"{message} (timeout= and silence=)")
-            if not is_stream:
-                return
+                if not await _is_stream(config, progress, response):
+                    return
             async for chunk in response.aiter_bytes():
                 for event in parser.feed(chunk):
                     progress.last_event_id, progress.delay = parser.last_event_id, parser.retry
@@ -223,6 +219,9 @@ async def _read(config: _Config, progress: _Progress) -> AsyncGenerator[Event[st
                     yield event
                 # An event without data is not an element, but may have an id.
                 progress.last_event_id, progress.delay = parser.last_event_id, parser.retry
+        except TimeoutError as error:
+            message = f"{config.shown_url}: no answer within {config.patience:g} s"
+            raise SocketLost(f"{message} (timeout= and silence=)") from error
         except httpx.ReadTimeout as error:
             message = f"{config.shown_url}: no byte within {config.silence:g} s (silence=)"
             raise SocketLost(message) from error

@@ -278,6 +278,25 @@ async def test_a_refused_socket_is_told_to_try_later_without_denial_responses() 
     await first.close()
 
 
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+async def test_clients_that_do_not_read_do_not_keep_all_places(kind: str) -> None:
+    """Three such clients were a 503 for all others, for as long as they liked."""
+    ticks = interval(0.1)
+    app = AppStreams(max_streams=3).wrap(sse(ticks) if kind == "http" else websocket({"x": ticks}))
+    slow = [Call(app, kind=kind, query="route=x&n=999") for _ in range(3)]
+    for each in slow:
+        await each.until(lambda each=each: len(each.sent) > 1)
+        each.pause()
+    assert (await Call(app, kind=kind).end()).status == 503
+    await asyncio.wait([each.task for each in slow], timeout=30)
+    served = Call(app, kind=kind)
+    await served.until(lambda: served.sent)
+    assert served.sent[0].get("status", 200) == 200
+    await served.close()
+    assert all(each.task.done() for each in slow)
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
