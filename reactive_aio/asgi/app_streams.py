@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from signal import Signals
 from typing import Final, cast
 
-from .._core.arguments import Duration, to_seconds
+from .._core.arguments import Duration, require_callable, to_seconds
 from .._core.loop import LoopHandle, TimerHandle
 from .http import HttpRequest, Receive, Scope, Send
 from .places import ClientKey, Places, address_of_client
@@ -51,7 +51,8 @@ class AppStreams:
         self._grace = to_seconds(grace, f"{_NAME}: grace", zero=True)
         self._places = Places(_NAME, "streams", max_streams, max_per_client, client_key)
         self._ends: dict[Callable[[], object], None] = {}
-        self._watching: ExitStack | None = None
+        self._loop_handle: LoopHandle | None = None  # of the server, while it runs
+        self._watching = ExitStack()
         self._timer: TimerHandle | None = None
         self.is_stopping: bool = False
         """Whether streams end, and new ones are refused."""
@@ -68,9 +69,11 @@ class AppStreams:
     def wrap(self, app: App) -> App:
         """Return *app*, whose streams are those of this object from now on."""
 
+        require_callable(_NAME, "app", app, takes=3)
+
         async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
-            if self._watching is None:
-                self._watch_signals()
+            if self._loop_handle is None or self._loop_handle.is_closed:
+                self._watch_signals(LoopHandle(_NAME))
             if scope["type"] != "lifespan":
                 await app({**scope, _KEY: self}, receive, send)
                 return
@@ -82,27 +85,31 @@ class AppStreams:
 
         return wrapped
 
-    def _watch_signals(self) -> None:
+    def _watch_signals(self, loop_handle: LoopHandle) -> None:
         """Watch the signals on which the server stops: ASGI tells apps only when all has ended."""
-        loop_handle = LoopHandle(_NAME)
-        self._watching = ExitStack()
+        self._loop_handle = loop_handle
+        self._watching.close()  # if the loop before was closed without a word to the app
         for name in _SIGNALS:
             if number := getattr(Signals, name, None):
                 self._watching.callback(loop_handle.watch_signal(number, self.stop))
 
     def _end_watching(self) -> None:
-        if self._watching is not None:
-            self._watching.close()
-            self._watching = None
+        self._watching.close()
+        self._loop_handle = None
         self._end()
 
     def stop(self) -> None:
-        """Refuse new streams, and end those that are open after the time of grace."""
-        if self.is_stopping:
-            return
-        self.is_stopping = True
+        """Refuse new streams, and end those that are open after the time of grace.
+
+        It may be called in any thread, and more than once.
+        """
+        was_stopping, self.is_stopping = self.is_stopping, True
+        if self._loop_handle is not None and not was_stopping:
+            self._loop_handle.call_soon_threadsafe(self._stop, self._loop_handle)
+
+    def _stop(self, loop_handle: LoopHandle) -> None:
         if self._grace and self._ends:
-            self._timer = LoopHandle(_NAME).call_later(self._grace, self._end)
+            self._timer = loop_handle.call_later(self._grace, self._end)
         else:
             self._end()
 

@@ -1,11 +1,12 @@
 """websocket_messages: the messages of any WebSocket server as a flow, by the package websockets."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
 from anyio import CancelScope, move_on_after
 
+from .._core.arguments import require_callable
 from .._core.foreign_text import excerpt
 from .._core.loop import LoopHandle, wait_settled
 from .._shared.coerce import Source, is_source, to_flow
@@ -80,8 +81,10 @@ def websocket_messages(
     While a message is waited for, a connection without one is asked by a ping after *keepalive*
     seconds (20), and lost when that is not answered within as many.
     """
-    known = MessageOptions.__annotations__
-    address = SocketAddress(_NAME, url, options, known, options.get("subprotocols"))
+    subprotocols, known = options.get("subprotocols"), MessageOptions.__annotations__
+    if isinstance(subprotocols, str):
+        raise TypeError(f"{_NAME}: subprotocols must be a list of texts, not one str")
+    address = SocketAddress(_NAME, url, options, known, subprotocols)
     make, policy = _maker(send), _policy_of(retry)
     name = f"{_NAME}({address.shown_url!r})"
 
@@ -114,7 +117,12 @@ def _maker(send: Send | None) -> Callable[[Message | None], "Flow[Message] | Non
     """Return what makes the messages that are sent on a connection."""
     if send is None:
         return lambda _: None
+    if isinstance(send, Mapping):
+        raise TypeError(
+            f"{_NAME}: send must be messages, such as [json.dumps({send!r})], not a dict"
+        )
     if callable(send) and not is_source(send):
+        require_callable(_NAME, "send", send, takes=1, may_generate=True)
         return lambda last: to_flow(send(last), name=f"{_NAME}: send")
     source = to_flow(cast("Source[Message]", send), name=f"{_NAME}: send")
     return lambda _: source
@@ -214,7 +222,10 @@ class _Sending:
     async def _send_one(self, message: object) -> None:
         if not isinstance(message, str | bytes):
             kind = type(message).__name__
-            raise TypeError(f"{_NAME}: send has a message {message!r} ({kind}): str or bytes")
+            text = (
+                f"{_NAME}: send has a message {message!r} ({kind}), and a message is a str or bytes"
+            )
+            raise TypeError(f"{text}; encode it, such as by json.dumps")
         await self._socket.send(message)
 
     def check(self) -> None:

@@ -163,6 +163,14 @@ async def test_a_handshake_that_waits_is_closed_when_it_is_done() -> None:
     assert await call.closed() == 1012
 
 
+async def test_a_program_may_stop_the_streams_from_any_thread() -> None:
+    streams = AppStreams()
+    call = await opened(streams.wrap(sse(never(), max_start_delay=0)))
+    await asyncio.to_thread(streams.stop)
+    await call.end()
+    assert streams.open == 0
+
+
 async def test_an_app_may_start_again() -> None:
     """As the test clients of frameworks do."""
     streams = AppStreams()
@@ -309,6 +317,12 @@ async def test_clients_that_do_not_read_do_not_keep_all_places(kind: str) -> Non
 def test_a_mistake_raises_at_once(options: Any, text: str) -> None:
     with pytest.raises((TypeError, ValueError), match=text):
         AppStreams(**options)
+
+
+@pytest.mark.parametrize("wrong", [5, sse, lambda scope: None])
+def test_what_is_no_app_is_refused_at_once(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="AppStreams: app"):
+        AppStreams().wrap(wrong)
 
 
 # -- with real servers -----------------------------------------------------------------------------

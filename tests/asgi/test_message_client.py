@@ -151,7 +151,7 @@ async def test_what_is_sent_is_closed_when_the_server_has_gone() -> None:
 
 FAILURES: dict[str, tuple[Any, type[Exception], str]] = {
     "a failure": (error(ValueError("no more")), ValueError, "no more"),
-    "a number": (just(5), TypeError, r"send has a message 5 \(int\): str or bytes"),
+    "a number": (just(5), TypeError, r"send has a message 5 \(int\), and"),
     "no source": (lambda last: 5, TypeError, "send"),
 }
 
@@ -338,6 +338,13 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "scheme": (lambda: websocket_messages("http://x/"), ValueError, "must begin with ws:// or"),
     "option": (lambda: websocket_messages("ws://x/", route="x"), TypeError, "unknown route"),  # type: ignore[call-arg]
     "send": (lambda: websocket_messages("ws://x/", 5), TypeError, "send"),  # type: ignore[arg-type]
+    "a dict": (lambda: websocket_messages("ws://x/", {"op": 1}), TypeError, r"\[json.dumps\({'op'"),
+    "no last": (lambda: websocket_messages("ws://x/", lambda: []), TypeError, "takes none"),  # type: ignore[arg-type]
+    "one name": (
+        lambda: websocket_messages("ws://x/", subprotocols="x"),
+        TypeError,
+        "list of texts",
+    ),
     "a text": (lambda: websocket_messages("ws://x/", "hello"), TypeError, "send"),
     "policy": (lambda: websocket_messages("ws://x/", retry="3"), TypeError, "RetryPolicy"),  # type: ignore[arg-type]
     "keepalive": (lambda: websocket_messages("ws://x/", keepalive=0), ValueError, "keepalive"),
