@@ -141,9 +141,10 @@ async def _read(
     progress: _Progress,
 ) -> AsyncGenerator[Message]:
     """Open one connection, and generate its messages."""
+    source = make(progress.last)  # if it raises, there is no socket that had to be closed
     # A ping in the background would take a slow subscriber, which does not read, for a lost one.
     socket = await address.open(max_queue=_WINDOW, ping_interval=None)
-    sending = _Sending(socket, make(progress.last))
+    sending = _Sending(socket, source)
     try:
         while (message := await _next(socket, address)) is not None:
             progress.last = message
@@ -222,10 +223,10 @@ class _Sending:
     async def _send_one(self, message: object) -> None:
         if not isinstance(message, str | bytes):
             kind = type(message).__name__
-            text = (
-                f"{_NAME}: send has a message {message!r} ({kind}), and a message is a str or bytes"
+            raise TypeError(
+                f"{_NAME}: send has a message {message!r} ({kind}), and a message is a str or "
+                "bytes; encode it, such as by json.dumps"
             )
-            raise TypeError(f"{text}; encode it, such as by json.dumps")
         await self._socket.send(message)
 
     def check(self) -> None:

@@ -278,6 +278,14 @@ async def test_a_key_tells_clients_apart() -> None:
         await each.close()
 
 
+async def test_a_key_function_that_fails_is_an_error_of_the_server() -> None:
+    errors: list[BaseException] = []
+    options: Any = {"max_per_client": 1, "client_key": lambda _: 1 / 0, "on_error": errors.append}
+    assert (await Call(sse(never(), **options)).end()).status == 500
+    assert (await SocketCall(websocket({}, **options)).end()).status == 500
+    assert [type(each) for each in errors] == [ZeroDivisionError] * 2
+
+
 async def test_a_refused_socket_is_told_to_try_later_without_denial_responses() -> None:
     app = websocket({}, max_sockets=1)
     first = SocketCall(app)

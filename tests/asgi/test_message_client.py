@@ -166,6 +166,14 @@ async def test_a_failure_of_what_is_sent_fails_the_flow(
             await websocket_messages(url, send, retry=AT_ONCE).run()
 
 
+async def test_a_function_that_fails_opens_no_connection() -> None:
+    def fail(last: str | bytes | None) -> list[str]:
+        raise ZeroDivisionError("on purpose")
+
+    with pytest.raises(ZeroDivisionError, match="on purpose"):
+        await websocket_messages("ws://127.0.0.1:1/", fail, retry=3).run()
+
+
 # -- the end ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize("code", [1001, 1011, 1013, 3000, 4001])
 async def test_the_code_of_a_close_is_that_of_the_error(code: int) -> None:
