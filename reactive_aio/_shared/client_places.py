@@ -1,6 +1,6 @@
 """ClientPlaces: how much one client has of what a server offers, who is known by its address."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, Final, cast
 
@@ -10,9 +10,9 @@ _PREFIX: Final = 64
 
 def key_of_address(address: Any) -> Hashable | None:
     """Return the IP address of a peer, of IPv6 the network; None if it has none (a Unix socket)."""
-    if not isinstance(address, tuple) or not address:
+    if not isinstance(address, tuple | list) or not address:  # ASGI allows both
         return None
-    parts = cast("tuple[object, ...]", address)
+    parts = cast("Sequence[object]", address)
     try:
         found = ip_address(str(parts[0]).partition("%")[0])
     except ValueError:

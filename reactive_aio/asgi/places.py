@@ -14,8 +14,7 @@ ClientKey = Callable[[HttpRequest], Hashable | None]
 
 def address_of_client(request: HttpRequest) -> Hashable | None:
     """Return the IP address of the client, of IPv6 the network; None if it has none."""
-    client = request.scope.get("client")
-    return None if client is None else key_of_address(tuple(client))
+    return key_of_address(request.scope.get("client"))
 
 
 class Places:
