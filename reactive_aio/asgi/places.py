@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable
 from contextlib import ExitStack
 
 from .._core.arguments import require_int, require_sync_callable
-from .._shared.client_places import ClientPlaces, key_of_address
+from .._core.hosts import client_of
 from .http import HttpRequest
 from .problem import refused_later
 
@@ -14,7 +14,8 @@ ClientKey = Callable[[HttpRequest], Hashable | None]
 
 def address_of_client(request: HttpRequest) -> Hashable | None:
     """Return the IP address of the client, of IPv6 the network; None if it has none."""
-    return key_of_address(request.scope.get("client"))
+    client = request.scope.get("client")
+    return client_of(str(client[0])) if client else None
 
 
 class Places:
@@ -29,20 +30,27 @@ class Places:
         require_sync_callable(name, "client_key", client_key, remedy, takes=1)
         self.taken: int = 0
         self._most = require_int(name, f"max_{what}", most, least=1)
+        self._per_client = per_client
         self._what = what
-        self._clients = ClientPlaces(per_client)
         self._key_of = client_key
+        self._of_client: dict[Hashable, int] = {}
 
     def take(self, request: HttpRequest, holder: ExitStack) -> None:
         """Let *holder* have a place until it is closed; raise `Refused` if there is none."""
         if self.taken >= self._most:
             raise refused_later(503, f"all {self._most} {self._what} are in use")
-        key = None if self._clients.most is None else self._key_of(request)
-        if not self._clients.take(key):
-            raise refused_later(429, f"a client has {self._clients.most} {self._what} at most")
+        key = None if self._per_client is None else self._key_of(request)
+        if key is not None and self._per_client is not None:
+            count = self._of_client.get(key, 0)
+            if count >= self._per_client:
+                raise refused_later(429, f"a client has {count} {self._what} at most")
+            self._of_client[key] = count + 1
         self.taken += 1
         holder.callback(self._give_back, key)
 
     def _give_back(self, key: Hashable | None) -> None:
         self.taken -= 1
-        self._clients.give_back(key)
+        if key is not None:
+            left = self._of_client.pop(key) - 1
+            if left:
+                self._of_client[key] = left

@@ -19,9 +19,8 @@ from .._core.arguments import (
     to_seconds,
 )
 from .._core.loop import LoopHandle
-from .._shared.client_places import key_of_address
 from .client import ClientOptions, checked_options, client_driver
-from .client_places import ConnectionPlaces, KeyOf
+from .client_places import ClientPlaces, KeyOf, key_of_address
 from .driver import Driver
 from .interceptors import Intercepting, checked_outgoing
 from .opening import Opening
@@ -117,7 +116,7 @@ class Server:
         if max_per_client is not None:
             require_int("serve", "max_per_client", max_per_client, least=1)
         require_callable("serve", "client_key", client_key, takes=1)
-        self._responder.has_place = ConnectionPlaces(max_per_client, client_key).take
+        self._responder.has_place = ClientPlaces(max_per_client, client_key).take
         self._budget = (limits or Limits()).budget
         lease = self._responder.leases is not None
         self._make_connection = partial(

@@ -280,7 +280,7 @@ async def test_a_key_tells_clients_apart() -> None:
 
 async def test_a_key_function_that_fails_is_an_error_of_the_server() -> None:
     errors: list[BaseException] = []
-    options: Any = {"max_per_client": 1, "client_key": lambda _: 1 / 0, "on_error": errors.append}
+    options = dict[str, Any](max_per_client=1, client_key=lambda _: 1 / 0, on_error=errors.append)
     assert (await Call(sse(never(), **options)).end()).status == 500
     assert (await SocketCall(websocket({}, **options)).end()).status == 500
     assert [type(each) for each in errors] == [ZeroDivisionError] * 2
@@ -327,7 +327,10 @@ def test_a_mistake_raises_at_once(options: Any, text: str) -> None:
         AppStreams(**options)
 
 
-@pytest.mark.parametrize("wrong", [5, sse, lambda scope: None])
+NO_APPS = list[Any]([5, sse, lambda scope: None])
+
+
+@pytest.mark.parametrize("wrong", NO_APPS)
 def test_what_is_no_app_is_refused_at_once(wrong: Any) -> None:
     with pytest.raises(TypeError, match="AppStreams: app"):
         AppStreams().wrap(wrong)

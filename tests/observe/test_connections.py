@@ -125,7 +125,7 @@ async def test_a_client_that_reads_nothing_loses_its_connection(
     for module in (server, page_server):
         monkeypatch.setattr(module, "_SECONDS_FOR_READING", 0.05)
     monkeypatch.setattr(server, "report", lambda: text)
-    monkeypatch.setattr(inspector_endpoint, "page", lambda: (text.encode(), []))
+    monkeypatch.setattr(inspector_endpoint, "page", lambda: (text.encode(), list[Any]()))
     closed = asyncio.Event()
     kind = backend.SocketStream if is_page else backend.UNIXSocketStream
     aclose = kind.aclose

@@ -16,7 +16,6 @@ import anyio
 import pytest
 
 from reactive_aio import Flow, from_iterable, just, never
-from reactive_aio._shared.client_places import key_of_address
 from reactive_aio.rsocket import (
     BYTES,
     JSON,
@@ -31,6 +30,7 @@ from reactive_aio.rsocket import (
     connect,
     serve,
 )
+from reactive_aio.rsocket.client_places import key_of_address
 from reactive_aio.rsocket.protocol.metadata import ROUTING, write_composite, write_routing
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.leftover_checks import Context
