@@ -14,7 +14,7 @@ from .._sources.values import defer
 from ..retry import RetryPolicy
 from ..stage import from_async
 from .problem import PeerFailed, SocketLost, SocketRefused
-from .socket_client import SocketAddress, SocketOptions
+from .socket_client import SocketAddress, SocketOptions, breach_of
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -188,6 +188,8 @@ def _error_of(closed: Any, address: SocketAddress) -> Exception:
     if by_us is not None and by_us.code == _TOO_BIG:
         detail = f"it sent a message of more than {address.max_message} bytes (max_message=)"
         return PeerFailed(413, detail, what=address.shown_url)
+    if breach := breach_of(closed):
+        return PeerFailed(502, breach, what=address.shown_url)
     code = _ABNORMAL if closed.rcvd is None else closed.rcvd.code
     reason = "" if closed.rcvd is None else excerpt(closed.rcvd.reason)
     what = f"{address.shown_url}: the connection is closed with {code}"

@@ -1,6 +1,7 @@
 """Opening a socket to a server, by the package websockets: options, handshake, why it failed."""
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
@@ -13,12 +14,13 @@ from .problem import PeerFailed, SocketLost, detail_of, redirect_of
 from .urls import require_url
 
 if TYPE_CHECKING:
-    from websockets.exceptions import InvalidHandshake
+    from websockets.exceptions import ConnectionClosed, InvalidHandshake
     from websockets.http11 import Response
 
 CLOSE_TIMEOUT: Final = 2.0
 """How many seconds a server may take to answer a close."""
 _MAX_MESSAGE: Final = 2**20
+_BREACHES: Final = (1002, 1007)  # a frame that is none, and a text that is none
 _PROXIES: Final = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 
 
@@ -101,6 +103,7 @@ class SocketAddress:
             raise MissingExtra(f"{self.what}()", "websockets") from error
         with move_on_after(self.timeout):
             try:
+                arguments |= {"create_connection": _connection_class()}
                 dialing = dial(self.url, **self._handshake, **arguments)
                 # As browsers do: the headers, credentials among them, are for that server alone.
                 vars(dialing)["process_redirect"] = _not_followed
@@ -132,6 +135,30 @@ class SocketAddress:
         # It may quote URLs, such as that of the proxy.
         reason = excerpt(without_secrets(str(error)))
         return SocketLost(f"{self.shown_url}: no socket: {reason}")
+
+
+@cache
+def _connection_class() -> Any:
+    """The class of connections; a function, since `websockets` need not be installed."""
+    from websockets.asyncio.client import ClientConnection
+
+    class Connection(ClientConnection):
+        """Leaves a server that breaks the protocol, which would be waited for to close as well."""
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.protocol.handshake_exc is not None or self.protocol.parser_exc is not None:
+                self.transport.close()
+
+    return Connection
+
+
+def breach_of(closed: "ConnectionClosed") -> str:
+    """How the server broke the protocol, so that this end has closed the connection; or nothing."""
+    sent = None if closed.rcvd_then_sent else closed.sent
+    if sent is None or sent.code not in _BREACHES:
+        return ""
+    return f"the server does not speak WebSocket: {sent.reason or closed.__cause__}"
 
 
 def _not_followed(error: Exception) -> Exception:

@@ -16,6 +16,7 @@ import pytest
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
+from websockets.utils import accept_key
 
 from reactive_aio import RetryPolicy, UnicastProcessor, error, from_aiter, just
 from reactive_aio.asgi import PeerFailed, SocketLost, SocketRefused, websocket_messages
@@ -304,6 +305,10 @@ FOREIGN: dict[str, tuple[bytes, type[Exception], str]] = {
         PeerFailed,
         "does not speak WebSocket: .*h2c",
     ),
+    "a frame that is none": (b"\x83\x01a", PeerFailed, "does not speak WebSocket: invalid opcode"),
+    "a frame for servers": (b"\x81\x81aaaab", PeerFailed, "WebSocket: incorrect masking"),
+    "bytes for a text": (b"\x81\x01\xff", PeerFailed, "WebSocket: .*start byte"),
+    "a frame that is too long": (b"\x81\x7f" + b"\0\1" * 4, PeerFailed, "more than 1048576 bytes"),
     "nothing": (b"", SocketLost, "no socket within 0.05 s"),
     "an end": (b"!", SocketLost, "no socket: "),
 }
@@ -317,10 +322,16 @@ async def test_a_server_that_speaks_something_else_fails_with_what_it_said(
     left = asyncio.Event()
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        if answer[:1] in (b"\x81", b"\x83"):
+            key = re.search(r"Sec-WebSocket-Key: (\S+)", head)
+            assert key
+            accept = f"Sec-WebSocket-Accept: {accept_key(key[1])}"
+            upgrade = "HTTP/1.1 101 Yes\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            writer.write(f"{upgrade}{accept}\r\n\r\n".encode())
         writer.write(answer.strip(b"!"))
-        if answer == b"":
-            await reader.read()
+        if answer != b"!":
+            await reader.read()  # it waits for the client to leave
         writer.close()
         left.set()
 

@@ -19,7 +19,7 @@ from ..formats import to_json
 from ..http import HttpRequest
 from ..options import Counters
 from ..problem import error_policy
-from ..socket_client import SocketAddress, SocketOptions
+from ..socket_client import SocketAddress, SocketOptions, breach_of
 from .messages import SUBPROTOCOL, InvalidMessage
 from .multiplexer import SocketConfig, StreamMultiplexer
 from .streams import Peer
@@ -161,7 +161,7 @@ class SocketMessages:
         from websockets.exceptions import ConnectionClosed
 
         self._socket = socket
-        self._closed: type[Exception] = ConnectionClosed
+        self._closed = ConnectionClosed
         self._first = CancelScope()  # of a server that may speak something else
         self._is_known = socket.subprotocol == SUBPROTOCOL
         self._loop_handle = loop_handle
@@ -172,6 +172,8 @@ class SocketMessages:
         try:
             message = await (self._socket.recv() if self._is_known else self._receive_first())
         except self._closed as error:
+            if breach := breach_of(error):
+                raise InvalidMessage(502, breach) from error
             return {"type": "websocket.disconnect", "reason": excerpt(str(error))}
         kind = "text" if isinstance(message, str) else "bytes"
         return {"type": "websocket.receive", kind: message}
