@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _NAME: Final = "from_sse"
 _MEDIA_TYPE: Final = "text/event-stream"
 _DELAY: Final = 3.0  # seconds between two requests, as in Chrome, if the server has set none
+_LONGEST_DELAY: Final = 3600.0  # that a server may set; a browser is reloaded by its user
 _MAX_PROBLEM: Final = 4096  # bytes of a response that is not a stream
 
 
@@ -72,13 +73,13 @@ def from_sse(
         from_sse("https://example.org/prices", retry=policy).map(lambda event: event.data)
 
     With *retry*, the client reconnects as a browser does: when the connection is lost or the
-    response ends, not before the delay that the server has set, and with the id of the last event
-    as ``Last-Event-ID``, so that a server which knows it sends only what was missed. A number is
-    that of attempts in a row, as for `retry`: an event makes the count begin again with the request
-    that brought it. As long as the server has set no delay, it is 3 seconds. A `RetryPolicy` counts
-    as it says, from the first request on unless ``reset=True``. Without *retry*, the flow completes
-    when the response ends. The first request sends *last_event_id*, if given. The other options are
-    `EventStreamOptions`; the extra ``httpx`` is needed.
+    response ends, not before the delay that the server has set (an hour at most), and with the id
+    of the last event as ``Last-Event-ID``, so that a server which knows it sends only what was
+    missed. A number is that of attempts in a row, as for `retry`: an event makes the count begin
+    again with the request that brought it. As long as the server has set no delay, it is 3 seconds.
+    A `RetryPolicy` counts as it says, from the first request on unless ``reset=True``. Without
+    *retry*, the flow completes when the response ends. The first request sends *last_event_id*, if
+    given. The other options are `EventStreamOptions`; the extra ``httpx`` is needed.
 
     Demand: one event for one requested; the connection is read when no event waits.
     Completes: when the server says so, by 204 or an event ``complete`` with the data ``{}``;
@@ -138,7 +139,8 @@ class _Progress:
     """The delay that the last answer has set for the next request alone."""
 
     def delay_after(self, error: BaseException) -> float | None:
-        return self.delay if self.retry_after is None else self.retry_after
+        delay = self.delay if self.retry_after is None else self.retry_after
+        return None if delay is None else min(delay, _LONGEST_DELAY)
 
 
 class _Config:

@@ -196,6 +196,17 @@ async def test_the_delay_that_a_server_has_set_holds_for_all_further_requests() 
     assert waits == pytest.approx([90, 90, 300, 90], abs=0.1)
 
 
+@pytest.mark.virtual_time
+async def test_a_server_cannot_set_a_delay_of_years() -> None:
+    busy = b"HTTP/1.1 503 Busy\r\nretry-after: 999999999\r\ncontent-length: 0\r\n\r\n"
+    end = STREAM + b"event: complete\ndata: {}\n\n"
+    client, times = answering(STREAM + b"retry: 999999999999\ndata: 1\n\n", busy, end)
+    async with client:
+        assert await data_of("http://x/", retry=RetryPolicy(attempts=9), client=client) == ["1"]
+    waits = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert waits == pytest.approx([3600, 3600], abs=0.1)
+
+
 @pytest.mark.parametrize(
     ("events", "expected"),
     [
