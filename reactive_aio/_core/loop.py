@@ -372,6 +372,28 @@ class LoopHandle:
 
         return restore
 
+    def watch_signal(self, number: int, callback: Callable[..., object]) -> Callable[[], object]:
+        """Call *callback* for each signal that another handler receives as well.
+
+        Return a function that ends it. Without a handler, whose place it would take, there is
+        nothing to watch; nor is there outside of the main thread, which alone receives signals.
+        """
+        before = signal.getsignal(number)
+        if not callable(before) or threading.current_thread() is not threading.main_thread():
+            return lambda: None
+        handle = before
+
+        def watch(number: int, frame: FrameType | None) -> None:
+            self.call_soon_threadsafe(callback)
+            handle(number, frame)
+
+        def restore() -> None:
+            if signal.getsignal(number) is watch:
+                signal.signal(number, before)
+
+        signal.signal(number, watch)
+        return restore
+
     # -- reporting ------------------------------------------------------------------------------
     def report(self, message: str, error: BaseException, **details: object) -> None:
         """Call the loop's exception handler, for an error that no subscriber can receive (2.13)."""

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 from .._core.flow_subscription import FlowSubscription
 from .._core.loop import Future, LoopHandle, yield_to_loop
 from .._core.subscription.bulk_subscriber import BulkSubscriber
-from .disconnect_watch import DisconnectWatch
+from .end_watch import EndWatch
 from .formats import BodyFormat
 from .function_errors import failure_of
 from .http import Headers, Send, send_problem, send_response
 from .options import ResponseConfig
+from .problem import Problem, problem_of, server_stops
 from .send_limit import SendLimit
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 CHUNK: Final = 4 * 1024
 """Bytes handed to the server in one send; a longer element is sent alone."""
 _SEND_GRACE: Final = 1.0
-"""The seconds that a send may take when the client has disconnected. Hypercorn's never returns if
-it waits for the window of an HTTP/2 stream."""
+"""The seconds that sends may take when the response must end. When the client has disconnected,
+Hypercorn's never returns if it waits for the window of an HTTP/2 stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class BodyWriter(BulkSubscriber):
     def __init__(
         self,
         loop_handle: LoopHandle,
-        watch: DisconnectWatch,
+        watch: EndWatch,
         limit: SendLimit,
         form: BodyFormat,
         config: ResponseConfig,
@@ -67,6 +68,7 @@ class BodyWriter(BulkSubscriber):
         self._error: BaseException | None = None
         self._is_done = False
         self._is_disconnected = False
+        self._is_interrupted = False
         self._is_started = False
         self._outstanding = 0  # elements requested, and not encoded yet
         self._sent = 0
@@ -81,7 +83,7 @@ class BodyWriter(BulkSubscriber):
         counters.opened += 1
         ended = False
         try:
-            self._watch.start(self._on_disconnect)
+            self._watch.start(self._on_end)
             prefetch = self._config.prefetch
             flow.subscribe(self)
             self._request(prefetch if count is None else min(prefetch, count))
@@ -104,9 +106,11 @@ class BodyWriter(BulkSubscriber):
             if isinstance(subscription, FlowSubscription):
                 await subscription.aclose()
 
-    def _on_disconnect(self) -> None:
-        self._is_disconnected = True
-        self._cancel()
+    def _on_end(self) -> None:
+        self._is_disconnected = self._watch.is_disconnected
+        if self._is_disconnected or not self._is_done:
+            self._is_interrupted = True
+            self._cancel()
         self._wake(True)
         self._limit.end_within(_SEND_GRACE)
 
@@ -123,6 +127,9 @@ class BodyWriter(BulkSubscriber):
                 unrequested = written if count is None else count - self._sent - self._outstanding
                 if more := min(written, unrequested):
                     self._request(more)
+            elif self._is_interrupted:
+                await self._interrupt()
+                return False
             elif self._error is not None:
                 await self._fail(self._error)
                 return True
@@ -211,11 +218,21 @@ class BodyWriter(BulkSubscriber):
         else:
             await self._send_body(b"" if is_limited else self._form.completed(), 0, more=False)
 
+    async def _interrupt(self) -> None:
+        """End a response whose flow has not: the server stops."""
+        if self._form.reconnects:
+            await self._send_body(b"", 0, more=False)
+        else:
+            await self._send_failure(problem_of(server_stops()))
+
     async def _fail(self, error: BaseException) -> None:
         self._config.counters.failed += 1
         problem = self._config.errors.problem(
             error, self._loop_handle, "a stream served by ASGI failed"
         )
+        await self._send_failure(problem)
+
+    async def _send_failure(self, problem: Problem) -> None:
         if self._is_started:
             await self._send_body(self._form.failed(problem), 0, more=False)
         else:

@@ -29,6 +29,8 @@ class BodyFormat(Protocol):
     media_type: str
     heartbeat: bytes
     """Keeps the connection alive; clients ignore it."""
+    reconnects: bool
+    """Whether clients continue with another request if a response ends without `completed`."""
 
     def opening(self) -> bytes:
         """Return what precedes the first element."""
@@ -48,6 +50,7 @@ class Ndjson(BodyFormat, Generic[T]):
 
     media_type = "application/x-ndjson"
     heartbeat = b"\n"
+    reconnects = False
 
     def __init__(self, name: str, encode: Encode[T]) -> None:
         require_callable(name, "encode", encode)
@@ -83,6 +86,7 @@ class EventStream(BodyFormat, Generic[T]):
 
     media_type = "text/event-stream"
     heartbeat = b":\n\n"
+    reconnects = True
 
     def __init__(
         self,

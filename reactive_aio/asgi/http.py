@@ -64,11 +64,10 @@ class HttpRequest:
     @cached_property
     def headers(self) -> Mapping[str, str]:
         """Headers by their names in lower case; repeated ones are joined by a comma."""
-        found: dict[str, str] = {}
-        for raw_name, raw in self.scope.get("headers", ()):
-            name, value = raw_name.decode("latin-1").lower(), raw.decode("latin-1")
-            found[name] = f"{found[name]}, {value}" if name in found else value
-        return found
+        found: dict[str, list[str]] = {}
+        for name, value in self.scope.get("headers", ()):
+            found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+        return {name: ", ".join(values) for name, values in found.items()}
 
     @property
     def last_event_id(self) -> str | None:

@@ -13,8 +13,9 @@ from typing import Any, Final, Generic, TypeVar, Unpack, cast
 from .._core.arguments import Duration, require_callable
 from .._core.loop import LoopHandle
 from .._shared.coerce import Source, is_source, to_flow
+from .app_streams import take_place
 from .body_writer import BodyWriter, ResponseStart
-from .disconnect_watch import DisconnectWatch
+from .end_watch import EndWatch
 from .formats import BodyFormat, EventStream, Ndjson, negotiate, to_json
 from .function_errors import failure_of
 from .http import (
@@ -29,7 +30,7 @@ from .http import (
     send_response,
 )
 from .options import ResponseConfig, ResponseOptions, response_config
-from .problem import Problem, Refused
+from .problem import Problem, Refused, server_stops
 from .send_limit import SendLimit
 
 T = TypeVar("T")
@@ -153,27 +154,25 @@ class HttpEndpoint(Endpoint, Generic[T]):
         self._make = _maker(source, name)
         self._choose = choose
         self._config = config
-        self._clients = 0
 
     def __repr__(self) -> str:
-        return f"<{self._name} endpoint, {self._clients} clients>"
+        return f"<{self._name} endpoint, {self._config.places.taken} clients>"
 
     async def _answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        head, max_streams = request.method == "HEAD", self._config.max_streams
+        head = request.method == "HEAD"
         if request.method not in ("GET", "HEAD") and not is_returned_by_route(request):
             allow = {"allow": "GET, HEAD"}
             await send_problem(send, Problem(405, "this is a stream: GET it", allow))
             return
-        if self._clients >= max_streams:
-            retry = {"retry-after": "5"}
-            detail = f"all {max_streams} streams are in use"
-            await send_problem(send, Problem(503, detail, retry), head=head)
-            return
-        self._clients += 1
+        loop_handle = LoopHandle("a request")
+        watch = EndWatch(loop_handle, receive)
         try:
-            loop_handle = LoopHandle("a request")
-            watch = DisconnectWatch(loop_handle, receive)
-            limit = SendLimit(loop_handle, send, self._config.send_timeout)
+            place = take_place(request, self._config.places, watch.stop)
+        except BaseException as error:
+            await self._refuse(loop_handle, send, error, head)
+            return
+        limit = SendLimit(loop_handle, send, self._config.send_timeout)
+        with place:
             try:
                 async with limit:
                     await self._stream(loop_handle, request, watch, limit, head)
@@ -182,14 +181,20 @@ class HttpEndpoint(Endpoint, Generic[T]):
                     raise
             finally:
                 await watch.aclose()
-        finally:
-            self._clients -= 1
+
+    async def _refuse(
+        self, loop_handle: LoopHandle, send: Send, error: BaseException, head: bool
+    ) -> None:
+        failure, config = failure_of(error, loop_handle), self._config
+        config.counters.failed += 1
+        problem = config.errors.problem(failure, loop_handle, "a stream served by ASGI failed")
+        await send_problem(send, problem, head=head)
 
     async def _stream(
         self,
         loop_handle: LoopHandle,
         request: HttpRequest,
-        watch: DisconnectWatch,
+        watch: EndWatch,
         limit: SendLimit,
         head: bool,
     ) -> None:
@@ -203,13 +208,12 @@ class HttpEndpoint(Endpoint, Generic[T]):
             if isawaitable(made):
                 # A function of the framework may read the body of the request, also here.
                 is_watched = not is_returned_by_route(request)
-                made = await (watch.cancel_on_disconnect(made) if is_watched else made)
+                made = await watch.cancel_at_end(made, reads=is_watched)
+                if watch.is_stopped:
+                    raise server_stops()
             flow = None if made is None else to_flow(made, name=self._name)
         except BaseException as error:
-            failure = failure_of(error, loop_handle)
-            config.counters.failed += 1
-            problem = config.errors.problem(failure, loop_handle, "a stream served by ASGI failed")
-            await send_problem(send, problem, head=head)
+            await self._refuse(loop_handle, send, error, head)
             return
         if watch.is_disconnected:
             return

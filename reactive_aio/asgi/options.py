@@ -6,6 +6,7 @@ from typing import Final, TypedDict
 
 from .._core.arguments import Duration, require_int, require_known_options, to_seconds
 from .http import Headers, encode_headers
+from .places import ClientKey, Places, address_of_client
 from .problem import ErrorPolicy, error_policy
 
 _HEADERS: Final = {
@@ -51,8 +52,13 @@ class ResponseOptions(TypedDict, total=False):
     - count_parameter: the query parameter that limits the elements of a response; none by default.
     - send_timeout: a client that does not take what is sent to it within so many seconds (15) loses
       its place: its flow is cancelled, and its connection is closed; None waits for ever.
-    - max_streams: the number of clients that the endpoint serves at a time (1000); further ones
-      receive 503. It does not limit a route whose function returns a new endpoint for each request.
+    - max_streams: the number of streams that the endpoint serves at a time (1000); further requests
+      receive 503. It does not limit a route whose function returns a new endpoint for each request:
+      `AppStreams` does.
+    - max_per_client: how many of these one client may have, by its address; further requests
+      receive 429. No limit by default, since all clients behind a proxy have its address.
+    - client_key: tells clients apart: a function of the `HttpRequest`; by default by their IP
+      address, of IPv6 by the network. None does not limit a client.
     - expose_errors: send clients the text of all errors, not only of `Refused` (False).
     - on_error: receives errors that are not meant for clients; default: the loop's exception
       handler.
@@ -66,6 +72,8 @@ class ResponseOptions(TypedDict, total=False):
     count_parameter: str | None
     send_timeout: Duration | None
     max_streams: int
+    max_per_client: int | None
+    client_key: ClientKey
     expose_errors: bool
     on_error: Callable[[BaseException], object] | None
     headers: Mapping[str, str] | None
@@ -85,6 +93,8 @@ class ResponseConfig:
         count_parameter: str | None = None,
         send_timeout: Duration | None = SEND_TIMEOUT,
         max_streams: int = 1000,
+        max_per_client: int | None = None,
+        client_key: ClientKey = address_of_client,
         expose_errors: bool = False,
         on_error: Callable[[BaseException], object] | None = None,
         headers: Mapping[str, str] | None = None,
@@ -102,7 +112,7 @@ class ResponseConfig:
         )
         self.count_parameter: str | None = count_parameter
         self.send_timeout: float | None = send_timeout_of(name, send_timeout)
-        self.max_streams: int = require_int(name, "max_streams", max_streams, least=1)
+        self.places: Places = Places(name, "streams", max_streams, max_per_client, client_key)
         self.errors: ErrorPolicy = error_policy(name, expose_errors, on_error)
         self.headers: Headers = encode_headers(_HEADERS | additional)
         self.counters: Counters = Counters() if counters is None else counters

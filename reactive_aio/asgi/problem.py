@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._core.arguments import require_sync_callable
-from .._core.foreign_text import excerpt
+from .._core.foreign_text import excerpt, without_secrets
 from ..errors import ReactiveError
 
 if TYPE_CHECKING:
@@ -40,6 +40,16 @@ class Refused(ReactiveError):
         super().__init__(f"{status}: {self.detail}")
 
 
+def refused_later(status: int, detail: str) -> Refused:
+    """A refusal of a client that may try again, soon or elsewhere."""
+    return Refused(status, detail, headers={"retry-after": "5"})
+
+
+def server_stops() -> Refused:
+    """Why a stream ends that could go on, and why no other one begins."""
+    return refused_later(503, "the server stops")
+
+
 class ClientDisconnected(ReactiveError, ConnectionError):
     """The client that published the stream has closed its socket."""
 
@@ -48,7 +58,16 @@ class ClientDisconnected(ReactiveError, ConnectionError):
 
 
 class SocketLost(ReactiveError, ConnectionError):
-    """The connection to a server is closed, or could not be opened."""
+    """The connection to a server is closed, or could not be opened.
+
+    `code` and `reason` are those with which the server of `websocket_messages` has closed it; the
+    code is 1006 if it did not say so, and None if there was no connection.
+    """
+
+    def __init__(self, message: str, *, code: int | None = None, reason: str = "") -> None:
+        super().__init__(message)
+        self.code: int | None = code
+        self.reason: str = reason
 
 
 class PeerFailed(ReactiveError):
@@ -62,6 +81,18 @@ class PeerFailed(ReactiveError):
         super().__init__(f"{what} failed: {excerpt(detail) or status}")
         self.status: int = status
         self.detail: str = detail
+
+
+class SocketRefused(ReactiveError):
+    """The server has closed the connection because of what it was sent, with a *code* that says so.
+
+    Another connection would fare the same, so it is not a `ConnectionError`.
+    """
+
+    def __init__(self, message: str, code: int, reason: str) -> None:
+        super().__init__(message)
+        self.code: int = code
+        self.reason: str = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +113,11 @@ class Problem:
         return text.encode("utf-8", "replace").decode()  # without lone surrogates
 
 
+def problem_of(refused: Refused) -> Problem:
+    """Return what a client receives that is refused."""
+    return Problem(refused.status, refused.detail, refused.headers)
+
+
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
     """Decides which errors a client sees, and reports the others to the application."""
@@ -96,7 +132,7 @@ class ErrorPolicy:
     ) -> Problem:
         """Return what the client receives; *report* an error that is not meant for the client."""
         if isinstance(error, Refused):
-            return Problem(error.status, error.detail, error.headers)
+            return problem_of(error)
         if foreign := _of_starlette(error):
             return foreign
         if report and not self._is_taken(error, loop_handle):
@@ -152,6 +188,14 @@ def _json_of(value: object) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=repr)
     except Exception:  # a key that is not a text, a cycle, or a repr that raises
         return f"<{type(value).__name__}>"
+
+
+def redirect_of(status: int, location: str | None) -> str:
+    """Return what an error says of an answer that redirects; nothing of another one."""
+    if location is None or not 300 <= status < 400:
+        return ""
+    place = excerpt(without_secrets(location))
+    return f"it redirects to {place}, which is not followed: give the URL of that server"
 
 
 def detail_of(body: bytes) -> str:

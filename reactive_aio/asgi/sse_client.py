@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack, cast
 
+from anyio import fail_after
 from anyio.to_thread import run_sync
 
 from .._core.arguments import Duration, require_int, require_known_options, to_seconds
@@ -17,17 +18,19 @@ from ..retry import RetryPolicy
 from ..stage import from_async
 from .event_parser import EventParser
 from .formats import Event
-from .problem import PeerFailed, SocketLost, detail_of
+from .http import Headers
+from .problem import PeerFailed, SocketLost, detail_of, redirect_of
 from .urls import require_url
 
 if TYPE_CHECKING:
-    from httpx import AsyncClient, Response
+    from httpx import URL, AsyncClient, Response
 
     from ..flow import Flow
 
 _NAME: Final = "from_sse"
 _MEDIA_TYPE: Final = "text/event-stream"
 _DELAY: Final = 3.0  # seconds between two requests, as in Chrome, if the server has set none
+_LONGEST_DELAY: Final = 3600.0  # that a server may set; a browser is reloaded by its user
 _MAX_PROBLEM: Final = 4096  # bytes of a response that is not a stream
 
 
@@ -38,11 +41,13 @@ class EventStreamOptions(TypedDict, total=False):
     - json: the body of the request, as JSON; none by default.
     - headers: additional headers of the request.
     - timeout: the number of seconds within which a connection must be there (10).
-    - silence: the number of seconds after which a connection without a byte is lost (60). Servers
-      send comments meanwhile; this package's do after 15 seconds.
+    - silence: the number of seconds after which a connection without a byte is lost (60), and
+      within which the server must have answered. Servers send comments meanwhile; this package's do
+      after 15 seconds.
     - max_event: the number of bytes that the data of an event, or a line, may have (1 MiB).
-    - client: the client of httpx whose connections are used, and which decides on redirects; by
-      default there is one for each request, which follows none.
+    - client: the client of httpx whose connections are used, and which decides whether redirects
+      are followed; by default there is one for each request, which follows none. Another origin
+      than that of *url* receives neither *headers* nor those of the client, cookies or credentials.
     """
 
     method: str
@@ -68,21 +73,22 @@ def from_sse(
         from_sse("https://example.org/prices", retry=policy).map(lambda event: event.data)
 
     With *retry*, the client reconnects as a browser does: when the connection is lost or the
-    response ends, not before the delay that the server has set, and with the id of the last event
-    as ``Last-Event-ID``, so that a server which knows it sends only what was missed. A number is
-    that of attempts in a row, as for `retry`: an event makes the count begin again with the request
-    that brought it. As long as the server has set no delay, it is 3 seconds. A `RetryPolicy` counts
-    as it says, from the first request on unless ``reset=True``. Without *retry*, the flow completes
-    when the response ends. The first request sends *last_event_id*, if given. The other options are
-    `EventStreamOptions`; the extra ``httpx`` is needed.
+    response ends, not before the delay that the server has set (an hour at most), and with the id
+    of the last event as ``Last-Event-ID``, so that a server which knows it sends only what was
+    missed. A number is that of attempts in a row, as for `retry`: an event makes the count begin
+    again with the request that brought it. As long as the server has set no delay, it is 3 seconds.
+    A `RetryPolicy` counts as it says, from the first request on unless ``reset=True``. Without
+    *retry*, the flow completes when the response ends. The first request sends *last_event_id*, if
+    given. The other options are `EventStreamOptions`; the extra ``httpx`` is needed.
 
     Demand: one event for one requested; the connection is read when no event waits.
     Completes: when the server says so, by 204 or an event ``complete`` with the data ``{}``;
         without *retry*, when the response ends.
-    Fails: with `SocketLost`, a `ConnectionError`, when the connection is lost; with `PeerFailed`,
-        which has a `status`, when the server answers with another status than 200, compresses its
-        answer although it was asked not to, or sends an event ``failure`` in the form of `sse`;
-        with `FrameTooLong` when an event is too long.
+    Fails: with `SocketLost`, a `ConnectionError`, when the connection is lost, or nothing comes
+        within the time of *silence*; with `PeerFailed`, which has a `status`, when the server
+        answers with another status than 200, compresses its answer although it was asked not to, or
+        sends an event ``failure`` in the form of `sse`; with `FrameTooLong` when an event is too
+        long.
     Cancels: the connection is closed.
     Holds: the events of 64 KiB.
     Rules: 1.1, 3.13
@@ -133,7 +139,8 @@ class _Progress:
     """The delay that the last answer has set for the next request alone."""
 
     def delay_after(self, error: BaseException) -> float | None:
-        return self.delay if self.retry_after is None else self.retry_after
+        delay = self.delay if self.retry_after is None else self.retry_after
+        return None if delay is None else min(delay, _LONGEST_DELAY)
 
 
 class _Config:
@@ -161,14 +168,31 @@ class _Config:
         )
         self.client: AsyncClient | None = options.get("client")
 
-    def request_headers(self, last_event_id: str | None) -> list[tuple[bytes, bytes]]:
-        # A small chunk that is compressed can expand to a large one, so `_is_stream` refuses it.
-        headers = {"accept": _MEDIA_TYPE, "accept-encoding": "identity",
-                   "cache-control": "no-store"}  # fmt: skip
-        if last_event_id is not None:
-            headers["last-event-id"] = last_event_id
+    @property
+    def patience(self) -> float | None:
+        """Within how many seconds the answer must have begun, however slowly it comes."""
+        return None if self.silence is None else self.timeout + self.silence
+
+    def request_headers(self, last_event_id: str | None) -> Headers:
+        """The headers of the first request; those of redirects have a part of them."""
+        headers = own_headers(last_event_id)
         headers |= {name.lower(): value for name, value in self.headers.items()}
-        return [(name.encode(), value.encode()) for name, value in headers.items()]
+        return _encoded(headers)
+
+
+def own_headers(last_event_id: str | None) -> dict[str, str]:
+    """The headers of a request without those that the caller has given."""
+    # A small chunk that is compressed can expand to a large one, so `_is_stream` refuses it.
+    headers = {"accept": _MEDIA_TYPE, "accept-encoding": "identity", "cache-control": "no-store"}
+    # Spaces around it are no part of a header; and it may be nothing that a header can have.
+    value = (last_event_id or "").strip(" \t")
+    if value and not any(each < " " or each == "\x7f" for each in value):
+        headers["last-event-id"] = value
+    return headers
+
+
+def _encoded(headers: Mapping[str, str]) -> Headers:
+    return [(name.encode(), value.encode()) for name, value in headers.items()]
 
 
 async def _read(config: _Config, progress: _Progress) -> AsyncGenerator[Event[str]]:
@@ -176,7 +200,6 @@ async def _read(config: _Config, progress: _Progress) -> AsyncGenerator[Event[st
     _require_httpx()
     import httpx
 
-    timeout = httpx.Timeout(config.timeout, read=config.silence)
     async with AsyncExitStack() as stack:
         client = config.client
         if client is None:
@@ -186,17 +209,10 @@ async def _read(config: _Config, progress: _Progress) -> AsyncGenerator[Event[st
         progress.retry_after = None
         parser = EventParser(_NAME, config.max_event, progress.last_event_id, progress.delay)
         try:
-            response = await stack.enter_async_context(
-                client.stream(
-                    config.method,
-                    config.url,
-                    headers=config.request_headers(progress.last_event_id),
-                    json=config.json,
-                    timeout=timeout,
-                )
-            )
-            if not await _is_stream(config, progress, response):
-                return
+            with fail_after(config.patience):
+                response = await _answer(config, progress, client, stack)
+                if not await _is_stream(config, progress, response):
+                    return
             async for chunk in response.aiter_bytes():
                 for event in parser.feed(chunk):
                     progress.last_event_id, progress.delay = parser.last_event_id, parser.retry
@@ -205,6 +221,9 @@ async def _read(config: _Config, progress: _Progress) -> AsyncGenerator[Event[st
                     yield event
                 # An event without data is not an element, but may have an id.
                 progress.last_event_id, progress.delay = parser.last_event_id, parser.retry
+        except TimeoutError as error:
+            message = f"{config.shown_url}: no answer within {config.patience:g} s"
+            raise SocketLost(f"{message} (timeout= and silence=)") from error
         except httpx.ReadTimeout as error:
             message = f"{config.shown_url}: no byte within {config.silence:g} s (silence=)"
             raise SocketLost(message) from error
@@ -213,6 +232,52 @@ async def _read(config: _Config, progress: _Progress) -> AsyncGenerator[Event[st
             raise SocketLost(f"{config.shown_url}: the connection is lost: {text}") from error
     if not config.ends:
         raise SocketLost(f"{config.shown_url}: the response ended without an event `complete`")
+
+
+async def _answer(
+    config: _Config, progress: _Progress, client: "AsyncClient", stack: AsyncExitStack
+) -> "Response":
+    """Send the request, and follow redirects if *client* does; *stack* closes the response.
+
+    httpx follows them with all headers but Authorization, and reads what they contain.
+    """
+    import httpx
+
+    request = client.build_request(
+        config.method,
+        config.url,
+        headers=config.request_headers(progress.last_event_id),
+        json=config.json,
+        timeout=httpx.Timeout(config.timeout, read=config.silence),
+    )
+    origin = _origin_of(request.url)
+    auth: Any = httpx.USE_CLIENT_DEFAULT
+    for left in reversed(range(client.max_redirects + 1)):
+        response = await client.send(request, stream=True, auth=auth, follow_redirects=False)
+        following = response.next_request
+        is_other = following is not None and _origin_of(following.url) != origin
+        has_body = config.json is not None and following is not None and following.method != "GET"
+        is_followed = client.follow_redirects and left and not (is_other and has_body)
+        if following is None or not is_followed:
+            stack.push_async_callback(response.aclose)
+            return response
+        await response.aclose()
+        if is_other or auth is None:
+            auth = None  # from now on, whatever follows
+            following = httpx.Request(
+                following.method,
+                following.url,
+                headers=_encoded(own_headers(progress.last_event_id)),
+                extensions=following.extensions,
+            )
+        elif "cookie" in request.headers:
+            following.headers["cookie"] = request.headers["cookie"]
+        request = following
+    raise AssertionError("the last answer is returned")
+
+
+def _origin_of(url: "URL") -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
 
 
 def _require_httpx() -> None:
@@ -248,7 +313,8 @@ async def _is_stream(config: _Config, progress: _Progress, response: "Response")
         async for chunk in response.aiter_bytes(_MAX_PROBLEM):
             body = chunk
             break
-    raise PeerFailed(status, detail_of(body) or response.reason_phrase, what=what)
+    redirect = redirect_of(status, response.headers.get("location"))
+    raise PeerFailed(status, redirect or detail_of(body) or response.reason_phrase, what=what)
 
 
 def _encodings(response: "Response") -> list[str]:

@@ -21,7 +21,7 @@ from ..asgi.http import (
     send_problem,
     send_response,
 )
-from ..asgi.problem import Problem
+from ..asgi.problem import Problem, problem_of
 from .inspector_feed import Feed
 
 __all__ = ("InspectorApp", "page")
@@ -52,7 +52,7 @@ class InspectorApp(Endpoint):
         try:
             self._check(request)
         except Refused as refused:
-            await send_problem(send, Problem(refused.status, refused.detail, refused.headers))
+            await send_problem(send, problem_of(refused))
             return
         path = request.path.removeprefix(str(request.scope.get("root_path", "")))
         if path == "/events":

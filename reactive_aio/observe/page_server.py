@@ -27,6 +27,7 @@ _App = Callable[["Scope", "Receive", "Send"], Awaitable[None]]
 
 _LONGEST_HEAD: Final = 16 * 1024
 _SECONDS_FOR_HEAD: Final = 10
+_SECONDS_FOR_READING: Final = 15
 _MOST_CONNECTIONS: Final = 32
 _LOST: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError)
 
@@ -135,15 +136,20 @@ class _Response:
             if message["type"] == "http.response.start":
                 await self._start(message["status"], message["headers"])
             elif body := message.get("body", b""):
-                await self._stream.send(body)
+                await self._write(body)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
             raise OSError("the client has disconnected") from error
 
     async def refuse(self, status: int, why: str) -> None:
         """Answer a request that no app sees."""
         await self._start(status, [(b"content-type", b"text/plain; charset=utf-8")])
-        await self._stream.send(f"{why}\n".encode())
+        await self._write(f"{why}\n".encode())
 
     async def _start(self, status: int, headers: list[tuple[bytes, bytes]]) -> None:
         lines = [f"HTTP/1.1 {status} ".encode(), *(b"%b: %b" % each for each in headers)]
-        await self._stream.send(b"\r\n".join([*lines, b"connection: close", b"", b""]))
+        await self._write(b"\r\n".join([*lines, b"connection: close", b"", b""]))
+
+    async def _write(self, data: bytes) -> None:
+        """Write *data*, which the client has to read in time: TimeoutError is one of `_LOST`."""
+        with anyio.fail_after(_SECONDS_FOR_READING):
+            await self._stream.send(data)

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from typing import Final
 
 import anyio
 import anyio.to_thread
@@ -14,6 +15,8 @@ from .background import in_background
 from .reports import report
 
 __all__ = ("serve",)
+
+_SECONDS_FOR_READING: Final = 15
 
 
 @asynccontextmanager
@@ -56,7 +59,8 @@ def _remove_unused(name: str) -> None:
 
 
 async def _answer(stream: SocketStream) -> None:
-    """Send one report to each client, and close."""
+    """Send one report to each client, which has to read it in time, and close."""
     async with stream:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-            await stream.send(report().encode())
+            with anyio.move_on_after(_SECONDS_FOR_READING):
+                await stream.send(report().encode())

@@ -24,7 +24,16 @@ from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 
 from reactive_aio import Flow, interval, range as numbers
-from reactive_aio.asgi import Counters, HttpRequest, javascript, ndjson, sse, stream, websocket
+from reactive_aio.asgi import (
+    AppStreams,
+    Counters,
+    HttpRequest,
+    javascript,
+    ndjson,
+    sse,
+    stream,
+    websocket,
+)
 from reactive_aio.rsocket import Router
 
 PAGE = Path(__file__).with_name("page.html")
@@ -141,11 +150,20 @@ async def passed_on(request: Request, call_next: Any) -> Any:
 # Both wrap the messages between the server and the endpoint.
 MIDDLEWARE = [Middleware(GZipMiddleware), Middleware(BaseHTTPMiddleware, dispatch=passed_on)]
 
+TICKS: list[BaseRoute] = [
+    Route("/stat", status),
+    Route("/sse", endpoint=sse(interval(1))),
+    Route("/lines", endpoint=ndjson(interval(1))),
+    WebSocketRoute("/live", endpoint=websocket({"ticks": interval(1)})),
+]
+ENDING = [Middleware(AppStreams().wrap)]
+
 APPS: dict[str, Any] = {
     "starlette": Starlette(routes=ROUTES),
     "middleware": Starlette(routes=ROUTES, middleware=MIDDLEWARE),
     "fastapi": fast,
     "bare": ndjson(numbers(3)),
+    "stopping": Starlette(routes=TICKS, middleware=ENDING),
 }
 
 

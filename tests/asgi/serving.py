@@ -49,17 +49,22 @@ class Service:
 
 
 @contextmanager
-def service(app: str, loop: str = "asyncio", server: str = "websockets") -> "Generator[Service]":
+def service(
+    app: str, loop: str = "asyncio", server: str = "websockets", *, logs: bool = False
+) -> "Generator[Service]":
     """Serve *app* of `tests.asgi.service` on a free port of the loopback interface.
 
-    *server* is ``hypercorn``, or the implementation of WebSockets for uvicorn.
+    *server* is ``hypercorn``, or the implementation of WebSockets for uvicorn. With *logs*, a test
+    reads what the process writes to stderr.
     """
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listening:
         # The kernel would buffer megabytes for each client that does not read.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL)
         fd = listening.fileno()
         command = [sys.executable, "-m", "tests.asgi.service", str(fd), app, loop, server]
-        process = subprocess.Popen(command, cwd=ROOT, pass_fds=[fd])
+        process = subprocess.Popen(
+            command, cwd=ROOT, pass_fds=[fd], stderr=subprocess.PIPE if logs else None
+        )
         port = listening.getsockname()[1]
     try:
         yield Service(port, process)

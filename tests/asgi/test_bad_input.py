@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from reactive_aio import Flow, just, never
+from reactive_aio import Flow, from_aiter, just, never
 from reactive_aio.asgi import (
     HttpRequest,
     Refused,
@@ -504,3 +505,32 @@ async def test_the_module_is_served_with_its_media_type_and_an_etag() -> None:
     }.items():
         assert (await Call(app, headers={"if-none-match": condition}).end()).status == status
     assert (await Call(app, method="PUT").end()).status == 405
+
+
+async def test_streams_that_clean_up_count_for_max_streams() -> None:
+    """A client that subscribes, receives and cancels would have any number of handlers running."""
+    running, may_end = 0, asyncio.Event()
+
+    async def slow_to_end() -> AsyncIterator[int]:
+        nonlocal running
+        running += 1
+        try:
+            yield 1
+            await asyncio.Event().wait()
+        finally:
+            await may_end.wait()
+            running -= 1
+
+    call = SocketCall(websocket({"slow": lambda: from_aiter(slow_to_end)}, max_streams=3))
+    for id in range(10):
+        call.send("subscribe", id, route="slow", n=1)
+        await call.received(id + 1)
+        call.send("cancel", id)
+    assert running == 3
+    assert [each.get("status") for each in call.messages] == [None] * 3 + [429] * 7
+    may_end.set()
+    await asyncio.sleep(0)
+    call.send("subscribe", 11, route="slow", n=1)
+    assert (await call.received(11))[-1] == {"type": "next", "id": 11, "value": 1}
+    await call.close()
+    assert running == 0

@@ -19,7 +19,10 @@ from websockets.http11 import Request, Response
 
 from reactive_aio import Flow, RetryPolicy, defer, just, range as numbers
 from reactive_aio.asgi import PeerFailed, Refused, SocketLost, connect, from_websocket
+from reactive_aio.asgi.text_protocol.client import SocketMessages
+from reactive_aio.asgi.text_protocol.messages import InvalidMessage
 from reactive_aio.errors import MissingExtra, RuleViolation
+from reactive_aio.stage import LoopHandle
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.asgi.serving import Service, service
 from tests.harness.leftover_checks import Context
@@ -387,6 +390,55 @@ async def test_a_server_that_speaks_something_else_is_not_silence(
         assert script.sockets == 1, "the next socket would see the same"
     assert codes == [code]
     assert sum('"error"' in each for each in answers) == 1
+
+
+async def test_a_server_that_accepts_anything_and_says_nothing_is_not_a_quiet_stream() -> None:
+    async def handler(socket: ServerConnection) -> None:
+        with suppress(ConnectionClosed):
+            while True:
+                await socket.recv()
+
+    policy = RetryPolicy(attempts=3, only=ConnectionError)
+    text = "it accepted no subprotocol, and sent nothing within 0.05 s"
+    async with scripted(handler) as script:
+        flow = from_websocket(script.url, route="x", timeout=0.05)
+        # The opening of a socket may take longer on a busy machine; it is tried again.
+        with pytest.raises((PeerFailed, SocketLost), match=f"{text}|no socket within"):
+            await flow.retry(policy).to_list(limit=1)
+
+
+class QuietSocket:
+    """The socket of a server that sends *messages*, and then nothing."""
+
+    def __init__(self, subprotocol: str | None, *messages: str) -> None:
+        self.subprotocol = subprotocol
+        self._messages = [*messages]
+
+    async def recv(self) -> str:
+        if not self._messages:
+            await asyncio.Event().wait()
+        return self._messages.pop()
+
+    async def send(self, text: str) -> None:
+        pass
+
+
+@pytest.mark.virtual_time
+async def test_a_quiet_stream_of_a_server_that_speaks_the_protocol_is_waited_for() -> None:
+    knows, answers = QuietSocket("reactive-streams.v1"), QuietSocket(None, "{}")
+    for socket in (knows, answers, QuietSocket(None)):
+        messages = SocketMessages(LoopHandle("test"), socket, 10)
+        if socket is not knows:
+            await messages.send({"type": "websocket.send", "text": "{}"})
+        if socket is answers:
+            await messages.receive()
+        if socket.subprotocol is None and socket is not answers:
+            with pytest.raises(InvalidMessage, match="sent nothing within 10 s"):
+                await messages.receive()
+            continue
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(3600):
+                await messages.receive()
 
 
 async def test_a_message_that_is_too_long_closes_the_socket() -> None:

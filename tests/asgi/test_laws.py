@@ -58,9 +58,7 @@ class Pair:
         self.tasks: list[asyncio.Task[None]] = []
         for router, into, out_of in ((mine, 0, 1), (served, 1, 0)):
             send = self.sender(self.queues[into])
-            end = StreamMultiplexer(
-                LoopHandle("a test"), send, config(router), HttpRequest({}), None
-            )
+            end = StreamMultiplexer(LoopHandle("a test"), send, config(router), HttpRequest({}))
             self.ends.append(end)
             running = end.run(self.queues[out_of].get, None)
             self.tasks.append(asyncio.ensure_future(running))

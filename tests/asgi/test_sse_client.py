@@ -196,6 +196,17 @@ async def test_the_delay_that_a_server_has_set_holds_for_all_further_requests() 
     assert waits == pytest.approx([90, 90, 300, 90], abs=0.1)
 
 
+@pytest.mark.virtual_time
+async def test_a_server_cannot_set_a_delay_of_years() -> None:
+    busy = b"HTTP/1.1 503 Busy\r\nretry-after: 999999999\r\ncontent-length: 0\r\n\r\n"
+    end = STREAM + b"event: complete\ndata: {}\n\n"
+    client, times = answering(STREAM + b"retry: 999999999999\ndata: 1\n\n", busy, end)
+    async with client:
+        assert await data_of("http://x/", retry=RetryPolicy(attempts=9), client=client) == ["1"]
+    waits = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert waits == pytest.approx([3600, 3600], abs=0.1)
+
+
 @pytest.mark.parametrize(
     ("events", "expected"),
     [
@@ -280,10 +291,111 @@ async def test_a_silent_server_is_a_lost_connection() -> None:
         await closed.wait()
 
 
+async def test_a_server_that_answers_byte_by_byte_is_a_lost_connection() -> None:
+    """Each byte comes within the time of silence; the answer does not."""
+    left = asyncio.Event()
+
+    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        gone = asyncio.ensure_future(asyncio.gather(reader.read(), return_exceptions=True))
+        writer.write(STREAM[:-2])
+        while not gone.done():
+            writer.write(b"x")
+            await asyncio.wait([gone], timeout=0.01)
+        writer.close()
+        left.set()
+
+    async with await asyncio.start_server(slow, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        with pytest.raises(SocketLost, match=r"no answer within 0.2 s \(timeout= and silence=\)"):
+            await data_of(url, timeout=0.1, silence=0.1)
+        await left.wait()
+
+
+@pytest.mark.parametrize("id", [b" 7 ", b"7\x0b", b"\xc2\xa07", b"\xe2\x80\xa87"])
+async def test_any_id_of_a_server_can_be_sent_back(id: bytes) -> None:
+    end = STREAM + b"event: complete\ndata: {}\n\n"
+    async with scripted(STREAM + b"id:" + id + b"\ndata: 1\n\n", end) as script:
+        assert await data_of(script.url, retry=QUICKLY) == ["1"]
+    assert len(script.requests) == 2
+
+
 async def test_an_event_that_is_too_long_fails_the_flow() -> None:
     async with scripted(STREAM + b"data: 1\n\ndata: " + b"x" * 2000) as script:
         with pytest.raises(FrameTooLong, match="from_sse: more than limit=100 bytes"):
             await data_of(script.url, max_event=100)
+
+
+# -- redirects -------------------------------------------------------------------------------------
+def redirecting(places: dict[str, str], status: int = 307) -> tuple[Any, list[httpx.Request]]:
+    """A transport with redirects from URLs to others, and the requests that it has received."""
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        place = places.get(str(request.url))
+        if place is not None:
+            return httpx.Response(status, headers={"location": place})
+        stream = {"content-type": "text/event-stream"}
+        return httpx.Response(200, headers=stream, content=b"id: 7\ndata: 1\n\n")
+
+    return httpx.MockTransport(answer), seen
+
+
+SECRETS = {"authorization": "a", "Cookie": "c=1", "x-api-key": "k", "proxy-authorization": "p"}
+SENT = {"host", "accept", "accept-encoding", "cache-control", "last-event-id"}
+
+
+@pytest.mark.parametrize(
+    "other", ["http://y/", "http://x:8080/", "https://x/", "http://y.x/", "//y/", "http://u:p@y/"]
+)
+async def test_nothing_of_the_callers_follows_a_redirect_to_another_origin(other: str) -> None:
+    transport, seen = redirecting({"http://x/": other, "http://y/": "http://x/back"})
+    client = httpx.AsyncClient(
+        transport=transport,
+        follow_redirects=True,
+        headers={"x-tenant": "t"},
+        cookies={"session": "s"},
+        auth=("user", "password"),
+    )
+    async with client:
+        events = from_sse("http://x/", last_event_id=5, headers=SECRETS, client=client)
+        assert [each.data for each in await events.to_list(limit=2)] == ["1"]
+    assert {"x-api-key", "x-tenant", "authorization", "cookie"} <= {*seen[0].headers}
+    for request in seen[1:]:
+        of_url = {"authorization"} if "u:p@" in str(request.url) else set[str]()
+        assert {*request.headers} <= SENT | of_url, "also when it leads back"
+        assert request.headers["last-event-id"] == "5"
+
+
+async def test_a_redirect_within_the_origin_is_followed_with_all_headers() -> None:
+    transport, seen = redirecting({"http://x/": "/next", "http://x/next": "http://x:80/last"})
+    async with httpx.AsyncClient(transport=transport, follow_redirects=True) as client:
+        await from_sse("http://x/", headers=SECRETS, client=client).run()
+    for request in seen:
+        assert {name: request.headers[name] for name in SECRETS} == SECRETS
+    assert len(seen) == 3
+
+
+REDIRECTS: dict[str, tuple[bool, dict[str, str], dict[str, Any], int]] = {
+    "by the default": (False, {"http://x/": "http://x/next?key=pw"}, {}, 1),
+    "with a body": (True, {"http://x/": "http://y/"}, {"method": "POST", "json": {"key": 1}}, 1),
+    "in a circle": (True, {"http://x/": "http://x/"}, {}, 21),
+}
+
+
+@pytest.mark.parametrize("case", REDIRECTS.values(), ids=REDIRECTS)
+async def test_a_redirect_that_is_not_followed_says_where_it_leads(
+    case: tuple[bool, dict[str, str], dict[str, Any], int],
+) -> None:
+    follows, places, options, count = case
+    transport, seen = redirecting(places)
+    async with httpx.AsyncClient(transport=transport, follow_redirects=follows) as client:
+        with pytest.raises(PeerFailed, match=r"it redirects to http://.*not followed") as raised:
+            await from_sse("http://x/", client=client, retry=QUICKLY, **options).run()
+    assert raised.value.status == 307
+    assert "pw" not in str(raised.value)
+    assert len(seen) == count
 
 
 # -- mistakes --------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from reactive_aio import observe
 from reactive_aio._core.observation import registry
 from reactive_aio._shared import connections
 from reactive_aio._shared.connections import serve_connections
-from reactive_aio.observe import background
+from reactive_aio.observe import background, inspector_endpoint, page_server, server
 from tests.harness.leftover_checks import Context
 
 NO_DESCRIPTORS = OSError(errno.EMFILE, "Too many open files")
@@ -113,3 +114,33 @@ async def test_a_connection_that_fails_ends_no_other(expects_loop_errors: list[C
         *["a connection of a test failed"] * 2,
         *["a test cannot accept a connection"] * 2,
     ]
+
+
+@pytest.mark.parametrize("is_page", [False, True], ids=["a report", "a page"])
+async def test_a_client_that_reads_nothing_loses_its_connection(
+    path: str, is_page: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system buffers some of it, and the rest would be held for ever."""
+    text = "x" * 20_000_000
+    for module in (server, page_server):
+        monkeypatch.setattr(module, "_SECONDS_FOR_READING", 0.05)
+    monkeypatch.setattr(server, "report", lambda: text)
+    monkeypatch.setattr(inspector_endpoint, "page", lambda: (text.encode(), list[Any]()))
+    closed = asyncio.Event()
+    kind = backend.SocketStream if is_page else backend.UNIXSocketStream
+    aclose = kind.aclose
+
+    async def close(self: Any) -> None:
+        closed.set()
+        await aclose(self)
+
+    monkeypatch.setattr(kind, "aclose", close)
+    async with observe.serve(path), observe.inspector(port=0) as page:
+        if is_page:
+            reader, writer = await asyncio.open_connection(page.host, page.port, limit=2)
+            writer.write(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        else:
+            reader, writer = await asyncio.open_unix_connection(path, limit=2)
+        await asyncio.wait_for(closed.wait(), 20)
+        with suppress(ConnectionError):
+            assert len(await read(reader, writer)) < len(text)

@@ -6,54 +6,33 @@ Both ends of a socket are one `StreamMultiplexer`. Here it receives the messages
 
 from collections.abc import AsyncGenerator, Callable, Mapping, MutableMapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
-from anyio import CancelScope, move_on_after
+from anyio import CancelScope
 
-from ..._core.arguments import (
-    Duration,
-    require_callable,
-    require_int,
-    require_known_options,
-    to_seconds,
-)
-from ..._core.foreign_text import excerpt, without_secrets
-from ..._core.loop import LoopHandle, wait_settled
+from ..._core.arguments import require_callable, require_int
+from ..._core.foreign_text import excerpt
+from ..._core.loop import LoopHandle, TimerHandle, wait_settled
 from ..._sources.resource import using
-from ...errors import MissingExtra
 from ...rsocket.routing import Router, to_router
 from ..formats import to_json
 from ..http import HttpRequest
 from ..options import Counters
-from ..problem import PeerFailed, SocketLost, detail_of, error_policy
-from ..urls import require_url
-from .messages import SUBPROTOCOL
+from ..problem import error_policy
+from ..socket_client import SocketAddress, SocketOptions, breach_of
+from .messages import SUBPROTOCOL, InvalidMessage
 from .multiplexer import SocketConfig, StreamMultiplexer
 from .streams import Peer
 
 if TYPE_CHECKING:
-    from websockets.http11 import Response
-
     from ...flow import Flow
 
-_CLOSE_TIMEOUT: Final = 2.0  # how long a server may take to answer a close
-_MAX_MESSAGE: Final = 2**20
-_PROXIES: Final = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 _UNLIMITED: Final = 2**63  # useless messages: a server may still send what was cancelled
 
 
-class ClientOptions(TypedDict, total=False):
-    """Keyword arguments of `connect` and `from_websocket`; each has a default.
+class ClientOptions(SocketOptions, total=False):
+    """Keyword arguments of `connect` and `from_websocket`: those of `SocketOptions`, and
 
-    - headers: additional headers of the handshake, such as ``{"authorization": "Bearer …"}``. They
-      are sent to the server of the URL alone: no redirect is followed.
-    - ssl: the TLS context for ``wss://``; by default, the system's certificates are trusted.
-    - timeout: the number of seconds within which the socket must be open (10).
-    - keepalive: the number of seconds between two pings, and within which a ping must be answered
-      (20).
-    - proxy: the URL of an HTTP proxy; none by default.
-    - max_message: the number of bytes that a message of the server may have (1 MiB).
     - max_streams: the number of streams that the server may open at a time (100).
     - encode: encodes the elements that are published; JSON by default.
     - expose_errors: send the server the text of all errors of published flows, not only of
@@ -63,12 +42,6 @@ class ClientOptions(TypedDict, total=False):
     - counters: counts the published streams, their elements, bytes and demand.
     """
 
-    headers: Mapping[str, str] | None
-    ssl: SSLContext | None
-    timeout: Duration
-    keepalive: Duration | None
-    proxy: str | None
-    max_message: int
     max_streams: int
     encode: Callable[[Any], str | bytes]
     expose_errors: bool
@@ -107,7 +80,7 @@ def from_websocket(
     return using(
         lambda: _opened(config),
         lambda server: server.request_stream(payload, route=route),
-    ).name(f"from_websocket({config.shown_url!r}, route={route!r})")
+    ).name(f"from_websocket({config.address.shown_url!r}, route={route!r})")
 
 
 def connect(
@@ -138,63 +111,35 @@ class _ClientConfig:
     def __init__(
         self, what: str, url: str, routes: Router | Mapping[str, Any], options: ClientOptions
     ) -> None:
-        require_known_options(what, options, ClientOptions.__annotations__)
+        known = ClientOptions.__annotations__
+        self.address: SocketAddress = SocketAddress(what, url, options, known, [SUBPROTOCOL])
         encode = options.get("encode", to_json)
         require_callable(what, "encode", encode)
-        max_message = options.get("max_message", _MAX_MESSAGE)
         max_streams = options.get("max_streams", 100)
-        self.what: str = what
-        self.url: str = url
-        self.timeout: float = to_seconds(options.get("timeout", 10.0), f"{what}: timeout")
-        self.handshake: dict[str, Any] = _handshake(what, url, options)
-        self.shown_url: str = without_secrets(url)
-        """What errors and names show of it."""
         self.socket: SocketConfig = SocketConfig(
             router=to_router(routes, what),
             encode=encode,
-            max_message=require_int(what, "max_message", max_message, least=1),
+            max_message=self.address.max_message,
             max_streams=require_int(what, "max_streams", max_streams, least=1),
             max_useless=_UNLIMITED,
             errors=error_policy(what, options.get("expose_errors", False), options.get("on_error")),
             on_connect=None,
             counters=options.get("counters") or Counters(),
-            server=self.shown_url,
+            server=self.address.shown_url,
         )
-
-
-def _handshake(what: str, url: str, options: ClientOptions) -> dict[str, Any]:
-    """Return the arguments of the `connect` of websockets."""
-    scheme, ssl = require_url(what, url, ("ws", "wss")), options.get("ssl")
-    if ssl is not None and scheme != "wss":
-        shown = without_secrets(url)
-        raise ValueError(f"{what}: write wss:// if there is to be TLS, not {shown!r}")
-    if (proxy := options.get("proxy")) is not None:
-        require_url(f"{what}: proxy", proxy, _PROXIES)
-    keepalive = options.get("keepalive", 20.0)
-    interval = None if keepalive is None else to_seconds(keepalive, f"{what}: keepalive")
-    arguments: dict[str, Any] = {
-        "additional_headers": options.get("headers"),
-        "close_timeout": _CLOSE_TIMEOUT,
-        "compression": None,  # a small message could expand to a large one
-        "max_size": options.get("max_message", _MAX_MESSAGE),
-        "open_timeout": None,  # `timeout` is that of the whole attempt
-        "ping_interval": interval,
-        "ping_timeout": interval,
-        "proxy": proxy,
-        "subprotocols": [SUBPROTOCOL],
-    }
-    return arguments | ({} if ssl is None else {"ssl": ssl})
 
 
 @asynccontextmanager
 async def _opened(config: _ClientConfig) -> AsyncGenerator[Peer]:
     """Hold an open socket."""
-    loop_handle = LoopHandle(f"{config.what}()")
-    socket = await _open(config)
-    messages = _Messages(socket)
-    streams = StreamMultiplexer(loop_handle, messages.send, config.socket, HttpRequest({}), None)
+    address = config.address
+    loop_handle = LoopHandle(f"{address.what}()")
+    interval = address.keepalive
+    socket = await address.open(ping_interval=interval, ping_timeout=interval)
+    messages = SocketMessages(loop_handle, socket, address.timeout)
+    streams = StreamMultiplexer(loop_handle, messages.send, config.socket, HttpRequest({}))
     running = loop_handle.create_task(
-        streams.run(messages.receive, None), f"asgi: a socket to {config.shown_url}"
+        streams.run(messages.receive, None), f"asgi: a socket to {address.shown_url}"
     )
     try:
         yield streams.peer
@@ -209,72 +154,49 @@ async def _opened(config: _ClientConfig) -> AsyncGenerator[Peer]:
             socket.transport.abort()  # it is open if this task was cancelled again
 
 
-async def _open(config: _ClientConfig) -> Any:
-    """Open a socket; raise `SocketLost`, or `PeerFailed` if the server refuses it."""
-    try:
-        from websockets.asyncio.client import connect as dial
-        from websockets.exceptions import (
-            InvalidHandshake,
-            InvalidProxy,
-            InvalidStatus,
-            InvalidURI,
-        )
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "websockets":
-            raise
-        raise MissingExtra(f"{config.what}()", "websockets") from error
-    message = f"{config.shown_url}: no socket within {config.timeout:g} s"
-    with move_on_after(config.timeout):
-        try:
-            dialing = dial(config.url, **config.handshake)
-            # As browsers do: the headers, credentials among them, are meant for that server alone.
-            vars(dialing)["process_redirect"] = _not_followed
-            return await dialing
-        except InvalidStatus as error:
-            status, detail = error.response.status_code, _detail_of(error.response)
-            raise PeerFailed(status, detail, what=f"{config.shown_url}: the handshake") from error
-        except (InvalidURI, InvalidProxy) as error:
-            # Without its cause, which quotes the URL.
-            raise ValueError(f"{config.what}: {without_secrets(str(error))}") from None
-        except (OSError, EOFError, InvalidHandshake) as error:
-            # Such as the URL of the proxy.
-            message = f"{config.shown_url}: no socket: {excerpt(without_secrets(str(error)))}"
-            raise SocketLost(message) from error
-    raise SocketLost(message)
-
-
-def _not_followed(error: Exception) -> Exception:
-    """What `websockets` asks after each failed handshake: an error, or the URL of a redirect."""
-    return error
-
-
-def _detail_of(answer: "Response") -> str:
-    """What a server says that refuses the handshake."""
-    location = answer.headers.get("Location") if 300 <= answer.status_code < 400 else None
-    if location is not None:
-        place = excerpt(without_secrets(location))
-        return f"it redirects to {place}, which is not followed: give the URL of that server"
-    return detail_of(bytes(answer.body or b"")) or answer.reason_phrase
-
-
-class _Messages:
+class SocketMessages:
     """The messages of a socket in the form of ASGI."""
 
-    def __init__(self, socket: Any) -> None:
+    def __init__(self, loop_handle: LoopHandle, socket: Any, timeout: float) -> None:
         from websockets.exceptions import ConnectionClosed
 
         self._socket = socket
-        self._closed: type[Exception] = ConnectionClosed
+        self._closed = ConnectionClosed
+        self._first = CancelScope()  # of a server that may speak something else
+        self._is_known = socket.subprotocol == SUBPROTOCOL
+        self._loop_handle = loop_handle
+        self._timeout = timeout
+        self._timer: TimerHandle | None = None
 
     async def receive(self) -> MutableMapping[str, Any]:
         try:
-            message = await self._socket.recv()
+            message = await (self._socket.recv() if self._is_known else self._receive_first())
         except self._closed as error:
+            if breach := breach_of(error):
+                raise InvalidMessage(502, breach) from error
             return {"type": "websocket.disconnect", "reason": excerpt(str(error))}
         kind = "text" if isinstance(message, str) else "bytes"
         return {"type": "websocket.receive", kind: message}
 
+    async def _receive_first(self) -> Any:
+        """Receive the first message of a server that has not accepted the subprotocol.
+
+        If it speaks this protocol nevertheless, it answers a subscription; if not, it may wait for
+        something else, for ever.
+        """
+        try:
+            with self._first:
+                return await self._socket.recv()
+        finally:
+            self._is_known = True
+            if self._timer is not None:
+                self._timer.cancel()
+        detail = f"it accepted no subprotocol, and sent nothing within {self._timeout:g} s"
+        raise InvalidMessage(504, detail)
+
     async def send(self, event: MutableMapping[str, Any]) -> None:
+        if not self._is_known and self._timer is None:
+            self._timer = self._loop_handle.call_later(self._timeout, self._first.cancel)
         try:
             if event["type"] == "websocket.send":
                 await self._socket.send(event["text"])

@@ -30,7 +30,15 @@ from ..formats import Encode
 from ..function_errors import failure_of
 from ..http import HttpRequest, Receive, Send
 from ..options import Counters
-from ..problem import ClientDisconnected, ErrorPolicy, PeerFailed, Problem, SocketLost
+from ..problem import (
+    ClientDisconnected,
+    ErrorPolicy,
+    PeerFailed,
+    Problem,
+    SocketLost,
+    problem_of,
+    server_stops,
+)
 from ..send_limit import SendLimit
 from .messages import (
     SUBPROTOCOL,
@@ -48,9 +56,11 @@ if TYPE_CHECKING:
 
 _MAX_ANSWERS: Final = 64
 _FLUSH_TIMEOUT: Final = 5.0  # how long a client may take to read why its socket is closed
+_STOP_TIMEOUT: Final = 1.0  # the same, when the server stops
 _MAX_SHOWN: Final = 80  # characters of a message that a foreign server sent
 _PROTOCOL_ERROR: Final = 1002  # the code with which a socket closes that is not understood
 _INTERNAL_ERROR: Final = 1011  # the code with which a socket closes that cannot be served
+_SERVICE_RESTART: Final = 1012  # the code with which a socket closes since the server stops
 
 Read = Callable[[Any], Any] | None
 
@@ -103,7 +113,6 @@ class SocketConfig:
     authenticate: Callable[[HttpRequest], Any] | None = None
     auth_timeout: float = 5.0
     origins: frozenset[str] = frozenset()
-    max_sockets: int = 1000
     send_timeout: float | None = None
     server: str | None = None
     """The URL of the server, at the client's end of a socket."""
@@ -123,12 +132,11 @@ class StreamMultiplexer:
         send: Send,
         config: SocketConfig,
         http: HttpRequest,
-        user: Any,
     ) -> None:
         self.loop_handle: LoopHandle = loop_handle
         self.counters: Counters = config.counters
         self.encode: Encode[Any] = config.encode
-        self.peer: Peer = Peer(self, http, user)
+        self.peer: Peer = Peer(self, http)
         self._config = config
         self._send = send
         self._is_closed = False
@@ -140,12 +148,13 @@ class StreamMultiplexer:
         self._scheduled: deque[Stream] = deque()
         self._writer_wake: Future[Any] | None = None
         self._reader_wake: Future[Any] | None = None
-        self._closing: list[SocketSubscriber] = []  # removed, but their handlers still run
-        self._reading = timeout(None)  # ends when nothing can be sent any more
-        self._is_reading = True
+        self._cleaning: list[SocketSubscriber] = []  # removed, but they may still clean up
+        self._reading = timeout(None)  # ends when nothing can be sent any more, or may be
+        self._is_reading = False
+        self._is_stopped = False
         self._reading_timer: TimerHandle | None = None
         self._peer_error = ""  # why the other end closes the socket
-        self._foreign_message = ""  # what a server sent that does not speak the protocol
+        self._foreign = ""  # what a server did that does not speak the protocol
 
     @property
     def peer_name(self) -> str:
@@ -157,8 +166,8 @@ class StreamMultiplexer:
         server = self._config.server
         if server is None:
             return ClientDisconnected()
-        if self._foreign_message:
-            detail = f"the server does not speak {SUBPROTOCOL}: it sent {self._foreign_message}"
+        if self._foreign:
+            detail = f"the server does not speak {SUBPROTOCOL}: {self._foreign}"
             return PeerFailed(502, detail, what=server)
         reason = f": {excerpt(self._peer_error)}" if self._peer_error else ""
         return SocketLost(f"{server}: the socket is closed{reason}; subscribe again to reconnect")
@@ -173,21 +182,25 @@ class StreamMultiplexer:
             async with self._reading:
                 await self._read(receive, first)
         except InvalidMessage as fatal:
+            self._foreign = self._foreign or f"{fatal}"
             self._peer_error = f"the {self.peer_name} sent an invalid message ({fatal})"
-            self.send_first(format_error(None, fatal.problem))
-            await self._flush(tasks[0])
-            # The client has closed the socket at the same time, or reads nothing.
-            with suppress(OSError, RuntimeError):
-                await self._close(fatal.close_code or _PROTOCOL_ERROR)
+            code = fatal.close_code or _PROTOCOL_ERROR
+            await self._part(tasks[0], fatal.problem, code, _FLUSH_TIMEOUT)
         except TimeoutError:
             if not self._reading.expired():
                 raise
+            if self._is_stopped:
+                stops = problem_of(server_stops())
+                await self._part(tasks[0], stops, _SERVICE_RESTART, _STOP_TIMEOUT)
         finally:
             await self._end_streams(tasks)
 
     async def _read(self, receive: Receive, first: Message | None) -> None:
         try:
-            if first is not None:
+            self._is_reading = True
+            if self._is_stopped:
+                self._stop_reading(None)
+            elif first is not None:
                 self._receive(first)
             await self._read_messages(receive)
         finally:
@@ -200,7 +213,7 @@ class StreamMultiplexer:
             except InvalidMessage as invalid:
                 if self._config.server is not None:
                     # A server that speaks something else would never end the stream.
-                    self._foreign_message = _shown(event, invalid)
+                    self._foreign = f"it sent {_shown(event, invalid)}"
                     raise
                 if invalid.close_code:
                     raise
@@ -235,7 +248,7 @@ class StreamMultiplexer:
         self._is_closed = True
         if self._reading_timer is not None:
             self._reading_timer.cancel()
-        subscribers = [*self._subscribers.values(), *self._closing]
+        subscribers = [*self._subscribers.values(), *self._cleaning]
         for subscriber in subscribers:
             subscriber.cancel()
             if subscriber.task is not None:
@@ -285,7 +298,7 @@ class StreamMultiplexer:
         n, found = parse_demand(message.n, least=0), config.router.find(message.route)
         if isinstance(n, Problem):
             self._refuse(id, n)
-        elif len(self._subscribers) >= config.max_streams:
+        elif self._is_full():
             detail = f"there are {config.max_streams} streams on this socket, its most"
             self._refuse(id, Problem(429, detail))
         elif found is None:
@@ -296,6 +309,13 @@ class StreamMultiplexer:
             if n:
                 subscriber.add_demand(n)
             subscriber.begin(partial(self._call, handler, values, message))
+
+    def _is_full(self) -> bool:
+        """Whether there are all streams that may be; a stream is one until it has cleaned up."""
+        most = self._config.max_streams
+        if len(self._subscribers) + len(self._cleaning) >= most:
+            self._cleaning = [each for each in self._cleaning if not each.is_clean]
+        return len(self._subscribers) + len(self._cleaning) >= most
 
     def _call(self, handler: Handler, values: dict[str, str], message: Message) -> Any:
         """Call *handler*, which returns the stream."""
@@ -336,12 +356,11 @@ class StreamMultiplexer:
         self._answers.append(text)
         _wake(self._writer_wake)
 
-    def remove(self, id: Id) -> None:
-        """Free the id of a `SocketSubscriber` that has ended."""
-        subscriber = self._subscribers.pop(id, None)
-        if subscriber is not None and subscriber.task is not None and not subscriber.task.done():
-            self._closing = [each for each in self._closing if each.task and not each.task.done()]
-            self._closing.append(subscriber)
+    def remove(self, subscriber: SocketSubscriber) -> None:
+        """Free the id of a stream that has ended."""
+        del self._subscribers[subscriber.id]
+        if not subscriber.is_clean:
+            self._cleaning.append(subscriber)
 
     def register(self, stream: PeerSubscription) -> int:
         """Assign an id, or 0 when the client has disconnected."""
@@ -397,9 +416,27 @@ class StreamMultiplexer:
             self._writer_wake = self.loop_handle.create_future()
             await self._writer_wake
 
-    async def _close(self, code: int) -> None:
-        """Close the socket; a client that does not read is waited for a limited time."""
-        async with timeout(_FLUSH_TIMEOUT):
+    def stop(self) -> None:
+        """End all streams and close the socket, since the server stops."""
+        self._is_stopped = True
+        self._stop_reading(None)
+
+    async def _part(self, writer: Task[None], why: Problem, code: int, seconds: float) -> None:
+        """Close the socket with *code*, after the answers that wait, and an error that says why.
+
+        A client that does not read is waited for *seconds*, each time.
+        """
+        for subscriber in [*self._subscribers.values()]:
+            subscriber.cancel()  # its elements would come after the error
+        self.send_first(format_error(None, why))
+        await self._flush(writer, seconds)
+        # The client has closed the socket at the same time, or reads nothing.
+        with suppress(OSError, RuntimeError):
+            await self._close(code, seconds)
+
+    async def _close(self, code: int, seconds: float = _FLUSH_TIMEOUT) -> None:
+        """Close the socket; a client that does not read is waited for *seconds*."""
+        async with timeout(seconds):
             await self._send({"type": "websocket.close", "code": code})
 
     def _stop_reading_later(self, error: Exception | None) -> None:
@@ -428,9 +465,9 @@ class StreamMultiplexer:
             if not stream.is_done:
                 yield from stream.messages()
 
-    async def _flush(self, writer: Task[None]) -> None:
+    async def _flush(self, writer: Task[None], seconds: float) -> None:
         """Wait until the answers have been sent, for a limited time, and stop the writer."""
-        timer = self.loop_handle.call_later(_FLUSH_TIMEOUT, writer.cancel)
+        timer = self.loop_handle.call_later(seconds, writer.cancel)
         try:
             while self._answers and not writer.done():
                 self._reader_wake = self.loop_handle.create_future()

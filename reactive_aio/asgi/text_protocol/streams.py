@@ -101,6 +101,13 @@ class SocketSubscriber:
         self._stop()
         return format_error(self.id, problem)
 
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing of a stream that has ended runs any more."""
+        if self.task is not None and not self.task.done():
+            return False
+        return not isinstance(self._subscription, FlowSubscription) or self._subscription.is_clean
+
     async def aclose(self) -> None:
         """Wait for the cleanup of a flow that has been cancelled."""
         if isinstance(self._subscription, FlowSubscription):
@@ -112,6 +119,7 @@ class SocketSubscriber:
             self.task.cancel()
         if self._subscription is not None and not self._upstream_is_done:
             self._subscription.cancel()
+        self._socket.remove(self)
 
     def _finish(self) -> None:
         socket = self._socket
@@ -120,7 +128,6 @@ class SocketSubscriber:
         socket.counters.open -= 1
         socket.counters.outstanding -= self._outstanding
         self._outstanding = 0
-        socket.remove(self.id)
 
     def _request(self) -> None:
         """Request as much of the client's demand as the buffer has room for."""
@@ -162,6 +169,7 @@ class SocketSubscriber:
 
     def _terminal_message(self) -> str:
         self._finish()
+        self._socket.remove(self)
         if self._error is None:
             self._socket.counters.completed += 1
             return format_message("complete", self.id)
@@ -282,11 +290,11 @@ Stream = SocketSubscriber | PeerSubscription
 class Peer:
     """The other end of a socket: a client, which may publish as well, or a server."""
 
-    def __init__(self, socket: "StreamMultiplexer", http: HttpRequest, user: Any) -> None:
+    def __init__(self, socket: "StreamMultiplexer", http: HttpRequest) -> None:
         self._socket = socket
         self.http: HttpRequest = http
         """The handshake; without content if the other end is a server."""
-        self.user: Any = user
+        self.user: Any = None
         """What ``authenticate`` returned; None if the other end is a server."""
 
     def request_stream(self, payload: Any = None, *, route: str) -> "Flow[Any]":

@@ -1,6 +1,7 @@
 """websocket: serves the routes of a router over WebSockets, as an ASGI app."""
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
 from inspect import isawaitable
 from logging import getLogger
 from typing import Any, Final
@@ -9,16 +10,20 @@ from ..._core.arguments import Duration, require_callable, require_int, to_secon
 from ..._core.loop import LoopHandle, timeout
 from ...rsocket.routing import Router, to_router
 from ...rsocket.transports.origins import is_origin_allowed, refusal_of, require_origins
+from ..app_streams import take_place
 from ..formats import to_json
 from ..function_errors import failure_of
 from ..http import Endpoint, HttpRequest, Receive, Send, parse_count, send_problem
 from ..options import SEND_TIMEOUT, Counters, send_timeout_of
+from ..places import ClientKey, Places, address_of_client
 from ..problem import Problem, Refused, error_policy
 from .messages import MAX_SAFE_INTEGER, SUBPROTOCOL, Message
 from .multiplexer import SocketConfig, StreamMultiplexer
 from .streams import Peer
 
 _RESERVED: Final = frozenset({"route", "n"})
+_POLICY: Final = 1008  # the code of a handshake that is refused, for servers that send one
+_TRY_AGAIN_LATER: Final = 1013
 _log: Final = getLogger("reactive_aio.asgi")
 
 
@@ -33,6 +38,8 @@ def websocket(
     max_message: int = 65536,
     max_streams: int = 100,
     max_sockets: int = 1000,
+    max_per_client: int | None = None,
+    client_key: ClientKey = address_of_client,
     max_useless: int = 1000,
     send_timeout: Duration | None = SEND_TIMEOUT,
     expose_errors: bool = False,
@@ -67,8 +74,9 @@ def websocket(
     with ``{"*"}``; so may those of the same host and port, by ``wss://``, or if that host is an IP
     address or ``localhost``. Other pages are refused with 403. *on_connect* receives the
     `Peer` of each socket, and may subscribe to what that publishes; a coroutine is cancelled when
-    the client disconnects. At most *max_sockets* sockets are open. The other limits are in the
-    table of docs/protocol.md.
+    the client disconnects. At most *max_sockets* sockets are open, and *max_per_client* of one
+    client (no limit by default), which *client_key* tells from others as for `sse`. The other
+    limits are in the table of docs/protocol.md.
     """
     require_callable("websocket", "encode", encode)
     for parameter, function in (("authenticate", authenticate), ("on_connect", on_connect)):
@@ -87,21 +95,21 @@ def websocket(
         authenticate=authenticate,
         auth_timeout=to_seconds(auth_timeout, "websocket: auth_timeout"),
         origins=require_origins("websocket", origins),
-        max_sockets=require_int("websocket", "max_sockets", max_sockets, least=1),
     )
-    return WebSocketEndpoint(config)
+    places = Places("websocket", "sockets", max_sockets, max_per_client, client_key)
+    return WebSocketEndpoint(config, places)
 
 
 class WebSocketEndpoint(Endpoint):
     """What `websocket` returns: an ASGI app."""
 
-    def __init__(self, config: SocketConfig) -> None:
+    def __init__(self, config: SocketConfig, places: Places) -> None:
         super().__init__([])
         self._config = config
-        self._open = 0
+        self._places = places
 
     def __repr__(self) -> str:
-        return f"<websocket endpoint, {self._open} sockets>"
+        return f"<websocket endpoint, {self._places.taken} sockets>"
 
     async def _answer(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         upgrade = {"upgrade": "websocket", "connection": "upgrade"}
@@ -109,15 +117,14 @@ class WebSocketEndpoint(Endpoint):
 
     async def _answer_handshake(self, http: HttpRequest, receive: Receive, send: Send) -> None:
         await receive()  # websocket.connect
-        loop_handle, config = LoopHandle("a WebSocket"), self._config
-        self._open += 1
-        try:
+        loop_handle = LoopHandle("a WebSocket")
+        streams = StreamMultiplexer(loop_handle, send, self._config, http)
+        with ExitStack() as place:
             try:
-                if self._open > config.max_sockets:
-                    raise Refused(503, f"all {config.max_sockets} sockets are in use")
+                place.enter_context(take_place(http, self._places, streams.stop))
                 subprotocol, first = _subprotocol(http), _subscription_of_url(http)
                 self._check_origin(http)
-                user = await self._user_of(http)
+                streams.peer.user = await self._user_of(http)
             except BaseException as error:
                 await self._refuse(loop_handle, http, send, failure_of(error, loop_handle))
                 return
@@ -125,10 +132,7 @@ class WebSocketEndpoint(Endpoint):
                 await send({"type": "websocket.accept", "subprotocol": subprotocol})
             except OSError:  # the client has disconnected already
                 return
-            streams = StreamMultiplexer(loop_handle, send, config, http, user)
             await streams.run(receive, first)
-        finally:
-            self._open -= 1
 
     async def _user_of(self, http: HttpRequest) -> Any:
         """Return what *authenticate* returns; refuse a client without a user."""
@@ -163,7 +167,8 @@ class WebSocketEndpoint(Endpoint):
         context = "the authentication of a WebSocket failed"
         problem = self._config.errors.problem(error, loop_handle, context)
         if "websocket.http.response" not in (http.scope.get("extensions") or {}):
-            await send({"type": "websocket.close", "code": 1000, "reason": ""})
+            code = _TRY_AGAIN_LATER if "retry-after" in problem.headers else _POLICY
+            await send({"type": "websocket.close", "code": code, "reason": ""})
             return
         await send_problem(send, problem, kind="websocket.http.response")
 
