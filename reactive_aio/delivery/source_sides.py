@@ -193,6 +193,7 @@ class LogOptions:
     commit: Callable[[dict[Any, Any]], object]
     position: Callable[[Any], Any]
     partition: Callable[[Any], Hashable]
+    generation: Callable[[Any], Hashable] | None
     every: int
     within: float
 
@@ -212,7 +213,8 @@ class LogCommits:
         options = self._options
         partition = options.partition(element)
         require_hashable("log_deliveries", options.partition, partition)
-        entry = self._tracker.add(partition, options.position(element))
+        generation = None if options.generation is None else options.generation(element)
+        entry = self._tracker.add(partition, options.position(element), generation)
         return Record(element, entry)
 
     def acked(self, record: Record) -> None:
@@ -246,8 +248,12 @@ class LogCommits:
             return
         self._timer.stop()
         self._is_committing = True  # for good, if the call fails: a later one must not hide it
-        commit, count = self._options.commit, self._tracker.uncommitted
-        self._keeper.call(commit, (self._tracker.take(),), partial(self._committed, count))
+        count, positions = self._tracker.uncommitted, self._tracker.take()
+        committed = partial(self._committed, count)
+        if positions:
+            self._keeper.call(self._options.commit, (positions,), committed)
+        else:  # all of them were read before their partition was taken away
+            committed()
 
     def _committed(self, count: int) -> None:
         self._is_committing = False

@@ -274,9 +274,7 @@ def test_a_process_ends_when_the_time_is_over_whatever_hangs(what: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "numbers", [BOTH, pytest.param(BOTH[::-1], marks=pytest.mark.thorough)]
-)
+@pytest.mark.parametrize("numbers", [BOTH, pytest.param(BOTH[::-1], marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("what", hangs("the event loop"))
 def test_the_second_signal_ends_a_process_whatever_hangs(what: str, numbers: list[int]) -> None:
     status, _, err = run_program(HANGS[what][0], 60, list(numbers))
