@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any, Protocol
 
 from .._core.arguments import require_hashable
-from ..retry import Attempts
 from ..stage import Coordinator, Timer, describe
 from .commit_tracker import CommitTracker
 from .delivery import Delivery
+from .nack_policy import Tries
 
 
 @dataclass(slots=True, eq=False)
@@ -23,9 +23,7 @@ class Record:
     """Gives it back to the source, if that takes elements back."""
     number: int = 0
     """How many were delivered before it."""
-    attempt: int = 1
-    """How often the source has delivered it."""
-    attempts: Attempts | None = None
+    tries: Tries | None = None
     error: Exception | None = None
     """Why it was nacked."""
 
@@ -100,7 +98,7 @@ class EachDelivery:
             )
         delivery: Delivery[Any] = element
         ack, nack = delivery.take_over()
-        return Record(delivery.value, ack, nack, attempt=delivery.attempt)
+        return Record(delivery.value, ack, nack)
 
     def acked(self, record: Record) -> None:
         self._keeper.call(record.ack, (), self._free)
