@@ -46,7 +46,7 @@ REFUSES: Final = (
 def is_outage(error: BaseException) -> bool:
     """Whether the same call may succeed later: Redis is not reached, full, or a replica for now."""
     if isinstance(error, ResponseError):
-        return str(error).startswith(REFUSES)
+        return isinstance(error, REFUSES) or str(error).startswith(("MISCONF", "MASTERDOWN"))
     return isinstance(error, (RedisError, OSError))
 
 
@@ -117,7 +117,7 @@ class Consumer:
 
     async def _lists(self) -> AsyncGenerator[list[Entry]]:
         self.working.clear()
-        await self.outage.call(self._create)
+        await self._create()  # Redis has to be there at the start, and to have room for a group
         now, due = asyncio.get_running_loop().time, 0.0
         while True:
             entries = await self.outage.call(self._left) if now() >= due else []

@@ -80,9 +80,9 @@ class Outage:
         if self._began is None:
             self._began = now
             self._since = f"{datetime.now(UTC):%H:%M:%S} UTC"
-            what = printable(without_secrets(f"{type(error).__name__}: {error}".splitlines()[0]))
+            what = f"{type(error).__name__}: {error}".splitlines()[0].removesuffix(": ")
             text = "%s fails since %s, and is tried again: %s"
-            LOG.warning(text, self._name, self._since, what)
+            LOG.warning(text, self._name, self._since, printable(without_secrets(what)))
 
     def over(self, now: float) -> None:
         """A call has succeeded."""
