@@ -38,6 +38,7 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any, Final, cast
 
@@ -242,7 +243,8 @@ async def serve(options: argparse.Namespace) -> int:
 async def requeue(options: argparse.Namespace) -> int:
     """Put dead letters back into the stream; return the exit status."""
     async with connected(options.redis) as redis, Store.opened(options.postgres) as store:
-        count = await store.put_back(options.requeue, lambda fields: redis.xadd("events", fields))
+        client: Any = redis
+        count = await store.put_back(options.requeue, partial(client.xadd, "events"))
     print(f"{count:,} dead letters were put back into the stream events", flush=True)
     return 0
 

@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import asyncpg
 
@@ -203,7 +203,7 @@ class Store:
 
         A server that has not answered is not asked to roll back: its connection is dropped.
         """
-        connection = cast("Connection", await self._pool.acquire(timeout=LEASE))
+        connection = await self._pool.acquire(timeout=LEASE)
         try:
             await self._begin(connection)
             yield connection

@@ -195,7 +195,7 @@ class Attempts:
         self.number += 1
         self.retries += 1
         note_retry(error)
-        least = min(_LEAST_DELAY * 2 ** min(self.number, 9), _MOST_DELAY)
+        least = min(_LEAST_DELAY * 2.0 ** min(self.number, 9), _MOST_DELAY)
         return max(self.policy.backoff(self.number, random), least)
 
     def completed(self, now: float, random: float) -> float | None:

@@ -62,9 +62,10 @@ class Generations:
     def of(self, record: Record) -> int:
         """The generation in which *record* was read."""
         partition = TopicPartition(record.topic, record.partition)
-        generation, last = self._last.get(partition, (0, record.offset - 1))
-        generation += record.offset != last + 1
-        self._last[partition] = generation, record.offset
+        offset: int = record.offset
+        generation, last = self._last.get(partition, (0, offset - 1))
+        generation += offset != last + 1
+        self._last[partition] = generation, offset
         return generation
 
 

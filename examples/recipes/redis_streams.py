@@ -24,23 +24,15 @@ from typing import Any, Final, NamedTuple, cast
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
 
 import reactive_aio as rx
 from reactive_aio.delivery import DeliveryFlow, Outage, deliveries
 
 READ_BYTES: Final = 1_000_000  # about that much is read with one call; more, if one entry is larger
-HELD_BYTES: Final = 16_000_000  # nothing is read while that much is in work
+HELD_BYTES: Final = 32_000_000  # nothing is read while that much is in work
 PAGE: Final = 1000
-REFUSES: Final = (
-    "OOM",
-    "MISCONF",
-    "LOADING",
-    "READONLY",
-    "MASTERDOWN",
-    "NOREPLICAS",
-    "CLUSTERDOWN",
-)
+REFUSES: Final = (OutOfMemoryError, ReadOnlyError)
 
 
 def is_outage(error: BaseException) -> bool:
@@ -102,7 +94,7 @@ class Consumer:
     async def _call(self, command: str, *arguments: Any) -> Any:
         """A command that may be repeated, with the same effect."""
         call: Any = getattr(self.redis, command)
-        return await self.outage.call(cast("Any", call), *arguments)
+        return await self.outage.call(call, *arguments)
 
     async def _release(self, entry: Entry, error: Exception) -> None:
         self.working.pop(entry.id, None)  # it follows after *idle* seconds: nothing is taken back

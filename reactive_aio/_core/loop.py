@@ -508,7 +508,7 @@ def context_of(task: Task[Any]) -> Context | None:
 
 def unfinished_tasks(loop: AbstractEventLoop) -> list[Task[Any]]:
     """The tasks of *loop* that are not done; called on any thread."""
-    return sorted(asyncio.all_tasks(loop), key=asyncio.Task.get_name)
+    return list(asyncio.all_tasks(loop))
 
 
 class Cancellation:

@@ -242,16 +242,19 @@ async def test_a_null_value_fails_its_own_element(operator: str) -> None:
     async def value(number: int) -> Any:
         return None if number == 1 else number
 
-    functions: dict[str, Any] = {
-        "map": lambda number: None if number == 1 else number,
-        "map_async": value,
-        "flat_map": lambda number: [number, None if number == 1 else number],
-    }
+    def plain_value(number: int) -> Any:
+        return None if number == 1 else number
+
+    def values(number: int) -> list[Any]:
+        return [number, plain_value(number)]
+
+    def bury(number: int, error: Exception) -> None:
+        buried.append((number, error))
+
+    functions: dict[str, Any] = {"map": plain_value, "map_async": value, "flat_map": values}
     buried: list[tuple[int, Exception]] = []
     log, done = Log(), list[int]()
-    flow = log.deliveries(r.range(4)).nack_on_error(
-        2, dead_letter=lambda number, error: buried.append((number, error))
-    )
+    flow = log.deliveries(r.range(4)).nack_on_error(2, dead_letter=bury)
     await getattr(flow, operator)(functions[operator]).ack_after(done.append).run()
     [(number, error)] = buried
     assert (number, type(error)) == (1, NotAnElement)
