@@ -36,7 +36,7 @@ import logging
 import signal
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -187,8 +187,11 @@ async def connected(url: str) -> AsyncGenerator[Redis]:
     """A client that repeats no command: what may be repeated, its caller knows."""
     client: Any = Redis  # the options of from_url have no types
     async with client.from_url(url, retry=Retry(NoBackoff(), 0), socket_timeout=30) as redis:
-        async with asyncio.timeout(10):
-            await redis.ping()  # it has to be there at the start
+        try:
+            async with asyncio.timeout(10):
+                await redis.ping()  # it has to be there at the start
+        except TimeoutError as error:
+            raise RedisError("no answer within 10 s") from error
         yield redis
 
 
@@ -211,10 +214,11 @@ def keeping(consumer: Consumer) -> AbstractAsyncContextManager[object]:
 
 async def leave(consumer: Consumer) -> None:
     """Remove a consumer from its group at the end; not while entries of it are pending."""
-    where = consumer.stream, consumer.group
-    async with asyncio.timeout(2):
-        if not await consumer.redis.xpending_range(*where, "-", "+", 1, consumer.name):
-            await consumer.redis.xgroup_delconsumer(*where, consumer.name)
+    redis, where = consumer.redis, (consumer.stream, consumer.group)
+    with suppress(RedisError, OSError):  # Redis does not answer: the name stays in the group
+        async with asyncio.timeout(2):
+            if not await redis.xpending_range(*where, "-", "+", 1, consumer.name):
+                await redis.xgroup_delconsumer(*where, consumer.name)
 
 
 async def serve(options: argparse.Namespace) -> int:

@@ -111,12 +111,15 @@ class Consumer:
         self.working.clear()
         await self._create()  # Redis has to be there at the start, and to have room for a group
         now, due = asyncio.get_running_loop().time, 0.0
-        while True:
-            entries = await self.outage.call(self._left) if now() >= due else []
-            due = due if entries or now() < due else now() + self.idle / 2
-            yield entries or await self.outage.call(self._new, min(due - now(), 2.0))
-            if self._alone:
-                await self._all_done()
+        try:
+            while True:
+                entries = await self.outage.call(self._left) if now() >= due else []
+                due = due if entries or now() < due else now() + self.idle / 2
+                yield entries or await self.outage.call(self._new, min(due - now(), 2.0))
+                if self._alone:
+                    await self._all_done()
+        finally:  # what was not handed over is not given back either
+            await self.worked([*self._alone])
 
     async def _create(self) -> None:
         try:
@@ -162,8 +165,8 @@ class Consumer:
             is_alone = not self.working
             if found := await self._claimed([id], times[id] + 1, crashes[id]):
                 if is_alone:  # with an outage, what waits for its end is never done
-                    await self._call("hset", self.marks, id, crashes[id] + 1)
                     self._alone.add(id)
+                    await self._call("hset", self.marks, id, crashes[id] + 1)
                 return found
         return []
 
