@@ -8,13 +8,22 @@
 
 It reads the stream `events` (fields `id` and `payload`) as a consumer of the group `--name`, and
 enriches payloads concurrently, within a rate. What was enriched is written to the table `events` in
-batches; what cannot be, to `dead_letters` with its error: an entry that is not valid at once, any
-other after some attempts, and one that kills its process each time after --deliveries of them.
-Entries are acknowledged after the commit. An id is an event or a dead letter, whichever was
-committed first: the process may be killed at any moment, and the stream may repeat an id.
+batches; what is at fault by itself, to `dead_letters`, with a reason and its error:
+
+    invalid   the entry is not what it should be
+    failed    the enrichment failed each time, while that of others succeeded
+    refused   the database does not take the row, and takes others
+    crashed   --crashes processes have ended while they worked on this entry alone
+
+How often an entry was delivered proves nothing: while Redis, PostgreSQL or the enrichment is out of
+order, entries wait. That is one line in the log, and one when it is over. `--requeue` puts dead
+letters back into the stream. Entries are acknowledged after the commit. An id is an event or a dead
+letter, whichever was committed first: the process may be killed at any moment, and the stream may
+repeat an id.
 
 Serve until Ctrl-C. Like SIGTERM, that drains: what was read is written, and a report is printed.
-The exit status is 0, or 75 if that took too long; the rest is delivered again after a restart.
+The exit status is 0, or 75 if that took too long; the rest is delivered again after a restart. A
+second signal ends the process at once.
 
 To try it, in another terminal: redis-cli XADD events '*' id 1 payload 'a first event'
 """
@@ -23,29 +32,38 @@ import argparse
 import asyncio
 import hashlib
 import json
+import logging
+import signal
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any, Final, cast
 
-import asyncpg
-from ingest_store import OUTAGE, Event, Store
-from recipes.redis_streams import Consumer, Entry
+from ingest_store import LOST, REFUSED, Event, Letter, Store, key_of
+from recipes.redis_streams import Consumer, Entry, is_outage
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
-from redis.backoff import ExponentialBackoff
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 import reactive_aio as rx
+from reactive_aio.delivery import Outage
 
 Enrich = Callable[[str], Awaitable[str]]
 
 CONCURRENCY: Final = 64
-ATTEMPTS: Final = 4
-DELIVERIES: Final = 5
+CRASHES: Final = 3
+BATCH_BYTES: Final = 4_000_000
 DRAIN: Final = 25.0  # seconds: Kubernetes waits for 30
+OWN: Final = (ValueError, TypeError, LookupError, ArithmeticError, *REFUSED)
+"""Errors of an entry itself. Any other may be one of what all entries need."""
+ATTEMPTS: Final = rx.RetryPolicy(
+    attempts=4, delay=0.05, maximum=5, only=lambda error: not isinstance(error, (NotValid, Died))
+)
+AGAIN: Final = rx.RetryPolicy(attempts=None, delay=0.1, maximum=2, only=is_outage)
 
 
 async def enrich(payload: str) -> str:
@@ -58,6 +76,10 @@ class NotValid(ValueError):
     """An entry that no attempt could enrich."""
 
 
+class Died(ValueError):
+    """An entry that ends its process."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ingest:
     """From the stream into the store."""
@@ -67,43 +89,57 @@ class Ingest:
     enrich: Enrich
     rate: rx.RateLimit
     batch: int
-    deliveries: int = DELIVERIES
+    crashes: int = CRASHES
 
     def flow(self) -> rx.Flow[list[Event]]:
         """The batches that were written."""
         return (
             self.consumer.entries(limit=2 * self.batch + CONCURRENCY)
+            .nack_on_error(
+                ATTEMPTS, dead_letter=self._bury, outage=lambda error: not isinstance(error, OWN)
+            )
             .map_async(
                 self._enriched,
                 concurrency=CONCURRENCY,
                 ordered=False,
-                retry=rx.RetryPolicy(attempts=ATTEMPTS, delay=0.05, only=is_worth_another_attempt),
                 timeout=10,
                 limiter=self.rate,
-                on_error=self._bury,
             )
-            .buffer_timeout(self.batch, 0.1)
+            .buffer_timeout(self.batch, 0.1, weight=size_of, max_weight=BATCH_BYTES)
             .ack_after(self.store.write)
             .name("ingest")
         )
 
     async def _enriched(self, entry: Entry) -> Event:
-        if entry.deliveries > self.deliveries:
-            raise NotValid(f"delivered {entry.deliveries} times, and its process ended each time")
+        if entry.crashes >= self.crashes:
+            died = f"{entry.crashes} processes have ended while they worked on this entry alone"
+            raise Died(died)
         id, payload = text_of(entry, b"id"), text_of(entry, b"payload")
         if not id:
             raise NotValid(f"the field 'id' of the entry {entry.id} is empty")
-        return Event(id, payload, await self.enrich(payload))
+        if key_of(id) != id:
+            raise NotValid(f"the field 'id' of the entry {entry.id} is too long for a key")
+        try:
+            return Event(id, payload, await self.enrich(payload))
+        finally:
+            await self.consumer.worked([entry.id])
 
     async def _bury(self, entry: Entry, error: Exception) -> None:
-        """Keep what was not enriched, under its own id, or that of the entry if it has none."""
+        """Keep what is at fault under its own id, or that of the entry if it has none."""
         id, payload = (shown(entry.fields.get(name, b"")) for name in (b"id", b"payload"))
-        await self.store.bury(id or entry.id, payload, f"{type(error).__name__}: {error}")
+        text = f"{type(error).__name__}: {error}"
+        await self.store.bury(Letter(id or entry.id, payload, text, reason(error), entry.fields))
 
 
-def is_worth_another_attempt(error: BaseException) -> bool:
-    """Whether the same entry may succeed later."""
-    return isinstance(error, Exception) and not isinstance(error, NotValid)
+def reason(error: Exception) -> str:
+    """Why an entry is a dead letter, in one word."""
+    kinds = {NotValid: "invalid", Died: "crashed"} | dict.fromkeys(REFUSED, "refused")
+    return next((kinds[kind] for kind in kinds if isinstance(error, kind)), "failed")
+
+
+def size_of(event: Event) -> int:
+    """The bytes of an event, as far as they matter."""
+    return len(event.payload) + len(event.enriched)
 
 
 def text_of(entry: Entry, name: bytes) -> str:
@@ -148,47 +184,73 @@ def parts(flow: rx.Flow[list[Event]]) -> list[Any]:
 
 @asynccontextmanager
 async def connected(url: str) -> AsyncGenerator[Redis]:
-    """A client that repeats its commands for half a minute when Redis cannot be reached."""
+    """A client that repeats no command: what may be repeated, its caller knows."""
     client: Any = Redis  # the options of from_url have no types
-    async with client.from_url(url) as first:
-        await first.ping()  # it has to be there at the start, though
-    retry = Retry(ExponentialBackoff(cap=2, base=0.05), retries=20)
-    async with client.from_url(url, retry=retry) as redis:
+    async with client.from_url(url, retry=Retry(NoBackoff(), 0), socket_timeout=30) as redis:
+        try:
+            async with asyncio.timeout(10):
+                await redis.ping()  # it has to be there at the start
+        except TimeoutError as error:
+            raise RedisError("no answer within 10 s") from error
         yield redis
 
 
 def keeping(consumer: Consumer) -> AbstractAsyncContextManager[object]:
     """Show that its entries are in work, however long that takes: no process takes them over."""
     me = consumer.stream, consumer.group, consumer.name
+    now = asyncio.get_running_loop().time
 
     async def keep(_: int) -> None:
         ids: list[Any] = [*consumer.working]
-        if ids:  # with JUSTID, this does not count as a delivery
-            await consumer.redis.xclaim(*me, 0, ids, justid=True)
+        try:
+            async with asyncio.timeout(5):
+                if ids:  # with JUSTID, this does not count as a delivery
+                    await consumer.redis.xclaim(*me, 0, ids, justid=True)
+        except (RedisError, OSError) as error:
+            consumer.outage.failed(error, now())
 
     return rx.interval(consumer.idle / 3).running(keep)
 
 
 async def leave(consumer: Consumer) -> None:
     """Remove a consumer from its group at the end; not while entries of it are pending."""
-    where = consumer.stream, consumer.group
-    if not await consumer.redis.xpending_range(*where, "-", "+", 1, consumer.name):
-        await consumer.redis.xgroup_delconsumer(*where, consumer.name)
+    redis, where = consumer.redis, (consumer.stream, consumer.group)
+    with suppress(RedisError, OSError):  # Redis does not answer: the name stays in the group
+        async with asyncio.timeout(2):
+            if not await redis.xpending_range(*where, "-", "+", 1, consumer.name):
+                await redis.xgroup_delconsumer(*where, consumer.name)
 
 
 async def serve(options: argparse.Namespace) -> int:
     """Ingest until a signal arrives; return the exit status."""
     async with connected(options.redis) as redis, Store.opened(options.postgres) as store:
-        consumer = Consumer(redis, "events", options.name, idle=options.idle, count=options.batch)
+        consumer = Consumer(
+            redis,
+            "events",
+            options.name,
+            idle=options.idle,
+            count=options.batch,
+            outage=Outage("Redis (--redis)", AGAIN),
+        )
         rate = rx.RateLimit(options.rate, per=1)
-        ingest = Ingest(consumer, store, options.enrich, rate, options.batch, options.deliveries)
+        ingest = Ingest(consumer, store, options.enrich, rate, options.batch, options.crashes)
         flow = ingest.flow()
         print(f"reads the stream events as {consumer.name} of {options.name}", flush=True)
-        async with figures(store, flow, options.every), keeping(consumer):
+        async with keeping(consumer), figures(store, flow, options.every):
             status = await rx.run_until_signal(flow, timeout=DRAIN, on_drained=print)
-        await leave(consumer)
         print(store, flush=True)
+        if status == 0:
+            await leave(consumer)
         return status
+
+
+async def requeue(options: argparse.Namespace) -> int:
+    """Put dead letters back into the stream; return the exit status."""
+    async with connected(options.redis) as redis, Store.opened(options.postgres) as store:
+        client: Any = redis
+        count = await store.put_back(options.requeue, partial(client.xadd, "events"))
+    print(f"{count:,} dead letters were put back into the stream events", flush=True)
+    return 0
 
 
 def at_least(least: float, kind: Callable[[str], float]) -> Callable[[str], float]:
@@ -232,8 +294,11 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     add("--rate", type=at_least(0.1, float), default=20_000.0, metavar="N", help=rate)
     idle = "deliver entries again that a dead process has not acknowledged for so long (5)"
     add("--idle", type=at_least(0.1, float), default=5.0, metavar="SECONDS", help=idle)
-    times = "an entry that was delivered more often is a dead letter: it may kill its process (5)"
-    add("--deliveries", type=at_least(3, int), default=DELIVERIES, metavar="N", help=times)
+    times = "processes that have to end while each works on an entry alone, to bury it (3)"
+    number = at_least(1, int)
+    add("--crashes", "--deliveries", type=number, default=CRASHES, metavar="N", help=times)
+    put = "put dead letters back into the stream: all, those of a reason, or that of an id"
+    add("--requeue", nargs="?", const="all", metavar="REASON|ID", help=put)
     every = "seconds from one line of figures to the next (5)"
     add("--every", type=at_least(0.1, float), default=5.0, metavar="SECONDS", help=every)
     what = "a coroutine function from payload to text, as module:function"
@@ -244,14 +309,15 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Serve, and report in one line what ends it."""
     options = arguments(argv)
+    logging.basicConfig(format="%(message)s", level=logging.WARNING, stream=sys.stdout)
     try:
-        return asyncio.run(serve(options))
-    except (RedisError, asyncpg.PostgresError, *OUTAGE) as error:
-        name = "Redis" if isinstance(error, RedisError) else "PostgreSQL"
-        where = "--redis" if name == "Redis" else "--postgres"
-        print(f"{name} ({where}): {error}", file=sys.stderr)
+        return asyncio.run(requeue(options) if options.requeue else serve(options))
+    except (RedisError, *LOST) as error:
+        name = "Redis (--redis)" if isinstance(error, RedisError) else "PostgreSQL (--postgres)"
+        print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until it serves, Ctrl-C just ends it
     sys.exit(main())

@@ -25,6 +25,8 @@ _NOTE: Final = "retry: "
 _DECIDE: Final = "decide without awaiting"
 _READ: Final = "read the answer of the other side from the error"
 _MAX_ATTEMPTS_NOTED: Final = 10
+_LEAST_DELAY: Final = 0.05
+_MOST_DELAY: Final = 5.0
 
 
 def parse_retry_after(header: str | None) -> float | None:
@@ -46,6 +48,25 @@ def parse_retry_after(header: str | None) -> float | None:
 
 
 Errors = type[BaseException] | tuple[type[BaseException], ...]
+
+
+def require_errors(operator: str, name: str, errors: Any) -> None:
+    """Raise unless *errors* are types of exceptions, or a predicate."""
+    if not isinstance(errors, (type, tuple)):
+        if not callable(errors):
+            raise TypeError(f"{name} must be exception types or a predicate, not {errors!r}")
+        require_sync_callable(operator, name, errors, _DECIDE, takes=1)
+
+
+def matches(
+    operator: str, errors: Errors | Callable[[BaseException], object], error: BaseException
+) -> bool:
+    """Whether *error* is one of *errors*."""
+    if isinstance(errors, (type, tuple)):
+        return isinstance(error, errors)
+    answer = errors(error)
+    refuse_awaitable(operator, errors, answer, _DECIDE)
+    return bool(answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,11 +117,7 @@ class RetryPolicy:
         to_seconds(self.maximum, "maximum", zero=True)
         if self.within is not None:
             to_seconds(self.within, "within")
-        only: Any = self.only
-        if not isinstance(only, (type, tuple)):
-            if not callable(only):
-                raise TypeError(f"only must be exception types or a predicate, not {only!r}")
-            require_sync_callable("RetryPolicy", "only", only, _DECIDE, takes=1)
+        require_errors("RetryPolicy", "only", self.only)
         if self.retry_after is not None:
             require_sync_callable("RetryPolicy", "retry_after", self.retry_after, _READ, takes=1)
 
@@ -109,12 +126,7 @@ class RetryPolicy:
 
     def covers(self, error: BaseException) -> bool:
         """Whether to try again after *error*."""
-        only = self.only
-        if isinstance(only, (type, tuple)):
-            return isinstance(error, only)
-        answer = only(error)
-        refuse_awaitable("RetryPolicy", only, answer, _DECIDE)
-        return bool(answer)
+        return matches("RetryPolicy", self.only, error)
 
     def backoff(self, attempt: int, random: float) -> float:
         """The delay after *attempt* (from 1), with *random* in [0, 1)."""
@@ -200,6 +212,15 @@ class Attempts:
             self.number += 1
             self.retries += 1
         return wait
+
+    def once_more(self, error: BaseException, random: float) -> float:
+        """Return the delay before an attempt that follows although none is left."""
+        self._failures.append(f"attempt {self.number}: {short_text(error)}")
+        self.number += 1
+        self.retries += 1
+        note_retry(error)
+        least = min(_LEAST_DELAY * 2.0 ** min(self.number, 9), _MOST_DELAY)
+        return max(self.policy.backoff(self.number, random), least)
 
     def completed(self, now: float, random: float) -> float | None:
         """Return the delay before the next attempt after one that has completed; None for none."""

@@ -8,8 +8,8 @@
 
 Work may end in any order: the offset of a partition is committed up to where all is done. A record
 that fails is tried again, and then set aside, since it would hold back its partition. Partitions
-that move to another consumer are not committed here any more; what was not committed is worked on
-there again. Serve until Ctrl-C.
+that move to another consumer are not committed here any more, also if they come back; what was not
+committed is worked on there again. Serve until Ctrl-C.
 
 This recipe is tested against the documented interface of aiokafka, and not with a server.
 """
@@ -49,6 +49,26 @@ class Consumer(Protocol):
         ...
 
 
+class Generations:
+    """Counts how often the records of a partition do not follow the one before.
+
+    A partition that comes back is read from the offset that another consumer has committed. Offsets
+    that a compacted log leaves out count as well: those before them are committed with one after.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[TopicPartition, tuple[int, int]] = {}
+
+    def of(self, record: Record) -> int:
+        """The generation in which *record* was read."""
+        partition = TopicPartition(record.topic, record.partition)
+        offset: int = record.offset
+        generation, last = self._last.get(partition, (0, offset - 1))
+        generation += offset != last + 1
+        self._last[partition] = generation, offset
+        return generation
+
+
 def records(consumer: Consumer, *, count: int = 500, limit: int = 1000) -> DeliveryFlow[Record]:
     """The records of *consumer*; at most *limit* are held, with those that wait for a commit."""
 
@@ -71,6 +91,7 @@ def records(consumer: Consumer, *, count: int = 500, limit: int = 1000) -> Deliv
         commit,
         position=lambda record: record.offset,
         partition=lambda record: TopicPartition(record.topic, record.partition),
+        generation=Generations().of,
         every=count,
         within=1.0,
         limit=limit,

@@ -16,15 +16,16 @@ import argparse
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Awaitable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.errors import Error, TimeoutError as NoMessages
+from nats.errors import Error, NoRespondersError, TimeoutError as NoMessages
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, StreamConfig
-from nats.js.errors import NotFoundError
+from nats.js.errors import NotFoundError, ServiceUnavailableError
 
 import reactive_aio as rx
 from reactive_aio.delivery import Delivery, DeliveryFlow, Unfinished, deliveries
@@ -54,8 +55,9 @@ def messages(
             while True:
                 try:
                     yield [delivery(each) for each in await subscription.fetch(count, WAIT)]
-                except NoMessages:
-                    pass  # wait for more
+                except NoMessages:  # or nobody who would send any: `NotFoundError`
+                    with suppress(NoMessages, NoRespondersError, ServiceUnavailableError):
+                        await subscription.consumer_info()
         finally:
             await subscription.unsubscribe()
 
@@ -64,13 +66,12 @@ def messages(
 
 
 def delivery(message: Msg) -> Delivery[Msg]:
-    """A message, how it is acknowledged and given back, and how often it was delivered."""
+    """A message, and how it is acknowledged and given back."""
 
     def nack(error: Exception) -> Awaitable[None]:
         return message.nak(None if isinstance(error, Unfinished) else 1.0)
 
-    attempt = message.metadata.num_delivered or 1
-    return Delivery(message, partial(message.ack_sync, CONFIRMED), nack, attempt=attempt)
+    return Delivery(message, partial(message.ack_sync, CONFIRMED), nack)
 
 
 async def bury(context: JetStreamContext, message: Msg, error: Exception) -> None:

@@ -8,7 +8,8 @@
 
 A transaction that changes orders also inserts a row into `outbox`: what is sent is what was
 committed. A trigger notifies the relay (LISTEN), which sends the row, and deletes it when that is
-done. A second relay waits until the first one has ended. Serve until Ctrl-C.
+done. A second relay waits until the first one has ended, or has not answered for LEASE seconds.
+Serve until Ctrl-C.
 
 To try it: psql shop -c "insert into outbox (topic, payload) values ('orders', 'a first row')"
 """
@@ -19,6 +20,7 @@ import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import asyncpg
@@ -27,7 +29,10 @@ import reactive_aio as rx
 from reactive_aio.delivery import DeliveryFlow, deliveries
 
 if TYPE_CHECKING:
+    from asyncpg.pool import PoolConnectionProxy
+
     Pool = asyncpg.Pool[asyncpg.Record]
+    Connection = PoolConnectionProxy[asyncpg.Record]
 
 TABLE: Final = """
 create table if not exists outbox (
@@ -37,6 +42,9 @@ create or replace function notify_outbox() returns trigger language plpgsql as
 create or replace trigger outbox_notifies after insert on outbox
     for each statement execute function notify_outbox()
 """
+IS_MADE: Final = "select from pg_trigger where tgname = 'outbox_notifies'"
+LOCK: Final = "select pg_advisory_lock(hashtext('outbox'))"
+LEASE: Final = 15.0  # seconds: PostgreSQL ends the session, and the lock, of a relay that is frozen
 # A row may be committed after one with a larger id. So those in work are left out, not smaller ids.
 UNSENT: Final = "select * from outbox where id <> all($1::bigint[]) order by id limit $2"
 
@@ -48,6 +56,7 @@ class Outbox:
     pool: "Pool"
     poll: float = 10.0  # seconds after which it looks for rows without a notification
     count: int = 100  # how many rows are read with one query
+    lease: float = LEASE
     _working: set[int] = field(default_factory=set[int])
 
     def rows(self, *, limit: int = 256) -> DeliveryFlow[asyncpg.Record]:
@@ -81,16 +90,31 @@ class Outbox:
             notified.set()
 
         async with self.pool.acquire() as connection:
-            await connection.execute(TABLE)
-            await connection.execute("select pg_advisory_lock('outbox'::regclass::bigint)")
+            await self._lock(connection)
+            if not await connection.fetch(IS_MADE):  # made again, it would lock out all writers
+                await connection.execute(TABLE)
             await connection.add_listener("outbox", notify)
             connection.add_termination_listener(lose)
             try:
-                yield notified, lost
+                async with rx.interval(self.lease / 3).running(partial(_renew, connection)):
+                    yield notified, lost
             finally:
                 if not lost.is_set():
                     connection.remove_termination_listener(lose)
                     await connection.remove_listener("outbox", notify)
+
+    async def _lock(self, connection: "Connection") -> None:
+        """Wait until no other relay reads; this one keeps the lock while it answers."""
+        seconds = f"{self.lease}s"
+        await connection.execute(f"set idle_session_timeout = '{seconds}'")
+        await connection.execute(f"set lock_timeout = '{seconds}'")
+        while True:
+            try:
+                await connection.execute(LOCK)
+            except asyncpg.LockNotAvailableError:
+                print("outbox: another relay reads, and this one waits", file=sys.stderr)
+            else:
+                return
 
     async def _sent(self, rows: list[asyncpg.Record]) -> None:
         ids = [row["id"] for row in rows]
@@ -99,6 +123,11 @@ class Outbox:
 
     def _not_sent(self, row: asyncpg.Record, error: Exception) -> None:
         self._working.discard(row["id"])  # the next query finds it
+
+
+async def _renew(connection: "Connection", _: int) -> None:
+    with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):  # it is lost, then
+        await connection.execute("")
 
 
 async def main(options: argparse.Namespace) -> int:

@@ -77,6 +77,7 @@ __all__ = (
     "TimeLimit",
     "TimerHandle",
     "cancel_task",
+    "context_of",
     "current_task",
     "is_being_cancelled",
     "report",
@@ -85,6 +86,7 @@ __all__ = (
     "shield",
     "sleep",
     "timeout",
+    "unfinished_tasks",
     "wait_first",
     "wait_for_others",
     "wait_settled",
@@ -282,7 +284,9 @@ class LoopHandle:
 
         *on_done* is called with the task when that is done.
         """
-        task = _FlowTask(work, loop=self.event_loop, name=name, context=self.context.copy())
+        context = self.context.copy()
+        task = _FlowTask(work, loop=self.event_loop, name=name, context=context)
+        task.context = context
         nesting = self._nesting
         if nesting.loop is None or nesting.loop() is not self.event_loop:
             nesting.loop = ref(self.event_loop)
@@ -499,6 +503,8 @@ def _run_deferred(nesting: _Nesting) -> None:
 class _FlowTask(Task[Any]):
     """A task of a flow. `Cancellation` cancels it."""
 
+    context: Context | None = None
+    """That of the subscription."""
     is_ending = False
     """It was cancelled by `cancel_task`, and is not cancelled again."""
     cancellation: "Cancellation | None" = None
@@ -515,6 +521,16 @@ class _FlowTask(Task[Any]):
         if not self.is_ending:
             Cancellation(self)
         return True
+
+
+def context_of(task: Task[Any]) -> Context | None:
+    """The context in which a task of a flow runs; None for any other task."""
+    return task.context if isinstance(task, _FlowTask) else None
+
+
+def unfinished_tasks(loop: AbstractEventLoop) -> list[Task[Any]]:
+    """The tasks of *loop* that are not done; called on any thread."""
+    return list(asyncio.all_tasks(loop))
 
 
 class Cancellation:

@@ -186,8 +186,9 @@ class Run(Generic[T]):
 
         Raises the error of a flow that fails, with the report as a note.
         """
-        report = await self.drain_unless(None, timeout)
-        return cast("DrainReport", report)
+        seconds = None if timeout is None else to_seconds(timeout, "drain: timeout", zero=True)
+        report, _ = await self.drain_and_clean(seconds, None)
+        return report
 
     async def ended_before(self, signalled: Future[Any]) -> bool:
         """Wait until the flow has ended, or *signalled* is done; return whether it has ended."""
@@ -197,20 +198,17 @@ class Run(Generic[T]):
             await self._raise_error(subscriber)
         return subscriber.is_done
 
-    async def drain_unless(
-        self, signalled: Future[Any] | None, timeout: Duration | None
-    ) -> DrainReport | None:
-        """`drain`, unless *signalled* is done before it ends; the flow then goes on."""
-        seconds = None if timeout is None else to_seconds(timeout, "drain: timeout", zero=True)
+    async def drain_and_clean(
+        self, seconds: float | None, cleanup: float | None
+    ) -> tuple[DrainReport, bool]:
+        """`drain`; and wait at most *cleanup* seconds more. Return whether that was enough."""
         subscriber = self._started("drain()")
         before, loop_handle = subscriber.delivered, subscriber.loop_handle
         began = loop_handle.time()
         loop_handle.run(subscriber.control.stop)
-        await self._wait_for_end(subscriber, seconds, signalled)
+        await self._wait_for_end(subscriber, seconds, None)
         is_complete = subscriber.is_done
-        if not is_complete and signalled is not None and signalled.done():
-            return None
-        await subscriber.aclose()
+        is_clean = await subscriber.closed_within(cleanup)
         control = subscriber.control
         report = DrainReport(
             delivered=subscriber.delivered + control.finished,
@@ -222,7 +220,7 @@ class Run(Generic[T]):
             seconds=loop_handle.time() - began,
         )
         await self._raise_error(subscriber, str(report))
-        return report
+        return report, is_clean
 
     def _started(self, call: str) -> "_RunSubscriber":
         if self._subscriber is None:
@@ -317,6 +315,11 @@ class Run(Generic[T]):
             subscriber.loop_handle.report(message, failure)
 
 
+def _wake(waiting: Future[None]) -> None:
+    if not waiting.done():
+        waiting.set_result(None)
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class _RunSubscriber(BulkSubscriber):
     """Counts the elements, and is the end from which the control travels upstream."""
@@ -350,6 +353,20 @@ class _RunSubscriber(BulkSubscriber):
         if isinstance(subscription, FlowSubscription):
             await self.cleanup.wait(subscription)
         self._set_ended()
+
+    async def closed_within(self, seconds: float | None) -> bool:
+        """`aclose`, at most *seconds*; return whether the cleanup is over."""
+        if seconds is None:
+            await self.aclose()
+            return True
+        closing = self.loop_handle.create_task(self.aclose(), "closes the flow")
+        timer = self.loop_handle.create_future()
+        handle = self.loop_handle.call_later(seconds, _wake, timer)
+        await wait_first(closing, timer)
+        handle.cancel()
+        if closing.done():
+            closing.result()
+        return closing.done()
 
     def _set_ended(self) -> None:
         self.is_done = True

@@ -2,20 +2,20 @@
 
 import signal
 from collections.abc import Callable
-from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..stage import Duration, Fluent, LoopHandle, describe, to_seconds
+from .process_end import NOT_DONE, ProcessEnd
 from .running import DRAIN_TIME, DrainReport, Run
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from .._core.loop import Future
 
 __all__ = ("run_until_signal",)
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-_NOT_DRAINED: Final = 75  # EX_TEMPFAIL of sysexits.h: what was not done is to be done again
 
 
 async def run_until_signal(
@@ -31,23 +31,31 @@ async def run_until_signal(
         sys.exit(asyncio.run(run_until_signal(orders.running(save, concurrency=8), timeout=25)))
 
     *flow* is a flow, or what its ``running`` has returned. The first SIGTERM or SIGINT drains it,
-    as ``Run.drain`` does within *timeout* seconds; then *on_drained* is called with the report. A
-    second signal cancels it at once. The handlers of both signals are restored at the end.
+    as ``Run.drain`` does; then *on_drained* is called with the report. The next signal ends the
+    process then and there, as the system does it: whatever hangs, also in what the program does
+    after this has returned.
 
-    The exit status is 0 when the flow has completed or was drained, 75 when the time was over
-    before (a temporary failure, by the names of ``sysexits.h``), and 128 + the number of the second
-    signal. Raises the error of a flow that fails: Python then exits with status 1.
+    *timeout* is the time from the first signal to the end of the process. The flow has four fifths
+    of it, and acknowledgements and cleanups one tenth (half a second at least). The rest, a second
+    at least, is for what the program does when this has returned: if it has not ended by then, it
+    is ended with the status 75. What is still waited for when the time is over is written to
+    standard error, in one line. None means that there is no limit.
+
+    The exit status is 0 when the flow has completed or was drained, and 75 when the time was over
+    before (a temporary failure, by the names of ``sysexits.h``). After a second signal, a shell
+    shows 128 + its number. Raises the error of a flow that fails: Python then exits with status 1.
 
     Demand: unbounded.
     Completes: returns when the flow has completed, or was drained or cancelled.
     Fails: raises the error of the flow.
-    Cancels: by the second signal, when the time is over, and when its task is cancelled.
+    Cancels: when the time is over, and when its task is cancelled.
     Holds: nothing.
     Rules: 2.1
     """
+    seconds = None
     if timeout is not None:
-        to_seconds(timeout, "run_until_signal: timeout", zero=True)
-    return await _Service(_run_of(flow), timeout, on_drained).run()
+        seconds = to_seconds(timeout, "run_until_signal: timeout", zero=True)
+    return await _Service(_run_of(flow), seconds, on_drained).run()
 
 
 def _run_of(flow: "Fluent[Any] | Run[Any]") -> Run[Any]:
@@ -67,46 +75,53 @@ class _Service:
     def __init__(
         self,
         run: Run[Any],
-        timeout: Duration | None,
+        seconds: float | None,
         on_drained: Callable[[DrainReport], object] | None,
     ) -> None:
         self._run = run
-        self._timeout = timeout
         self._on_drained = on_drained
         self._loop_handle = LoopHandle("run_until_signal()")
-        self._received: list[int] = []
-        self._first: Future[Any] = self._loop_handle.create_future()
-        self._second: Future[Any] = self._loop_handle.create_future()
+        self._signalled: Future[Any] = self._loop_handle.create_future()
+        self._end = ProcessEnd(SIGNALS, seconds)
 
     async def run(self) -> int:
-        with ExitStack() as handlers:
-            self._install(handlers)
+        before = self._install()
+        try:
             async with self._run:
-                if await self._run.ended_before(self._first):
+                if await self._run.ended_before(self._signalled):
                     return 0
-                report = await self._run.drain_unless(self._second, self._timeout)
-                if report is None:
-                    return 128 + self._received[-1]
-                if self._on_drained is not None:
-                    self._on_drained(report)
-                return 0 if report.is_complete else _NOT_DRAINED
+                return await self._drain()
+        finally:
+            if not self._end.has_begun:
+                for number, handler in before.items():
+                    if handler is not None:  # it was not installed by Python
+                        signal.signal(number, handler)
 
-    def _install(self, handlers: ExitStack) -> None:
-        for number in SIGNALS:
-            try:
-                restore = self._loop_handle.add_signal_handler(
-                    number, partial(self._on_signal, number)
-                )
-            except ValueError as error:
-                raise RuntimeError(
-                    "run_until_signal: signals are received in the main thread of the main "
-                    "interpreter only; elsewhere, write `async with flow.running() as run:` and "
-                    "await run.drain()"
-                ) from error
-            handlers.callback(restore)
+    async def _drain(self) -> int:
+        end = self._end
+        report, is_clean = await self._run.drain_and_clean(end.work, end.cleanup)
+        if not is_clean:
+            end.say_what_waits()
+        if self._on_drained is not None:
+            self._on_drained(report)
+        return 0 if report.is_complete and is_clean else NOT_DONE
 
-    def _on_signal(self, number: int) -> None:
-        self._received.append(number)
-        for waiting in (self._first, self._second)[: len(self._received)]:
-            if not waiting.done():
-                waiting.set_result(None)
+    def _install(self) -> "dict[signal.Signals, Any]":
+        """Set the handlers of the signals; return those that were set before."""
+        try:
+            # Not those of the event loop, which would not be called while that is blocked.
+            return {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+        except ValueError as error:
+            raise RuntimeError(
+                "run_until_signal: signals are received in the main thread of the main "
+                "interpreter only; elsewhere, write `async with flow.running() as run:` and "
+                "await run.drain()"
+            ) from error
+
+    def _on_signal(self, number: int, _: "FrameType | None") -> None:
+        self._end.begin(number)
+        self._loop_handle.call_soon_threadsafe(self._set_signalled)
+
+    def _set_signalled(self) -> None:
+        if not self._signalled.done():
+            self._signalled.set_result(None)

@@ -13,6 +13,7 @@ log), `nack_policy` (what follows from a failure) and `session` (when a subscrip
 from .delivery import Delivery
 from .delivery_flow import DeliveryFlow
 from .errors import AlreadySettled, BatchFailed, Unfinished
+from .outages import Outage
 from .starting import deliveries, log_deliveries
 
 __all__ = (
@@ -20,6 +21,7 @@ __all__ = (
     "BatchFailed",
     "Delivery",
     "DeliveryFlow",
+    "Outage",
     "Unfinished",
     "deliveries",
     "log_deliveries",

@@ -4,6 +4,11 @@ A log keeps one position for each partition: everything up to it is done. So an 
 acknowledged waits until all elements before it in its partition are; then its position is ready to
 be committed. Elements are added in the order of the log, so positions are never compared.
 
+A partition may be taken from a reader and come back later, when somebody else has committed
+further: its *generation* is another one then. What was read before still holds back what follows,
+as nobody can tell whether it is done elsewhere; but its position is not committed any more, so that
+no commit goes back.
+
 =========================  =====================================================
 state of an element        next
 =========================  =====================================================
@@ -27,6 +32,7 @@ class Entry(Generic[P]):
 
     partition: Hashable
     position: P
+    generation: Hashable = None
     is_done: bool = False
 
 
@@ -34,8 +40,10 @@ class Entry(Generic[P]):
 class _Partition:
     entries: deque[Entry[Any]] = field(default_factory=deque[Entry[Any]])
     """The elements that are open, and those after them."""
+    generation: Hashable = None
+    """That of the last element."""
     passed: Entry[Any] | None = None
-    """The last element that was passed and whose position was not taken."""
+    """The last element of it that was passed and whose position was not taken."""
 
 
 class CommitTracker(Generic[P]):
@@ -50,12 +58,14 @@ class CommitTracker(Generic[P]):
         self.uncommitted: int = 0
         """How many elements were passed since positions were taken."""
 
-    def add(self, partition: Hashable, position: P) -> Entry[P]:
-        """The next element of a partition."""
-        entry = Entry(partition, position)
+    def add(self, partition: Hashable, position: P, generation: Hashable = None) -> Entry[P]:
+        """The next element of a partition, read in *generation* of it."""
+        entry = Entry(partition, position, generation)
         found = self._partitions.get(partition)
         if found is None:
             found = self._partitions[partition] = _Partition()
+        if generation != found.generation:
+            found.generation, found.passed = generation, None
         found.entries.append(entry)
         self.held += 1
         return entry
@@ -66,7 +76,9 @@ class CommitTracker(Generic[P]):
         partition = self._partitions[entry.partition]
         entries, before = partition.entries, self.held
         while entries and entries[0].is_done:
-            partition.passed = entries.popleft()
+            first = entries.popleft()
+            if first.generation == partition.generation:
+                partition.passed = first
             self.held -= 1
         count = before - self.held
         self.uncommitted += count

@@ -23,7 +23,8 @@ class Delivery(Generic[T_co]):
     A source makes one of each element that it delivers. *ack* is called when the work is done;
     *nack*, if the source can take an element back, with the reason why it was not. In the source
     of `deliveries` both may be coroutine functions. *attempt* is how often the source has
-    delivered the element, if it counts that.
+    delivered the element, if it counts that. It is for your program to read: an outage or a restart
+    adds to it as well, so that it proves nothing about the element.
 
     The consumer of `DeliveryFlow.as_flow` receives one for each element, and calls `ack` or `nack`
     itself.

@@ -10,7 +10,7 @@ from .._operators.time import cutter_of
 from .._shared.coerce import Source
 from .._shared.element_work import OnError, work_options
 from ..limits import Limits
-from ..retry import RetryPolicy
+from ..retry import Errors, RetryPolicy, require_errors
 from ..stage import (
     Duration,
     describe,
@@ -234,6 +234,7 @@ class DeliveryFlow(Generic[T_co]):
         policy: RetryPolicy | int,
         *,
         dead_letter: Callable[[T_co, Exception], object] | None = None,
+        outage: Errors | Callable[[BaseException], object] = (),
     ) -> "DeliveryFlow[T_co]":
         """Deliver an element again after a nack, as *policy* allows, and do not fail the flow.
 
@@ -241,6 +242,12 @@ class DeliveryFlow(Generic[T_co]):
         them again, after the delay of the policy, while others overtake it; until then it counts as
         held. After the last attempt, *dead_letter* is called with its value and error, and awaited,
         and then the element is acknowledged. Without *dead_letter*, the flow fails.
+
+        While a server that all elements need cannot be reached, each of them fails, and none is at
+        fault. Name the errors of that with *outage*: their types, such as OSError, or a predicate.
+        After such an error, the last attempt is not the last one: the element is delivered again,
+        each 5 seconds or after the longest delay of *policy*, until it has failed as many times as
+        *policy* has attempts while others were done in between.
 
         Demand: passed through.
         Completes: when the source has completed and no element is held.
@@ -257,7 +264,8 @@ class DeliveryFlow(Generic[T_co]):
             )
         if dead_letter is not None:
             require_callable("nack_on_error", "dead_letter", dead_letter, takes=2)
-        nacks = NackPolicy(RetryPolicy.of(policy), dead_letter)
+        require_errors("nack_on_error", "outage", outage)
+        nacks = NackPolicy(RetryPolicy.of(policy), dead_letter, outage)
         buries = "" if dead_letter is None else f", dead_letter={describe(dead_letter)}"
         name = f"{self._options.name}.nack_on_error(attempts={nacks.retry.attempts}{buries})"
         return replace(self, _options=replace(self._options, name=name, policy=nacks))

@@ -14,7 +14,7 @@ from ..retry import Attempts
 from ..stage import Coordinator, InnerSubscriber
 from .delivery import Delivery
 from .errors import Unfinished
-from .nack_policy import Decision, NackPolicy, Next, decide
+from .nack_policy import Decision, NackPolicy, Next, Tries, decide
 from .session import Session
 from .source_calls import SourceCall, SourceCalls
 from .source_sides import Record, SourceSide
@@ -76,6 +76,8 @@ class Head(Coordinator[Tied[Any]]):
         self._ready: deque[Record] = deque()
         self._delayed: dict[Record, TimerHandle] = {}
         self._received = 0
+        self._done = 0
+        """How many were acknowledged as their work was done; not those that were buried."""
         self._settled: deque[tuple[Record, Failure | None]] = deque()
         """The settlements of this turn of the event loop."""
         self._held = 0
@@ -234,12 +236,7 @@ class Head(Coordinator[Tied[Any]]):
         self._records[record] = None
         policy = self._options.policy
         if policy is not None:
-            now = self.loop_handle.time()
-            record.attempts = Attempts(policy.retry, now, record.attempt)
-            if policy.is_exceeded(record.attempt):
-                what = f"it was delivered {record.attempt} times, and the policy allows "
-                self._bury(record, Unfinished(f"{what}{policy.retry}"))
-                return
+            record.tries = Tries(Attempts(policy.retry, self.loop_handle.time()), self._done)
         self._ready.append(record)
 
     def _discarded(self, element: Any) -> None:
@@ -313,6 +310,7 @@ class Head(Coordinator[Tied[Any]]):
         while settled:
             record, failure = settled.popleft()
             if failure is None:
+                self._done += 1
                 del self._records[record]
                 self._side.acked(record)
             else:
@@ -323,9 +321,10 @@ class Head(Coordinator[Tied[Any]]):
     def _decide(self, record: Record, failure: Failure) -> Decision:
         return decide(
             None if self.is_closed else self._options.policy,
-            record.attempts,
+            record.tries,
             replace(failure, is_fatal=failure.is_fatal or self.is_closed),
             can_give_back=record.nack is not None,
+            done=self._done,
             now=self.loop_handle.time(),
             random=random(),
         )

@@ -87,7 +87,8 @@ def mapped(mapper: Callable[[Any], Any]) -> Step:
                 return None
             refuse_awaitable("map", mapper, result)
             if result is None:
-                raise no_element("map")
+                session.failed(tied, no_element("map"))
+                return None
             return tied.with_value(result)
 
         call.__qualname__ = describe(mapper)
@@ -156,7 +157,7 @@ class Work:
             tied.tie.settle(None)
             return tied
         if returned is None:
-            raise Misused(no_element(self.operator))
+            raise no_element(self.operator)  # a fault of this element: the others have results
         return tied.with_value(returned)
 
     @property
@@ -286,9 +287,13 @@ def divided(mapper: Callable[[Any], Source[Any]], concurrency: int, prefetch: in
             except Exception as error:
                 session.failed(tied, error)
                 return ()
-            group = Group(tied.tie)
             if isinstance(made, _COLLECTIONS):
-                return _all_parts(group, cast("Iterable[Any]", made))
+                values = [*cast("Iterable[Any]", made)]
+                if any(value is None for value in values):
+                    session.failed(tied, no_element("flat_map"))
+                    return ()
+                return _all_parts(Group(tied.tie), values)
+            group = Group(tied.tie)
             parts: Flow[Any] = to_flow(made, name="flat_map")
             if parts.chain.is_pullable:
                 return _pulled_parts(session, group, pull(parts))
@@ -300,10 +305,8 @@ def divided(mapper: Callable[[Any], Source[Any]], concurrency: int, prefetch: in
     return step
 
 
-def _all_parts(group: Group, values: Iterable[Any]) -> list[Tied[Any]]:
-    parts = [Tied(value, group.add()) for value in values if value is not None]
-    if len(parts) < len(cast("list[Any]", values)):
-        raise no_element("flat_map")
+def _all_parts(group: Group, values: list[Any]) -> list[Tied[Any]]:
+    parts = [Tied(value, group.add()) for value in values]
     group.close()
     return parts
 

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any, Protocol
 
 from .._core.arguments import require_hashable
-from ..retry import Attempts
 from ..stage import Coordinator, Timer, describe
 from .commit_tracker import CommitTracker
 from .delivery import Delivery
+from .nack_policy import Tries
 
 
 @dataclass(slots=True, eq=False)
@@ -23,9 +23,7 @@ class Record:
     """Gives it back to the source, if that takes elements back."""
     number: int = 0
     """How many were delivered before it."""
-    attempt: int = 1
-    """How often the source has delivered it."""
-    attempts: Attempts | None = None
+    tries: Tries | None = None
     error: Exception | None = None
     """Why it was nacked."""
 
@@ -100,7 +98,7 @@ class EachDelivery:
             )
         delivery: Delivery[Any] = element
         ack, nack = delivery.take_over()
-        return Record(delivery.value, ack, nack, attempt=delivery.attempt)
+        return Record(delivery.value, ack, nack)
 
     def acked(self, record: Record) -> None:
         self._keeper.call(record.ack, (), self._free)
@@ -193,6 +191,7 @@ class LogOptions:
     commit: Callable[[dict[Any, Any]], object]
     position: Callable[[Any], Any]
     partition: Callable[[Any], Hashable]
+    generation: Callable[[Any], Hashable] | None
     every: int
     within: float
 
@@ -212,7 +211,8 @@ class LogCommits:
         options = self._options
         partition = options.partition(element)
         require_hashable("log_deliveries", options.partition, partition)
-        entry = self._tracker.add(partition, options.position(element))
+        generation = None if options.generation is None else options.generation(element)
+        entry = self._tracker.add(partition, options.position(element), generation)
         return Record(element, entry)
 
     def acked(self, record: Record) -> None:
@@ -246,8 +246,12 @@ class LogCommits:
             return
         self._timer.stop()
         self._is_committing = True  # for good, if the call fails: a later one must not hide it
-        commit, count = self._options.commit, self._tracker.uncommitted
-        self._keeper.call(commit, (self._tracker.take(),), partial(self._committed, count))
+        count, positions = self._tracker.uncommitted, self._tracker.take()
+        committed = partial(self._committed, count)
+        if positions:
+            self._keeper.call(self._options.commit, (positions,), committed)
+        else:  # all of them were read before their partition was taken away
+            committed()
 
     def _committed(self, count: int) -> None:
         self._is_committing = False

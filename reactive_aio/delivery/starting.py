@@ -108,6 +108,7 @@ def log_deliveries(
     *,
     position: Callable[[T], P],
     partition: Callable[[T], K],
+    generation: Callable[[T], Hashable] | None = None,
     every: int = 100,
     within: Duration = 5.0,
     limit: int = LIMIT,
@@ -119,6 +120,11 @@ def log_deliveries(
     acknowledged, after *every* elements or *within* a time, and at the end of the flow. It may be a
     coroutine function; one call follows another, each awaited for at most *ack_timeout*. The
     elements of a partition come in the order of the log: positions are not compared.
+
+    Where partitions move between readers, give *generation*: of an element, a value that is another
+    one each time its partition is assigned to this reader, or read from another position on. What
+    was read in an earlier generation is not committed any more: the partition may have come back
+    from a reader that has committed further, and a commit would take it back.
 
     A log takes no element back. An element that fails ends the flow, and is delivered again when
     the log is read from the committed position; `DeliveryFlow.nack_on_error` tries again at once,
@@ -138,9 +144,11 @@ def log_deliveries(
     require_callable("log_deliveries", "commit", commit, takes=1)
     require_sync_callable("log_deliveries", "position", position, remedy, takes=1)
     require_sync_callable("log_deliveries", "partition", partition, remedy, takes=1)
+    if generation is not None:
+        require_sync_callable("log_deliveries", "generation", generation, remedy, takes=1)
     require_int("log_deliveries", "every", every, least=1)
     seconds = to_seconds(within, "log_deliveries: within")
-    options = LogOptions(commit, position, partition, every, seconds)
+    options = LogOptions(commit, position, partition, generation, every, seconds)
 
     def make(head: Head) -> LogCommits:
         return LogCommits(head, head, options)

@@ -7,7 +7,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio.delivery import Delivery, log_deliveries
-from reactive_aio.errors import TimedOut
+from reactive_aio.errors import NotAnElement, TimedOut
 from tests.delivery.brokers import live_timers
 from tests.operators.ways import Failed
 
@@ -189,6 +189,77 @@ async def test_what_is_done_while_a_commit_fails_is_not_committed() -> None:
         await flow.run()
     await asyncio.sleep(100)
     assert calls == [{0: 0, 1: 1}]
+
+
+async def test_what_was_read_before_a_partition_came_back_moves_no_commit_back() -> None:
+    """Another reader has worked on 1 to 9 meanwhile, and has committed 9."""
+    commits: list[dict[str, int]] = []
+    first_may_end = asyncio.Event()
+
+    async def work(element: tuple[int, int]) -> None:
+        if element == (0, 0):
+            await first_may_end.wait()
+        elif element == (10, 1):
+            first_may_end.set()
+
+    read = [(0, 0), (1, 0), (10, 1), (11, 1)]
+    flow = log_deliveries(
+        read,
+        commits.append,
+        position=lambda element: element[0],
+        partition=lambda _: "a",
+        generation=lambda element: element[1],
+        every=1,
+    )
+    await flow.ack_after(work, concurrency=9).run()
+    assert commits == [{"a": 11}]
+
+
+async def test_all_that_was_read_before_a_partition_came_back_is_settled() -> None:
+    commits: list[dict[int, int]] = []
+    generations = iter((0, 0, 1))
+    flow = log_deliveries(
+        range(3),
+        commits.append,
+        position=lambda n: n,
+        partition=lambda n: 0,
+        generation=lambda _: next(generations),
+    )
+
+    async def work(number: int) -> None:
+        if number == 2:
+            raise ValueError("not this one")
+
+    with pytest.raises(ValueError, match="not this one"):
+        await flow.ack_after(work, concurrency=3).run()
+    assert commits == []
+
+
+@pytest.mark.parametrize("operator", ["map", "map_async", "flat_map"])
+async def test_a_null_value_fails_its_own_element(operator: str) -> None:
+    """A tombstone of Kafka: the value of a record is None."""
+
+    async def value(number: int) -> Any:
+        return None if number == 1 else number
+
+    def plain_value(number: int) -> Any:
+        return None if number == 1 else number
+
+    def values(number: int) -> list[Any]:
+        return [number, plain_value(number)]
+
+    def bury(number: int, error: Exception) -> None:
+        buried.append((number, error))
+
+    functions: dict[str, Any] = {"map": plain_value, "map_async": value, "flat_map": values}
+    buried: list[tuple[int, Exception]] = []
+    log, done = Log(), list[int]()
+    flow = log.deliveries(r.range(4)).nack_on_error(2, dead_letter=bury)
+    await getattr(flow, operator)(functions[operator]).ack_after(done.append).run()
+    [(number, error)] = buried
+    assert (number, type(error)) == (1, NotAnElement)
+    assert {*done} == {0, 2, 3}
+    assert log.committed == {0: 2, 1: 3}
 
 
 async def test_no_timer_outlives_the_flow() -> None:

@@ -1,15 +1,16 @@
 """`nack_on_error`: an element that fails is delivered again, and cannot stop the flow."""
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import reactive_aio as r
 from reactive_aio import RetryPolicy
-from reactive_aio.delivery import BatchFailed, Unfinished, deliveries, log_deliveries
+from reactive_aio.delivery import BatchFailed, deliveries, log_deliveries
 from tests.delivery.brokers import Broker, DeadLetters, live_timers
 from tests.operators.ways import Failed
 
@@ -203,25 +204,69 @@ async def test_each_element_of_a_list_is_settled_when_dead_letters_fail(
     assert fails <= set(nacked)
 
 
-async def test_attempts_that_the_source_has_counted_count() -> None:
-    broker, work, buried = Broker(), Work({1: 99}), DeadLetters()
-    source = r.just(0, 1).map(lambda value: broker.delivery(value, attempt=3))
-    flow = deliveries(source).nack_on_error(4, dead_letter=buried)
-    await flow.map(work).ack_after(nothing).run()
-    assert work.calls[1] == 2
-    assert buried.values == [1]
-
-
-async def test_what_stops_the_program_each_time_is_buried_without_another_attempt() -> None:
-    broker, work, buried = Broker(), Work({}), DeadLetters()
-    source = r.just(0).map(lambda value: broker.delivery(value, attempt=4))
+async def test_how_often_the_source_has_delivered_an_element_proves_nothing() -> None:
+    broker, work, buried = Broker(), Work({1: 2}), DeadLetters()
+    source = r.just(0, 1).map(lambda value: broker.delivery(value, attempt=99))
     flow = deliveries(source).nack_on_error(3, dead_letter=buried)
     await flow.map(work).ack_after(nothing).run()
-    assert work.calls == {}
-    [(value, error)] = buried
-    assert (value, type(error)) == (0, Unfinished)
-    assert "it was delivered 4 times, and the policy allows 3 attempts" in str(error)
-    assert broker.acked == [0]
+    assert buried.values == []
+    assert sorted(broker.acked) == [0, 1]
+
+
+async def test_an_outage_buries_nothing_and_what_fails_while_others_are_done_is_buried() -> None:
+    """For ten minutes, every call fails; the element 3 fails for ever, by itself."""
+    buried, broker, calls = DeadLetters(), Broker(), Counter[int]()
+    time = asyncio.get_running_loop().time
+    end = time() + 600
+
+    def work(value: int) -> int:
+        calls[value] += 1
+        if value == 3 or time() < end:
+            raise ConnectionError("no answer")
+        return value
+
+    async def slowly() -> AsyncIterator[int]:
+        for value in range(40):
+            yield value
+            await asyncio.sleep(20)
+
+    policy = RetryPolicy(attempts=3, delay=0.1)
+    flow = broker.deliveries(r.from_aiter(slowly))
+    flow = flow.nack_on_error(policy, dead_letter=buried, outage=OSError)
+    await flow.map(work).ack_after(nothing).run()
+    assert buried.values == [3]
+    assert time() >= end
+    assert sorted(broker.acked) == [*range(40)]
+    assert max(calls.values()) < 600, "attempts become rare"
+
+
+def is_any(_: BaseException) -> bool:
+    return True
+
+
+@pytest.mark.parametrize("outage", [OSError, (OSError, KeyError), is_any])
+async def test_only_errors_that_are_named_may_be_an_outage(outage: Any) -> None:
+    buried, broker = DeadLetters(), Broker()
+
+    def work(value: int) -> int:
+        raise ValueError(value)
+
+    is_named = outage is is_any
+    flow = broker.deliveries(r.range(3))
+    flow = flow.nack_on_error(2, dead_letter=buried, outage=outage)
+    task = asyncio.create_task(flow.map(work).ack_after(nothing).run())
+    await asyncio.sleep(60)
+    assert task.done() is not is_named
+    assert buried.values == ([] if is_named else [0, 1, 2])
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_outage_names_errors() -> None:
+    flow = deliveries(r.range(3), ack=nothing)
+    with pytest.raises(TypeError, match="outage must be exception types or a predicate, not 3"):
+        flow.nack_on_error(2, outage=cast("Any", 3))
 
 
 async def test_errors_that_the_policy_does_not_cover_are_not_retried() -> None:

@@ -24,3 +24,18 @@ async def lethal(payload: str) -> str:
     if "kill" in payload:
         os.kill(os.getpid(), signal.SIGKILL)
     return payload.upper()
+
+
+def is_up() -> bool:
+    """Whether what `down` needs has begun to answer."""
+    return os.path.exists(os.environ["UP"])
+
+
+async def down(payload: str) -> str:
+    """Fail for every payload, until the file exists that the variable UP names."""
+    await asyncio.sleep(0.002)
+    if not is_up():
+        raise RuntimeError("503 Service Unavailable")
+    if "never" in payload:
+        raise RuntimeError("503 for this one, always")
+    return "\ud800" if "refused" in payload else payload.upper()

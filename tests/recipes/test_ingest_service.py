@@ -17,10 +17,16 @@ from typing import IO, Any, Final, TypeVar, cast
 
 import asyncpg
 import ingest_service
+import ingest_store
 import pytest
 from redis.asyncio import Redis
 
-from tests.harness.servers import PostgresServer, RedisServer
+from tests.harness.servers import (
+    PostgresServer,
+    RedisServer,
+    postgres_running,
+    redis_running,
+)
 
 pytestmark = [pytest.mark.slow]
 
@@ -89,6 +95,11 @@ class Place:
         """How many entries are pending, or not delivered yet."""
         groups: list[Any] = self.run(cast("Any", self.redis.xinfo_groups("events")))
         return sum(int(each["pending"]) + int(each["lag"]) for each in groups)
+
+    def is_read(self) -> bool:
+        """Whether entries were delivered to a consumer of a group."""
+        groups: list[Any] = self.run(cast("Any", self.redis.xinfo_groups("events")))
+        return any(each["pending"] for each in groups)
 
     def consumers(self) -> dict[str, int]:
         """How many entries are pending for each consumer of the group."""
@@ -239,19 +250,19 @@ def test_an_entry_that_kills_its_process_is_buried_and_no_other_with_it(place: P
     place.add(*(entry(n, "kill" if n == 10 else "") for n in range(20)))
     kills = 0
     while True:
-        with place.service("--batch", "30", "--deliveries", "3", enrich=LETHAL) as process:
+        with place.service("--batch", "30", "--crashes", "2", enrich=LETHAL) as process:
             place.until(partial(place.is_over, process), None)
             if process.poll() is None:
                 break
             assert process.returncode == -signal.SIGKILL
             kills += 1
-    rows = place.run(place.postgres.fetch("select id, error from dead_letters order by id"))
-    why = "NotValid: delivered 4 times, and its process ended each time"
-    assert [tuple(row) for row in rows] == [("id-10", why)]
+    rows = place.run(place.postgres.fetch("select id, reason, error from dead_letters"))
+    why = "Died: 2 processes have ended while they worked on this entry alone"
+    assert [tuple(row) for row in rows] == [("id-10", "crashed", why)]
     assert sorted(place.column("select id from events")) == sorted(
         f"id-{n}" for n in range(20) if n != 10
     )
-    assert kills == 3
+    assert kills == 4, "two beside others, which it is not blamed for, and two alone"
 
 
 def test_sigterm_drains_what_was_read_and_figures_are_shown(place: Place) -> None:
@@ -306,6 +317,143 @@ def test_what_cannot_be_enriched_is_a_dead_letter_with_its_error(place: Place) -
     )
 
 
+def test_an_outage_of_the_enrichment_buries_nothing(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    up = tmp_path / "up"
+    monkeypatch.setenv("UP", str(up))
+    place.add(*(entry(n) for n in range(30)))
+    with place.service("--batch", "10", enrich="tests.recipes.enrichments:down") as process:
+        place.until(place.is_read, process)
+        place.run(asyncio.sleep(1.5))  # more than the attempts of a policy take
+        assert place.decided() == 0
+        up.touch()
+        place.add(entry(98, "refused"), entry(99, "never"), *(entry(n) for n in range(30, 60)))
+        place.until_decided(61, process)
+        while "id-99" not in place.column(
+            "select id from dead_letters"
+        ):  # what fails by itself is found while others pass
+            place.add(*(entry(1000 + n) for n in range(5)))
+            place.run(asyncio.sleep(0.2))
+        place.until_all_is_done(process)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=SECONDS)
+    rows = place.run(place.postgres.fetch("select id, reason from dead_letters order by id"))
+    assert [tuple(row) for row in rows] == [("id-98", "refused"), ("id-99", "failed")]
+
+
+def test_dead_letters_have_keys_of_their_own_and_are_put_back(place: Place) -> None:
+    long = "x" * 5000
+    place.add(entry(1), entry(2, "never"), {"id": long, "payload": "p"}, {"id": "id-3"})
+    with place.service() as process:
+        place.until_all_is_done(process)
+    rows = place.run(place.postgres.fetch("select id, reason from dead_letters"))
+    key = next(id for id, _ in rows if id.startswith("sha256:"))
+    assert {tuple(row) for row in rows} == {
+        ("id-2", "failed"),
+        (key, "invalid"),
+        ("id-3", "invalid"),
+    }
+    with place.service("--requeue", "failed") as process:
+        assert process.communicate(timeout=SECONDS) == (
+            "1 dead letters were put back into the stream events\n",
+            "",
+        )
+    with place.service("--requeue", key) as process:
+        process.communicate(timeout=SECONDS)
+    assert place.column("select id from dead_letters") == ["id-3"]
+    put_back: Any = place.run(cast("Any", place.redis.xrevrange("events", count=2)))
+    assert [fields for _, fields in put_back] == [
+        {b"id": long.encode(), b"payload": b"p"},
+        {b"id": b"id-2", b"payload": b"never"},
+    ]
+    with place.service(enrich="tests.recipes.enrichments:lethal") as process:
+        place.until_all_is_done(process)
+    assert sorted(place.column("select id from events")) == ["id-1", "id-2"]
+
+
+@contextmanager
+def own_servers() -> Generator[tuple[Place, list[int], list[int]]]:
+    """Servers that a test may freeze, and their processes: of Redis, of PostgreSQL."""
+    with ExitStack() as stack:
+        redis_server = stack.enter_context(redis_running())
+        postgres_server = stack.enter_context(postgres_running())
+        urls = redis_server.database(), postgres_server.database()
+        with asyncio.Runner() as runner:
+            made: Any = Redis
+            redis = made.from_url(urls[0])
+            postgres = runner.run(asyncpg.connect(urls[1]))
+            place = Place(*urls, redis, postgres, runner)
+            pid: int = runner.run(redis.info())["process_id"]
+            yield (
+                place,
+                [pid],
+                [int((postgres_server.folder / "data/postmaster.pid").open().readline())],
+            )
+            postgres.terminate()
+            runner.run(redis.aclose())
+
+
+@contextmanager
+def frozen(processes: list[int]) -> Generator[None]:
+    """Stopped, and their children; they go on in the end."""
+    children = [
+        int(each)
+        for process in processes
+        for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    ]
+    for each in (*processes, *children):
+        os.kill(each, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for each in (*processes, *children):
+            os.kill(each, signal.SIGCONT)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("which", ["Redis", "PostgreSQL"])
+def test_a_frozen_server_is_survived_and_left(which: str) -> None:
+    with own_servers() as (place, redis_processes, postgres_processes):
+        place.add(*(entry(n) for n in range(2000)))
+        processes = redis_processes if which == "Redis" else postgres_processes
+        with place.service("--batch", "20", "--rate", "200") as process:
+            place.until_decided(50, process)
+            with frozen(processes):
+                time.sleep(12)
+            place.until_decided(600, process)
+            with frozen(processes):
+                time.sleep(1)
+                process.send_signal(signal.SIGTERM)
+                out, err = process.communicate(timeout=30)
+        assert process.returncode == 75, out
+        with place.service("--batch", "500") as process:
+            place.until_all_is_done(process)
+        assert place.column("select count(*) from events") == [2000]
+        assert place.column("select count(*) from dead_letters") == [0]
+        assert f"{which} (--" in out + err
+
+
+@pytest.mark.thorough
+def test_one_that_is_frozen_with_the_lock_is_survived() -> None:
+    with own_servers() as (place, _, _):
+        place.add(*(entry(n) for n in range(500)))
+
+        async def hold() -> Any:
+            holder = await asyncpg.connect(place.postgres_url, server_settings=ingest_store.LIMITS)
+            await holder.execute(f"begin; {ingest_store.LOCK}")
+            return holder
+
+        holder = place.run(hold())  # and then nothing more, as a frozen process does
+        with place.service() as process:
+            place.until_all_is_done(process)
+            process.send_signal(signal.SIGTERM)
+            out, _ = process.communicate(timeout=SECONDS)
+        assert process.returncode == 0
+        assert "another instance has the lock for more than 10 s" in out or "is back" in out
+        holder.terminate()
+
+
 def test_connections_that_the_servers_end_cost_no_entry(place: Place) -> None:
     place.add(*(entry(n, "never" if n % 10 == 0 else "") for n in range(300)))
     others = "datname = current_database() and pid <> pg_backend_pid()"
@@ -319,6 +467,7 @@ def test_connections_that_the_servers_end_cost_no_entry(place: Place) -> None:
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, err) == (0, ""), out
+    assert "PostgreSQL (--postgres) is back after " in out
     assert len(place.column("select id from events")) == 270
     assert len(place.column("select id from dead_letters")) == 30
 

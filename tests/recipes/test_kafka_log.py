@@ -71,6 +71,11 @@ class StandIn:
     def revoke(self, partition: TopicPartition) -> None:
         self._assigned.discard(partition)
 
+    def assign(self, partition: TopicPartition) -> None:
+        """Read on from what was committed, by whomever."""
+        self._assigned.add(partition)
+        self._position[partition] = self.committed[partition]
+
 
 @pytest.mark.parametrize("name", ["getmany", "commit", "assignment"])
 def test_the_stand_in_has_the_interface_of_aiokafka(name: str) -> None:
@@ -169,3 +174,24 @@ async def test_a_commit_that_fails_otherwise_fails_the_flow() -> None:
     consumer.error = KafkaConnectionError("no broker")
     with pytest.raises(KafkaConnectionError, match="no broker"):
         await records(consumer).ack_after(lambda record: None).run()
+
+
+async def test_a_partition_that_comes_back_is_never_committed_backwards() -> None:
+    consumer, gate, worked = StandIn(length=10), asyncio.Event(), list[int]()
+
+    async def work(record: Record) -> None:
+        worked.append(record.offset)
+        if record.offset == 0 and record.partition == 0:
+            await gate.wait()
+
+    async with records(consumer).ack_after(work, concurrency=50).running() as run:
+        await asyncio.sleep(2)
+        consumer.revoke(ONE)
+        consumer.committed[ONE] = 100
+        consumer._length = 200
+        consumer.assign(ONE)
+        await asyncio.sleep(2)
+        gate.set()
+        await run.drain()
+    ours = [each[ONE] for each in consumer.commits if ONE in each]
+    assert ours == [200]

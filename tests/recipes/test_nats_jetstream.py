@@ -9,6 +9,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
+from recipes import nats_jetstream
 from recipes.nats_jetstream import bury, messages, require_stream
 
 import reactive_aio as r
@@ -110,11 +111,11 @@ async def test_a_message_that_always_fails_is_moved_with_its_error(
     assert found.headers == {"error": "ValueError('never\\nthat one')"}
 
 
-async def test_a_message_that_was_delivered_too_often_is_buried_at_once(
+async def test_how_often_a_message_was_delivered_proves_nothing(
     context: JetStreamContext, subject: str
 ) -> None:
     await publish(context, subject, 1)
-    for _ in range(3):  # as many processes that it has stopped
+    for _ in range(5):  # as many orderly ends of a process that had not begun with it
         subscription = await context.pull_subscribe(subject, "d")
         [message] = await subscription.fetch(1, timeout=20)
         await message.nak()
@@ -124,6 +125,22 @@ async def test_a_message_that_was_delivered_too_often_is_buried_at_once(
     flow = flow.nack_on_error(r.RetryPolicy(attempts=3), dead_letter=partial(bury, context))
     async with flow.map(number).ack_after(worked.append).running():
         await until(lambda: is_done(context, subject))
-    assert worked == []
-    found: Any = await context.get_last_msg(subject, f"{subject}.dead")
-    assert "delivered 4 times" in found.headers["error"]
+    assert worked == [0]
+
+
+@pytest.mark.parametrize("what", ["consumer", "stream"])
+async def test_what_is_deleted_is_an_error_and_no_silence(
+    context: JetStreamContext, subject: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nats_jetstream, "WAIT", 0.1)
+    await publish(context, subject, 1)
+
+    async def delete(_: Msg) -> None:
+        if what == "stream":
+            await context.delete_stream(subject)
+        else:
+            await context.delete_consumer(subject, "d")
+
+    flow = messages(context, subject, "d").map_async(delete, on_error="skip")
+    with pytest.raises(NotFoundError):
+        await flow.ack_after(print).run()

@@ -6,6 +6,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from recipes import postgres_outbox
 from recipes.postgres_copy import copy_into, from_query
 from recipes.postgres_outbox import Outbox
 
@@ -133,6 +134,26 @@ class TestOutbox:
         assert sent[:2] == [("first", "a"), ("first", "b")]
         # The second one may find "b" before the first one has deleted it.
         assert sent[-1] == ("second", "c")
+
+    async def test_a_relay_that_does_not_answer_loses_its_lease(
+        self, pool: Pool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        async def freeze(*_: object) -> None:
+            """It is stopped: nothing renews the lease."""
+
+        monkeypatch.setattr(postgres_outbox, "_renew", freeze)
+        sent: list[str] = []
+        frozen = asyncio.ensure_future(
+            Outbox(pool, lease=0.5).rows().ack_after(lambda row: None).run()
+        )
+        await until(lambda: has_table(pool))
+        other = Outbox(pool, lease=0.2).rows().map(lambda row: str(row["payload"]))
+        async with other.ack_after(sent.append).running():
+            with pytest.raises(ConnectionError, match="the connection that listens is lost"):
+                await frozen
+            await add(pool, "a")
+            await until(lambda: "a" in sent)
+        assert "outbox: another relay reads, and this one waits" in capsys.readouterr().err
 
     async def test_a_lost_connection_fails_the_flow(self, pool: Pool) -> None:
         sent: list[Any] = []

@@ -1,13 +1,16 @@
 """Redis Streams, with a real Redis."""
 
+import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import Any, cast
 
 import pytest
 from ingest_service import connected, keeping, leave
+from recipes import redis_streams
 from recipes.redis_streams import Consumer, Entry
 from redis.asyncio import Redis
-from redis.exceptions import ResponseError
+from redis.exceptions import OutOfMemoryError, ResponseError
 
 from tests.harness.servers import RedisServer
 from tests.recipes.waiting import until
@@ -171,6 +174,125 @@ async def test_an_entry_knows_how_often_it_was_delivered_and_is_alone_from_the_t
     assert [times[id] for id in sorted(times)] == [2, 3, 3, 3, 2, 2, 1]
     assert [beside[id] for id in sorted(times)][1:4] == [1, 1, 1]
     assert await pending(redis) == 0
+
+
+async def test_a_mark_says_how_many_processes_have_died_of_an_entry_alone(redis: Redis) -> None:
+    await add(redis, 2)
+    await redis.xgroup_create(STREAM, "g", "0")
+    found: Any = await redis.xreadgroup("g", "dead", {STREAM: ">"}, 2)
+    one, other = (id for id, _ in found[0][1])
+    await redis.xclaim(STREAM, "g", "dead as well", 0, [one, other])
+    consumer = Consumer(redis, STREAM, "g", idle=0.1)
+    hget: Any = redis.hget
+    hset: Any = redis.hset
+    await hset(consumer.marks, one, 2)
+    seen: list[tuple[bytes, int, Any]] = []
+
+    async def work(entry: Entry) -> Entry:
+        mark = await hget(consumer.marks, entry.id)
+        seen.append((entry.id.encode(), entry.crashes, mark))
+        return entry
+
+    flow = consumer.entries().map_async(work, concurrency=9).ack_after(nothing)
+    async with flow.running() as run:
+        await until(lambda: len(seen) == 2)
+        await run.drain()
+    assert seen == [(other, 0, b"1"), (one, 2, b"3")], "others pass before it is tried again"
+    assert await cast("Any", redis).exists(consumer.marks) == 0, "this process has not died"
+
+
+@pytest.mark.parametrize("way", ["cancelled", "failed"])
+async def test_an_orderly_end_leaves_no_mark(redis: Redis, way: str) -> None:
+    await add(redis, 1)
+    await redis.xgroup_create(STREAM, "g", "0")
+    await redis.xreadgroup("g", "dead", {STREAM: ">"}, 1)
+    consumer = Consumer(redis, STREAM, "g", idle=0.02)
+    is_in_work = asyncio.Event()
+
+    async def work(entry: Entry) -> None:
+        assert entry.crashes == 0
+        if way == "failed":
+            raise ConnectionError("the database has ended")
+        is_in_work.set()
+        await asyncio.Event().wait()
+
+    for _ in range(4):  # more often than anybody would bury it for crashes
+        is_in_work.clear()
+        with suppress(ConnectionError):
+            async with consumer.entries().ack_after(work).running() as run:
+                await (is_in_work.wait() if way == "cancelled" else run.wait())
+        assert await cast("Any", redis).exists(consumer.marks) == 0
+
+
+async def test_reads_are_bounded_in_bytes(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_streams, "READ_BYTES", 10_000)
+    monkeypatch.setattr(redis_streams, "HELD_BYTES", 50_000)
+    for _ in range(40):
+        await redis.xadd(STREAM, {"n": b"x" * 3000})
+    lists: list[int] = []
+
+    class Watched(Consumer):
+        async def _new(self, seconds: float) -> list[Entry]:
+            assert sum(self.working.values()) < 70_000
+            lists.append(len(found := await super()._new(seconds)))
+            return found
+
+    consumer = Watched(redis, STREAM, "g", idle=0.5)
+    done: list[Entry] = []
+    async with consumer.entries().as_flow().do_on_next(lambda each: None).running():
+        await until(lambda: sum(lists) >= 16)
+        await asyncio.sleep(0)
+    assert max(lists) <= 3
+    async with Consumer(redis, STREAM, "g", idle=0.05).entries().ack_after(done.append).running():
+        await until(lambda: len(done) == 40)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"protocol": 3}, {"protocol": 3, "legacy_responses": False}, {"decode_responses": True}],
+    ids=str,
+)
+async def test_each_kind_of_client_gives_the_same_entries(
+    redis: Redis, url: str, options: dict[str, Any]
+) -> None:
+    await add(redis, 5)
+    await redis.xgroup_create(STREAM, "g", "0")
+    await redis.xreadgroup("g", "dead", {STREAM: ">"}, 2)
+    done: list[int] = []
+    made: Any = Redis
+    async with made.from_url(url, **options) as client:
+        consumer = Consumer(client, STREAM, "g", idle=0.05)
+        async with consumer.entries().map(number).ack_after(done.append).running() as run:
+            await until(lambda: len(done) == 5)
+            await run.drain()
+    assert sorted(done) == [*range(5)]
+    assert await pending(redis) == 0
+
+
+async def test_trimmed_entries_do_not_keep_a_live_one_waiting(redis: Redis) -> None:
+    await add(redis, 40)
+    await redis.xgroup_create(STREAM, "g", "0")
+    found: Any = await redis.xreadgroup("g", "dead", {STREAM: ">"}, 40)
+    await redis.xclaim(STREAM, "g", "dead as well", 0, [id for id, _ in found[0][1]])
+    await redis.xtrim(STREAM, maxlen=0, approximate=False)
+    await add(redis, 1)
+    found = await redis.xreadgroup("g", "dead", {STREAM: ">"}, 1)
+    await redis.xclaim(STREAM, "g", "dead as well", 0, [found[0][1][0][0]])
+    done: list[int] = []
+    consumer = Consumer(redis, STREAM, "g", idle=0.05)
+    async with consumer.entries().map(number).ack_after(done.append).running() as run:
+        await until(lambda: done == [0])
+        await run.drain()
+    assert await pending(redis) == 0
+
+
+async def test_a_redis_that_is_full_says_so(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object, **options: object) -> None:
+        raise OutOfMemoryError("command not allowed when used memory > 'maxmemory'.")
+
+    monkeypatch.setattr(redis, "xgroup_create", refuse)
+    with pytest.raises(OutOfMemoryError, match="maxmemory"):
+        await Consumer(redis, STREAM, "g").entries().ack_after(nothing).run()
 
 
 async def test_what_is_shown_to_be_in_work_is_not_taken_over(redis: Redis) -> None:

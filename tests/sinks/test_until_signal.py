@@ -2,25 +2,34 @@
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 import reactive_aio as r
 from reactive_aio import DrainReport
+from reactive_aio._sinks.process_end import called_off
 from tests.cases import Needs
+
+BOTH: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 @pytest.fixture(autouse=True)
-def handlers_are_restored() -> Iterator[None]:
-    before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)]
+def process_goes_on() -> Iterator[None]:
+    """These tests send signals to their own process, which is not to end."""
+    before = {number: signal.getsignal(number) for number in BOTH}
+    called_off.set()
     yield
-    assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
+    called_off.clear()
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 class Work:
@@ -67,16 +76,6 @@ async def test_the_first_signal_drains(number: int) -> None:
     assert (report.delivered, report.is_complete) == (1, True)
 
 
-async def test_the_second_signal_cancels_at_once() -> None:
-    work = Work()
-    task = work.start()
-    await work.started.wait()
-    await received(signal.SIGINT)
-    await received(signal.SIGTERM)
-    assert await task == 128 + signal.SIGTERM
-    assert not work.reports
-
-
 async def test_the_status_says_that_the_time_was_over() -> None:
     work = Work()
     task = work.start(timeout=0)
@@ -85,6 +84,53 @@ async def test_the_status_says_that_the_time_was_over() -> None:
     assert await task == 75
     [report] = work.reports
     assert (report.in_flight, report.is_complete) == (1, False)
+
+
+async def test_without_a_signal_the_handlers_are_restored() -> None:
+    before = [signal.getsignal(number) for number in BOTH]
+    assert await r.run_until_signal(r.just(1)) == 0
+    assert [signal.getsignal(number) for number in BOTH] == before
+
+
+async def test_after_a_signal_the_next_one_is_for_the_system() -> None:
+    work = Work()
+    task = work.start(timeout=60)
+    await work.started.wait()
+    await received(signal.SIGTERM)
+    assert [signal.getsignal(number) for number in BOTH] == [signal.SIG_DFL] * 2
+    work.may_end.set()
+    assert await task == 0
+    assert [signal.getsignal(number) for number in BOTH] == [signal.SIG_DFL] * 2
+
+
+async def test_a_cleanup_that_hangs_is_named_and_not_awaited(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    may_clean_up, started = asyncio.Event(), asyncio.Event()
+
+    async def save(_: int) -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await may_clean_up.wait()
+
+    orders = r.range(3).map_async(save, concurrency=2).name("orders")
+    reports: list[DrainReport] = []
+    task = asyncio.create_task(r.run_until_signal(orders, timeout=0.01, on_drained=reports.append))
+    await started.wait()
+    try:
+        await received(signal.SIGTERM)
+        status = await task
+    finally:
+        may_clean_up.set()
+        await asyncio.sleep(0.01)
+    assert status == 75
+    [report] = reports
+    assert not report.is_complete
+    [line] = capsys.readouterr().err.splitlines()
+    assert re.match(r"run_until_signal: 0\.5 s after SIGTERM, still waiting: 2 × orders: ", line)
+    assert re.search(r"save \(.*test_until_signal\.py:\d+\)", line)
 
 
 async def test_a_flow_that_completes_needs_no_signal() -> None:
@@ -129,44 +175,110 @@ def test_in_another_thread_the_error_names_what_to_write_there() -> None:
     assert "await run.drain()" in str(error)
 
 
-PROGRAM = """
-import asyncio, sys
+PROGRAM: Final = """
+import asyncio, sys, threading
 import reactive_aio as rx
+from reactive_aio.delivery import deliveries
 
-async def main() -> int:
-    async def save(n: int) -> None:
-        print("began", n, flush=True)
-        await asyncio.sleep({seconds})
-        print("saved", n, flush=True)
-    flow = rx.merge(rx.just(1), rx.never()).running(save, concurrency=2)
-    return await rx.run_until_signal(flow, timeout=60)
+async def hang(*_):
+    await asyncio.sleep(3600)
+
+async def save(n):
+    await asyncio.sleep(0.2)
+    print("saved", n)
+
+async def ignore(n):
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+
+async def clean_up(n):
+    try:
+        await hang()
+    finally:
+        await hang()
+
+def block(n):
+    threading.Event().wait()
+
+async def in_thread(n):
+    await asyncio.to_thread(block, n)
+
+class Resource:
+    async def __aenter__(self): pass
+    async def __aexit__(self, *_): await hang()
+
+async def after_that(flow):
+    async with Resource():
+        return await serve(flow)
+
+async def serve(flow):
+    threading.Timer(0.05, print, ["up"], {{"flush": True}}).start()
+    show = lambda report: print("drained")
+    return await rx.run_until_signal(flow, timeout={timeout}, on_drained=show)
+
+async def main():
+    return await {work}
 
 sys.exit(asyncio.run(main()))
 """
+ACKS: Final = "serve(deliveries(rx.range(9), ack=hang).ack_after(lambda n: None))"
+CLEANUP: Final = "serve(rx.range(9).name('orders').running(clean_up))"
+HANGS: Final = {
+    "acknowledgements": (ACKS, "an acknowledgement: hang"),
+    "a cleanup": (CLEANUP, "orders: range(0, 9) → name('orders')"),
+    "the event loop": ("serve(rx.range(9).map(block))", "the event loop is blocked by block"),
+    "a call that ignores it": ("serve(rx.range(9).running(ignore))", ": ignore (<string>:"),
+    "a thread": ("serve(rx.range(9).running(in_thread))", "in the thread asyncio_0"),
+    "what the program does then": ("after_that(rx.never())", "hang (<string>:"),
+}
 
 
-def run_program(seconds: float, signals: list[int]) -> tuple[int, str]:
-    """The exit status and the output of a process that receives *signals* while it works."""
-    program = [sys.executable, "-c", PROGRAM.format(seconds=seconds)]
-    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
+def run_program(work: str, timeout: float, signals: list[int]) -> tuple[int, str, str]:
+    """The exit status, the output and the errors of a process that receives *signals*."""
+    program = [sys.executable, "-c", PROGRAM.format(work=work, timeout=timeout)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(program, stdout=pipe, stderr=pipe, text=True) as process:
         assert process.stdout is not None
-        assert process.stdout.readline() == "began 1\n"
+        assert process.stdout.readline() == "up\n"
         for number in signals:
             process.send_signal(number)
-        rest = process.stdout.read()
-    return process.returncode, rest
+            time.sleep(0.05)  # two at the same time are one for the system
+        out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
 
 
 @pytest.mark.slow
 def test_a_process_that_is_drained_exits_with_status_0() -> None:
-    assert run_program(0.2, [signal.SIGTERM]) == (0, "saved 1\n")
+    flow = "serve(rx.merge(rx.just(1), rx.never()).running(save))"
+    assert run_program(flow, 60, [signal.SIGTERM]) == (0, "saved 1\ndrained\n", "")
+
+
+def hangs(quick: str) -> list[Any]:
+    """Each thing that may hang; only the quick one outside of the thorough tests."""
+    marks = {name: () if name == quick else (pytest.mark.thorough,) for name in HANGS}
+    return [pytest.param(name, marks=marks[name]) for name in HANGS]
 
 
 @pytest.mark.slow
-def test_a_process_that_is_cancelled_exits_with_the_status_of_a_signal() -> None:
-    status, rest = run_program(60, [signal.SIGTERM, signal.SIGINT])
-    assert status in (128 + signal.SIGTERM, 128 + signal.SIGINT)  # the system may reorder them
-    assert not rest
+@pytest.mark.parametrize("what", hangs("a thread"))
+def test_a_process_ends_when_the_time_is_over_whatever_hangs(what: str) -> None:
+    work, named = HANGS[what]
+    status, _, err = run_program(work, 0.3, [signal.SIGTERM])
+    assert status == 75
+    [line] = err.splitlines()
+    assert line.startswith("run_until_signal: ")
+    assert named in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("numbers", [BOTH, pytest.param(BOTH[::-1], marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("what", hangs("the event loop"))
+def test_the_second_signal_ends_a_process_whatever_hangs(what: str, numbers: list[int]) -> None:
+    status, _, err = run_program(HANGS[what][0], 60, list(numbers))
+    assert (status, err) == (-numbers[1], "")
 
 
 # -- the reference ---------------------------------------------------------------------------------

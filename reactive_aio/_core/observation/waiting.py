@@ -1,0 +1,76 @@
+"""What a program still waits for when its time is over: the calls of its tasks and its threads."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from threading import Thread, current_thread, enumerate as all_threads, main_thread
+from typing import TYPE_CHECKING, Any, Final
+
+from ..loop import Task, context_of, unfinished_tasks
+from ..unwinding import suspended_frames
+from .awaited import line_of
+from .registry import current_flow
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from ..loop import AbstractEventLoop
+
+_MOST_NAMED: Final = 3
+_RUNS_LOOP: Final = ("BaseEventLoop.run_forever", "Runner.run", "Runner.close")
+_OWN_THREADS: Final = "reactive_aio-"
+
+
+def what_waits(loop: "AbstractEventLoop", besides: Task[Any] | None = None) -> str:
+    """One line: what runs on *loop* and in threads. It may be called on any thread.
+
+    *besides* is a task that only waits for the others: it is named if there are none.
+    """
+    found = list(_found(loop, besides))
+    if not found and besides is not None:
+        found = list(_task(besides))
+    found = found or [f"the thread {thread.name}" for thread in _waited_for() if not thread.daemon]
+    named = Counter(found).most_common(_MOST_NAMED)
+    texts = [text if count == 1 else f"{count} × {text}" for text, count in named]
+    rest = len(found) - sum(count for _, count in named)
+    return "; ".join([*texts, f"and {rest} more"] if rest else texts) or "nothing that can be named"
+
+
+def _found(loop: "AbstractEventLoop", besides: Task[Any] | None) -> Iterator[str]:
+    frames = sys._current_frames()
+    line = None if current_thread() is main_thread() else _running_line(frames, main_thread())
+    if line is not None:
+        yield f"the event loop is blocked by {line}"
+    for task in unfinished_tasks(loop):
+        if task is not besides:
+            yield from _task(task)
+    for thread in _waited_for():
+        if (line := _running_line(frames, thread)) is not None:
+            yield f"{line}, in the thread {thread.name}"
+
+
+def _waited_for() -> list[Thread]:
+    """The threads that the end of the program waits for, or that of a flow."""
+    others = [each for each in all_threads() if each is not main_thread()]
+    return [each for each in others if not each.daemon or each.name.startswith(_OWN_THREADS)]
+
+
+def _task(task: Task[Any]) -> Iterator[str]:
+    line = line_of(reversed(list(suspended_frames(task.get_coro()))))
+    if line is not None:
+        context = context_of(task)
+        flow = None if context is None else context.get(current_flow)
+        name = "" if flow is None else f"{flow.name}: "
+        yield f"{name}{task.get_name()}: {line}"
+
+
+def _running_line(frames: "dict[int, FrameType]", thread: Thread) -> str | None:
+    """Where *thread* runs a function of the user; None if it only runs its event loop."""
+    return line_of(_calls(frames.get(thread.ident or 0)))
+
+
+def _calls(frame: "FrameType | None") -> "Iterator[FrameType]":
+    """*frame* and its callers; what runs an event loop, and its callers, only waits for that."""
+    while frame is not None and frame.f_code.co_qualname not in _RUNS_LOOP:
+        yield frame
+        frame = frame.f_back

@@ -1,0 +1,131 @@
+"""ProcessEnd: a process that was asked to terminate ends in time, whatever hangs."""
+
+import os
+import sys
+from contextlib import suppress
+from signal import SIG_DFL, Signals, raise_signal, signal
+from threading import Event, Thread, main_thread
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from .._core.foreign_text import printable
+from .._core.loop import Task, current_task
+from .._core.observation.waiting import what_waits
+from ..stage import LoopHandle
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+NOT_DONE: Final = 75  # EX_TEMPFAIL of sysexits.h: what was not done is to be done again
+_FLUSHED_WITHIN: Final = 0.5
+_LEAST_CLEANUP: Final = 0.5
+_LEAST_END: Final = 1.0
+"""The seconds that a cleanup, and the end of the program, may take although there is no time."""
+
+
+called_off: Final = Event()
+"""Set by tests, whose process goes on after a signal."""
+
+
+class ProcessEnd:
+    """What follows from a first signal, for a program of which *seconds* are left then.
+
+    ===========================  ================================================================
+    seconds after the signal     what happens
+    ===========================  ================================================================
+    0.8 of them                  what the flow has not done is cancelled: `work`
+    0.9, or half a second more   its cleanup is not awaited any longer: `cleanup`
+    1.0, or a second more        the process ends, with the status 75
+    ===========================  ================================================================
+
+    The last of them needs no event loop: a thread waits for it. It also covers what the program
+    does when `run_until_signal` has returned: its own cleanups, the end of `asyncio.run`, and the
+    threads for which Python waits.
+    """
+
+    def __init__(self, signals: tuple[Signals, ...], seconds: float | None) -> None:
+        self._signals = signals
+        self._seconds = seconds
+        self._loop_handle = LoopHandle("run_until_signal()")
+        self._task: Task[Any] | None = current_task()
+        self._first = ""
+        self._began = 0.0
+        self._is_said = False
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the process was asked to terminate."""
+        return bool(self._first)
+
+    @property
+    def work(self) -> float | None:
+        """The seconds for which the flow is drained."""
+        return None if self._seconds is None else 0.8 * self._seconds
+
+    @property
+    def cleanup(self) -> float | None:
+        """The seconds for which its cleanup is awaited after that."""
+        return None if self._seconds is None else max(_LEAST_CLEANUP, 0.1 * self._seconds)
+
+    def begin(self, number: int) -> None:
+        """The process was asked to terminate: the next signal ends it then and there.
+
+        That is done by the system, so that neither a blocked event loop nor a cleanup delays it.
+        """
+        for each in self._signals:
+            signal(each, SIG_DFL)
+        if self._first:
+            raise_signal(number)
+        self._first, self._began = Signals(number).name, monotonic()
+        if self._seconds is not None and not _is_interactive():
+            Thread(target=self._wait, name="reactive_aio-process-end", daemon=True).start()
+
+    def say_what_waits(self) -> None:
+        """Write one line on it to standard error."""
+        sys.stderr.write(f"{self._line()}\n")
+
+    def _line(self) -> str:
+        self._is_said = True
+        waits = what_waits(self._loop_handle.event_loop, self._task)
+        passed = monotonic() - self._began
+        return printable(
+            f"run_until_signal: {passed:.1f} s after {self._first}, still waiting: {waits}"
+        )
+
+    def _wait(self) -> None:
+        seconds = self._seconds or 0.0
+        if called_off.wait(max(seconds, 0.8 * seconds + _LEAST_END)) or not self._is_ending():
+            return
+        if not self._is_said:
+            with suppress(OSError):
+                os.set_blocking(2, False)  # a reader that hangs as well does not keep it
+                os.write(2, f"{self._line()}\n".encode(errors="backslashreplace"))
+        with suppress(RuntimeError):  # Python ends already, and starts no thread
+            flushing = Thread(target=_flush, name="reactive_aio-flush", daemon=True)
+            flushing.start()
+            flushing.join(_FLUSHED_WITHIN)
+        os._exit(NOT_DONE)
+
+    def _is_ending(self) -> bool:
+        """Whether the program still does what belongs to its end, and nothing else."""
+        if self._task is None or not self._task.done() or not main_thread().is_alive():
+            return True
+        if self._loop_handle.is_closed:
+            return False
+        frame: FrameType | None = sys._current_frames().get(main_thread().ident or 0)
+        while frame is not None:
+            if frame.f_code.co_qualname == "Runner.close":  # of asyncio, at the end of its `run`
+                return True
+            frame = frame.f_back
+        return False
+
+
+def _is_interactive() -> bool:
+    """Whether somebody types what the process does next, as in a notebook: it is not to end."""
+    return "ps1" in vars(sys)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):
+            stream.flush()
