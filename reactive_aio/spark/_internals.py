@@ -10,6 +10,7 @@ chosen, and the other functions fall back as their docstrings say.
 ``tests/spark/test_internals.py`` and ``test_internals_connect.py`` check the installed version.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -42,15 +43,65 @@ _LARGE_TYPES: Final = False
 
 
 # -- the session and its JVM ----------------------------------------------------------------------
-def gateway_process() -> "Popen[bytes] | None":
-    """Return the JVM process that PySpark started, if it started one.
+def gateway_process(context: "SparkContext | None" = None) -> "Popen[bytes] | None":
+    """Return the JVM process that PySpark started for *context*, or last; None if it started none.
 
     ``SparkContext._gateway.proc``, since 3.0. Used to lower its priority and to detect its death.
     """
     from pyspark import SparkContext
 
-    untyped: Any = SparkContext
+    untyped: Any = context or SparkContext
     return getattr(untyped._gateway, "proc", None)
+
+
+def forget_dead_jvm() -> None:
+    """If the JVM that PySpark started has died, let PySpark start another one for a new session.
+
+    ``SparkContext._gateway``, ``_jvm``, ``_active_spark_context`` and ``_lock``, since 1.0;
+    ``_accumulatorServer``, since 1.4; ``SparkSession._instantiatedSession`` and ``_activeSession``,
+    since 2.0. What PySpark keeps of a JVM stays when it dies, so every later session would try to
+    reach that one. The context that is lost keeps the names for itself: what was made with it must
+    not call another JVM, where the numbers of its objects belong to other ones.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    contexts: Any = SparkContext
+    sessions: Any = SparkSession
+    with contexts._lock:
+        process, lost = gateway_process(), contexts._active_spark_context
+        if process is None or process.poll() is None:
+            return
+        gateway = contexts._gateway
+        if lost is not None:
+            lost._gateway, lost._jvm = gateway, contexts._jvm
+            lost._jsc, server, lost._accumulatorServer = None, lost._accumulatorServer, None
+            lost.stop = _already_lost
+            server.shutdown()
+        for name in ("_instantiatedSession", "_activeSession"):
+            session = getattr(sessions, name)
+            if session is not None:
+                session.stop = _already_lost  # it would call the JVM, and raise
+                setattr(sessions, name, None)
+        contexts._active_spark_context = contexts._gateway = contexts._jvm = None
+    gateway.shutdown_callback_server()
+
+
+def dead_local_server() -> "Popen[bytes] | None":
+    """Return the JVM of the Spark Connect server that PySpark started here, if it has died.
+
+    ``SparkSession.builder.remote("local")`` starts it like that of a classic session, and sets
+    the variable ``SPARK_LOCAL_REMOTE``, since 3.4.
+    """
+    process = gateway_process() if _LOCAL_SERVER in os.environ else None
+    return None if process is None or process.poll() is None else process
+
+
+_LOCAL_SERVER: Final = "SPARK_LOCAL_REMOTE"
+
+
+def _already_lost() -> None:
+    """Stop what was lost with its JVM: nothing is left to stop."""
 
 
 def java_class(owner: Any, name: str) -> Any:
@@ -111,15 +162,14 @@ def bind_active_session(spark: "SparkSession") -> bool:
     return False
 
 
-def has_pinned_threads() -> bool:
+def has_pinned_threads(context: "SparkContext") -> bool:
     """Return whether each Python thread has a JVM thread of its own (``PYSPARK_PIN_THREAD``).
 
     ``SparkContext._gateway``, since 1.0; a ``ClientServer`` when threads are pinned, since 3.2.
     """
     from py4j.clientserver import ClientServer
-    from pyspark import SparkContext
 
-    untyped: Any = SparkContext
+    untyped: Any = context
     return isinstance(untyped._gateway, ClientServer)
 
 
@@ -184,7 +234,7 @@ def release(context: "SparkContext", *handles: Any) -> None:
     """
     untyped: Any = context
     client = untyped._gateway._gateway_client
-    immediately = {"enqueue": False} if has_pinned_threads() else {}
+    immediately = {"enqueue": False} if has_pinned_threads(context) else {}
     for each in handles:
         client.garbage_collect_object(each._target_id, **immediately)
 

@@ -137,7 +137,7 @@ class TaggedJobs:
         """
         with self.explained():
             watch_executors(self.context, self)
-            if not has_pinned_threads():  # no thread has properties of its own
+            if not has_pinned_threads(self.context):  # no thread has properties of its own
                 with tagged(self.context, self._tag):
                     yield
                 return

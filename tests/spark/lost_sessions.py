@@ -140,6 +140,8 @@ def main() -> dict[str, Any]:
     ends["killed before the first row"], ends["killed in the last window"] = asyncio.run(
         lose(flows, partial(kill_jvm, spark), rows=1)
     )
+    spark.stop()
+    ends["a new session after that"] = asyncio.run(read(from_dataframe(session().range(3))))
     return ends
 
 
