@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
 _SQL: Final = "org.apache.spark.sql"
@@ -189,6 +190,10 @@ class LocalProperties:
     def apply(self) -> None:
         """Give this thread a copy of the properties: queries add to those of their thread."""
         self._java_context.setLocalProperties(self._properties.clone())
+
+    def getLocalProperty(self, name: str) -> str | None:
+        """Return one of them, like the method of the context."""
+        return cast("str | None", self._properties.getProperty(name))
 
     def close(self) -> None:
         """Release the JVM objects; `apply` must not be called afterwards."""
@@ -469,6 +474,41 @@ def observation_publisher(context: "SparkContext", dataset: Any) -> Callable[[An
     classes[0] = dataset.queryExecution().getClass()
     manager.getClass().getMethod(_PUBLISH, classes)
     return lambda computed: getattr(manager, _PUBLISH)(computed.queryExecution())
+
+
+# -- streaming queries ----------------------------------------------------------------------------
+def has_no_new_data(query: "StreamingQuery") -> bool:
+    """Whether *query*, which has ended, had looked for data and found none. Calls the JVM.
+
+    ``StreamExecution.noNewData``, since 2.3. Without it, an end is taken for that.
+    """
+    untyped: Any = query
+    with suppress(Exception):
+        return bool(untyped._jsq.streamingQuery().noNewData())
+    return True
+
+
+def computed_state(query: "StreamingQuery") -> Iterator[tuple[int, int]]:
+    """Yield of each stateful operator how many partitions are computed, and of how many.
+
+    ``StreamExecution.lastExecution`` is the micro-batch that runs, since 2.0. The operators of its
+    plan are found by the metric ``numStateStoreInstances``, since 3.2: at least one for each task.
+    """
+    untyped: Any = query
+    execution: Any = None
+    with suppress(Exception):
+        execution = untyped._jsq.streamingQuery().lastExecution()
+    nodes = [] if execution is None else [execution.executedPlan()]
+    while nodes:
+        node = nodes.pop()
+        metric = node.metrics().get(_COMPUTED_STATE)
+        if metric.isDefined():
+            yield metric.get().value(), node.outputPartitioning().numPartitions()
+        children = node.children()
+        nodes.extend(children.apply(position) for position in range(children.size()))
+
+
+_COMPUTED_STATE: Final = "numStateStoreInstances"
 
 
 # -- exceptions -----------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ calling o57.getResult". What happened is in the chain of causes of the Java exce
 finds it and raises PySpark's own, public exception for it.
 """
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -64,6 +65,7 @@ _REMEDY_CONNECT: Final = _LOST.format(
 )
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """A variable that spark-submit sets for the program that it starts."""
+_CANCELLED: Final = re.compile(r"OPERATION_CANCELED|SPARK_JOB_CANCELLED|\bJob \d+ cancelled\b")
 _STOPPED: Final = "The Spark session has been stopped (SparkSession.stop())."
 _OUT_OF_MEMORY: Final = (
     "The JVM of the Spark session ran out of memory{detail}. A whole partition waits in it while "
@@ -99,6 +101,21 @@ _NEEDED: Final = {  # what is needed, the remedy without a DataFrame, and that f
 
 class SparkSessionLost(ReactiveError, ConnectionError):
     """The Spark session of a flow was stopped, or its JVM is gone; the message says which."""
+
+
+class JobCancelled(ReactiveError, RuntimeError):
+    """Other code has cancelled a job of the flow, or someone has on Spark's web page."""
+
+
+class StreamStopped(ReactiveError):
+    """The streaming query was stopped by other code before this subscription had ended."""
+
+    def __init__(self, function: str) -> None:
+        super().__init__(
+            f"{function}: the streaming query was stopped (StreamingQuery.stop(), or another query "
+            "on the same checkpoint) before this subscription had ended. Subscribe again: it "
+            "continues from the checkpoint, and repeats a micro-batch that was not over."
+        )
 
 
 class UnsupportedDataFrame(ReactiveError, TypeError):
@@ -245,10 +262,23 @@ def _explain_classic(error: Exception, session: Any) -> Exception:
         if isinstance(error, Py4JJavaError):
             if (cause := out_of_memory(error)) is not None:
                 return _lost(_OUT_OF_MEMORY.format(detail=f": {cause}"))
-            return typed_error(error)
+            return _or_cancelled(typed_error(error))
         if isinstance(error, PySparkException):
-            return plain_error(error)
+            return _or_cancelled(plain_error(error))
     return _lost(f"The connection to Spark's JVM broke: {error}.") if is_broken else error
+
+
+def _or_cancelled(error: Exception) -> Exception:
+    """Return *error*, or the error that tells of a cancelled job."""
+    text = str(error)
+    if _CANCELLED.search(text) is None:
+        return error
+    return JobCancelled(
+        f"Other code has cancelled a job of this flow: {text.rstrip('. ')}. It may have called "
+        "cancelJobGroup(), cancelAllJobs(), interruptAll() or the like, or somebody has stopped "
+        "the job on Spark's web page. Rows already delivered are valid, but they are not all of "
+        "the rows: subscribe again, or repeat the call."
+    )
 
 
 def _lost(how: str) -> SparkSessionLost:
@@ -328,7 +358,7 @@ def _explain_connect(error: Exception, session: Any) -> Exception:
     elif condition.startswith("INVALID_HANDLE.OPERATION") or condition == _RECEIVED:
         return SparkSessionLost(f"{_ABANDONED}: {text} {_READ_AGAIN}")
     else:
-        return error
+        return _or_cancelled(error)
     session.release_session_on_close = False  # its stop() would try to reach the server as well
     return SparkSessionLost(f"{how} {_REMEDY_CONNECT}")
 
