@@ -10,7 +10,13 @@ from .datasource import register
 from .datasource.flow_server import ServedFlow, serve_flow
 from .datasource.listener import UnencryptedAddress
 from .datasource.write_server import ServedWrites, WriteFailed, serve_writes
-from .errors import JobCancelled, SparkSessionLost, StreamStopped, UnsupportedDataFrame
+from .errors import (
+    JobCancelled,
+    PartitionTooLarge,
+    SparkSessionLost,
+    StreamStopped,
+    UnsupportedDataFrame,
+)
 from .executors.for_each_partition import PartitionResult, for_each_partition
 from .executors.map_flow import MapFlow, map_flow
 from .executors.resources import WorkerResource
@@ -40,6 +46,7 @@ __all__ = (
     "MicroBatch",
     "ModeUnavailable",
     "PartitionResult",
+    "PartitionTooLarge",
     "PipelineNotPicklable",
     "PlanIdentity",
     "Progress",

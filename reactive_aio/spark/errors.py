@@ -63,6 +63,7 @@ _REMEDY_SUBMITTED: Final = _LOST.format(
 _REMEDY_CONNECT: Final = _LOST.format(
     remedy="call its stop(), make a new session with SparkSession.builder.remote(...), " + _AGAIN
 )
+_RESULT_SIZE: Final = "spark.driver.maxResultSize"
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 """A variable that spark-submit sets for the program that it starts."""
 _CANCELLED: Final = re.compile(r"OPERATION_CANCELED|SPARK_JOB_CANCELLED|\bJob \d+ cancelled\b")
@@ -105,6 +106,10 @@ class SparkSessionLost(ReactiveError, ConnectionError):
 
 class JobCancelled(ReactiveError, RuntimeError):
     """Other code has cancelled a job of the flow, or someone has on Spark's web page."""
+
+
+class PartitionTooLarge(ReactiveError, RuntimeError):
+    """The rows of one partition are more than Spark's driver accepts of a job."""
 
 
 class StreamStopped(ReactiveError):
@@ -262,15 +267,21 @@ def _explain_classic(error: Exception, session: Any) -> Exception:
         if isinstance(error, Py4JJavaError):
             if (cause := out_of_memory(error)) is not None:
                 return _lost(_OUT_OF_MEMORY.format(detail=f": {cause}"))
-            return _or_cancelled(typed_error(error))
+            return _or_told(typed_error(error))
         if isinstance(error, PySparkException):
-            return _or_cancelled(plain_error(error))
+            return _or_told(plain_error(error))
     return _lost(f"The connection to Spark's JVM broke: {error}.") if is_broken else error
 
 
-def _or_cancelled(error: Exception) -> Exception:
-    """Return *error*, or the error that tells of a cancelled job."""
+def _or_told(error: Exception) -> Exception:
+    """Return *error*, or the error that tells of a job that was cancelled, or too large."""
     text = str(error)
+    if _RESULT_SIZE in text:
+        return PartitionTooLarge(
+            f"Spark has refused the rows of a job: {text.rstrip('. ')}. Make the partitions "
+            "smaller (df.repartition(n), spark.sql.files.maxPartitionBytes), select fewer columns, "
+            f"or make the session with a larger {_RESULT_SIZE}; 0 means no limit."
+        )
     if _CANCELLED.search(text) is None:
         return error
     return JobCancelled(
@@ -358,7 +369,7 @@ def _explain_connect(error: Exception, session: Any) -> Exception:
     elif condition.startswith("INVALID_HANDLE.OPERATION") or condition == _RECEIVED:
         return SparkSessionLost(f"{_ABANDONED}: {text} {_READ_AGAIN}")
     else:
-        return _or_cancelled(error)
+        return _or_told(error)
     session.release_session_on_close = False  # its stop() would try to reach the server as well
     return SparkSessionLost(f"{how} {_REMEDY_CONNECT}")
 

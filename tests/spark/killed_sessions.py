@@ -9,8 +9,8 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import TYPE_CHECKING, Any
 
 import reactive_aio as rx
 from reactive_aio.spark import (
@@ -90,7 +90,7 @@ async def files(spark: "SparkSession") -> None:
     )
 
 
-WAYS: dict[str, Callable[[Any], Awaitable[None]]] = {
+WAYS: dict[str, Callable[[Any], Coroutine[Any, Any, None]]] = {
     "arrow": arrow,
     "rows": rows,
     "stream": stream,
@@ -120,7 +120,7 @@ def by_remote() -> "SparkSession":
 
 
 async def count(spark: "SparkSession") -> int:
-    return cast("int", await from_dataframe(spark.range(3)).count())
+    return await from_dataframe(spark.range(3)).count()
 
 
 def main(ways: list[str]) -> dict[str, Any]:

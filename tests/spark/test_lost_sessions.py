@@ -82,5 +82,17 @@ def test_rows_that_arrive_before_the_jvm_is_killed_are_in_order(ends: dict[str, 
     assert 0 < len(rows) < 300_000
 
 
+def test_partitions_that_are_too_large_for_one_job_are_computed_by_several(
+    ends: dict[str, Any],
+) -> None:
+    assert ends["skewed partitions"] == ["NoneType", "None", [*range(16, 32)]]
+
+
+def test_a_partition_that_is_too_large_is_told_with_the_remedy(ends: dict[str, Any]) -> None:
+    kind, words, _ = ends["a partition is too large"]
+    assert kind == "PartitionTooLarge", words
+    assert "a larger spark.driver.maxResultSize" in words
+
+
 def test_the_rows_of_a_retried_task_come_once(ends: dict[str, Any]) -> None:
     assert ends["a task is retried"] == ["NoneType", "None", [*range(400)]]
