@@ -15,7 +15,7 @@ from .._operators.select import TAKE
 from ..flow import Flow
 from ..stage import Downstream, InlineStage, from_push
 from ._internals import limit_partitions
-from ._partition_jobs import missing_marking_call
+from ._internals.partition_jobs import missing_marking_call
 from .arrow.reading_state import ReadingState
 from .arrow.subscription import ArrowSubscription, WindowJobs
 from .checkpoint import Checkpoint, CheckpointStore

@@ -18,7 +18,7 @@ from ..._core.flow_subscription import FlowSubscription
 from ..._core.loop import LoopHandle
 from ...stage import Downstream
 from .._internals import ArrowBatches, java_dataset, release
-from .._partition_jobs import RunJob, job_runner, marking_job_runner
+from .._internals.partition_jobs import RunJob, job_runner, marking_job_runner
 from ..call_threads import CallThreads
 from ..errors import PartitionTooLarge
 from ..progress import ProgressMeter

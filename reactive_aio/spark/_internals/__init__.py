@@ -2,12 +2,13 @@
 
 PySpark's public API cannot compute chosen partitions, send a partition limit, close a local
 iterator early, or release a JVM object at once. Each function here wraps the private names for
-one such purpose; its docstring gives the purpose and the first version that has the names. No
-other module of the package touches a private attribute of PySpark, except `_plans` and
-`_partition_jobs`, which are of the same kind. A name that is missing or has another shape disables
+one such purpose; its docstring gives the purpose and the first version that has the names.
+`partition_jobs` has those by which jobs are run, and `plans` those of Spark's plans. No module
+outside of this package touches a private name. One that is missing or has another shape disables
 only what depends on it: `missing_arrow_call` and `missing_connect_name` are probed before a mode is
 chosen, and the other functions fall back as their docstrings say.
-``tests/spark/test_internals.py`` and ``test_internals_connect.py`` check the installed version.
+``tests/spark/test_private_names.py`` lists the names by version; ``test_internals.py`` and
+``test_internals_connect.py`` check what the installed version does.
 """
 
 import os
@@ -24,7 +25,7 @@ from types import FrameType, FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from weakref import WeakKeyDictionary
 
-from .value_checks import row_check
+from ..value_checks import row_check
 
 if TYPE_CHECKING:
     import socket
