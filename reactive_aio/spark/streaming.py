@@ -197,6 +197,7 @@ class QueryRun:
         self._is_cancelled = False
         self._reason: Exception | None = None  # why a micro-batch was not finished
         self._finished = 0  # micro-batches
+        self._is_stateless = False  # which is known after the first one
         self._releases: SimpleQueue[None] = SimpleQueue()
 
     # -- from the loop ----------------------------------------------------------------------------
@@ -293,7 +294,11 @@ class QueryRun:
     def _require_state(self, batch_id: int) -> None:
         """Fail while the checkpoint lacks the micro-batch, which can be repeated then."""
         assert self._query is not None, "it has called this"
-        for computed, partitions in computed_state(self._query):
+        if self._is_stateless:
+            return
+        states = [*computed_state(self._query)]
+        self._is_stateless = not states
+        for computed, partitions in states:
             if computed < partitions:
                 self._reason = BatchNotRead(self._plan.name, batch_id, computed, partitions)
                 raise _Abandoned("a batch of a stateful query was not read")
