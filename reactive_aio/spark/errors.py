@@ -275,21 +275,22 @@ def _explain_classic(error: Exception, session: Any) -> Exception:
 
 def _or_told(error: Exception) -> Exception:
     """Return *error*, or the error that tells of a job that was cancelled, or too large."""
-    text = str(error)
-    if _RESULT_SIZE in text:
-        return PartitionTooLarge(
-            f"Spark has refused the rows of a job: {text.rstrip('. ')}. Make the partitions "
-            "smaller (df.repartition(n), spark.sql.files.maxPartitionBytes), select fewer columns, "
-            f"or make the session with a larger {_RESULT_SIZE}; 0 means no limit."
-        )
-    if _CANCELLED.search(text) is None:
-        return error
-    return JobCancelled(
-        f"Other code has cancelled a job of this flow: {text.rstrip('. ')}. It may have called "
-        "cancelJobGroup(), cancelAllJobs(), interruptAll() or the like, or somebody has stopped "
-        "the job on Spark's web page. Rows already delivered are valid, but they are not all of "
-        "the rows: subscribe again, or repeat the call."
-    )
+    lines = str(error).splitlines()  # of which others may show a stack
+    for line in (each.rstrip(". ") for each in lines):
+        if _RESULT_SIZE in line:
+            return PartitionTooLarge(
+                f"Spark has refused the rows of a job: {line}. Make the partitions smaller "
+                "(df.repartition(n), spark.sql.files.maxPartitionBytes), select fewer columns, or "
+                f"make the session with a larger {_RESULT_SIZE}; 0 means no limit."
+            )
+        if _CANCELLED.search(line) is not None:
+            return JobCancelled(
+                f"Other code has cancelled a job of this flow: {line}. It may have called "
+                "cancelJobGroup(), cancelAllJobs(), interruptAll() or the like, or somebody has "
+                "stopped the job on Spark's web page. Rows already delivered are valid, but they "
+                "are not all of the rows: subscribe again, or repeat the call."
+            )
+    return error
 
 
 def _lost(how: str) -> SparkSessionLost:
