@@ -80,7 +80,7 @@ async def ingest(flights: DataFrame, options: argparse.Namespace, path: Path, wo
         written = await in_thread(  # since making the flow calls the JVM, which blocks
             partial(pipeline, flights, checkpoint, database.locate, write, report)
         )
-        async with shown(figures, written, options.rows):
+        async with shown(figures, written):
             async for batch in written:
                 figures.written(batch.num_rows)
                 figures.look(written)

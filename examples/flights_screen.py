@@ -58,23 +58,32 @@ class Figures:
         rows = self.rows - self._first
         return rows / (monotonic() - self._began) if rows else 0.0
 
-    def __str__(self) -> str:
+    @property
+    def partitions(self) -> int | None:
+        """Those of the query, once Spark has planned it; how many rows they have is unknown."""
         spark = self.spark
-        done = spark.resumed + spark.done
-        partitions = "?" if spark.partitions is None else spark.resumed + spark.partitions
+        return None if spark.partitions is None else spark.resumed + spark.partitions
+
+    @property
+    def done(self) -> int:
+        """The partitions that were read, in this run or in one before."""
+        return self.spark.resumed + self.spark.done
+
+    def __str__(self) -> str:
+        spark, partitions = self.spark, "?" if self.partitions is None else self.partitions
         return (
             f"{self.rows:>9,} rows  {self.rate:>7,.0f} rows/s  {self.held:>2} batches held, "
-            f"{spark.demand:.0f} requested  partitions: {done} of {partitions} "
+            f"{spark.demand:.0f} requested  partitions: {self.done} of {partitions} "
             f"read, {spark.computed - spark.done} waiting, {spark.launched - spark.computed} being "
             f"computed  Spark: {spark.state}"
         )
 
 
 @asynccontextmanager
-async def shown(figures: Figures, flow: Flow[Any], rows: int) -> AsyncGenerator[None, None]:
+async def shown(figures: Figures, flow: Flow[Any]) -> AsyncGenerator[None, None]:
     """Show *figures* while the body runs: a bar on a terminal, otherwise a line at intervals."""
     show = _bar if console.is_terminal else _lines
-    showing = asyncio.create_task(show(figures, flow, rows))
+    showing = asyncio.create_task(show(figures, flow))
     try:
         yield
     finally:
@@ -82,21 +91,24 @@ async def shown(figures: Figures, flow: Flow[Any], rows: int) -> AsyncGenerator[
         await asyncio.wait([showing])
 
 
-async def _bar(figures: Figures, flow: Flow[Any], rows: int) -> None:
+async def _bar(figures: Figures, flow: Flow[Any]) -> None:
     columns = (SpinnerColumn(), BarColumn(bar_width=24), TextColumn("{task.fields[figures]}"))
     with Bars(*columns, console=console, auto_refresh=False) as bars:
-        task = bars.add_task("", total=rows, figures=figures)
+        task = bars.add_task("", total=None, figures=figures)
+
+        def draw() -> None:
+            figures.look(flow)
+            bars.update(task, total=figures.partitions, completed=figures.done, refresh=True)
+
         try:
             while True:
-                figures.look(flow)
-                bars.update(task, completed=figures.rows, refresh=True)
+                draw()
                 await asyncio.sleep(_REFRESH)
         finally:
-            figures.look(flow)
-            bars.update(task, completed=figures.rows, refresh=True)
+            draw()
 
 
-async def _lines(figures: Figures, flow: Flow[Any], rows: int) -> None:
+async def _lines(figures: Figures, flow: Flow[Any]) -> None:
     try:
         while True:
             await asyncio.sleep(_LINE_EVERY)

@@ -10,7 +10,13 @@ from .datasource import register
 from .datasource.flow_server import ServedFlow, serve_flow
 from .datasource.listener import UnencryptedAddress
 from .datasource.write_server import ServedWrites, WriteFailed, serve_writes
-from .errors import SparkSessionLost, UnsupportedDataFrame
+from .errors import (
+    JobCancelled,
+    PartitionTooLarge,
+    SparkSessionLost,
+    StreamStopped,
+    UnsupportedDataFrame,
+)
 from .executors.for_each_partition import PartitionResult, for_each_partition
 from .executors.map_flow import MapFlow, map_flow
 from .executors.resources import WorkerResource
@@ -24,20 +30,23 @@ from .read_mode import ModeUnavailable
 from .rejected_rows import RowRejected
 from .session import ArchiveUnavailable, activate, archive_classes, local_session
 from .spark_version import require_known_version
-from .streaming import MicroBatch, StreamFlow, StreamStopped, from_micro_batches, from_stream
+from .streaming import BatchNotRead, MicroBatch, StreamFlow, from_micro_batches, from_stream
 from .terminals import WriteResult, append_table, to_dataframe, write_parquet
 
 __all__ = (
     "ArchiveUnavailable",
+    "BatchNotRead",
     "Checkpoint",
     "CheckpointMismatch",
     "CheckpointStore",
     "Java",
     "JavaNotFound",
+    "JobCancelled",
     "MapFlow",
     "MicroBatch",
     "ModeUnavailable",
     "PartitionResult",
+    "PartitionTooLarge",
     "PipelineNotPicklable",
     "PlanIdentity",
     "Progress",

@@ -17,7 +17,7 @@ from math import ceil
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from ._internals import arrow_schema, connect_client, connect_responses
+from ._internals import arrow_schema, connect_client, connect_responses, dead_local_server
 from .errors import explained
 from .progress import ProgressMeter
 from .pulling import Interruptible, from_pulling
@@ -185,6 +185,8 @@ class BatchOperation(Operation):
     def _sleep(self, seconds: float) -> None:
         if self._is_cancelled.wait(seconds):
             raise RuntimeError("the subscription has been cancelled")
+        if dead_local_server() is not None:
+            raise ConnectionError("the server has died")
 
     def _parts(self) -> Generator[Any, None, None]:
         """Yield record batches."""

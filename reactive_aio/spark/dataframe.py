@@ -15,7 +15,7 @@ from .._operators.select import TAKE
 from ..flow import Flow
 from ..stage import Downstream, InlineStage, from_push
 from ._internals import limit_partitions
-from ._partition_jobs import missing_marking_call
+from ._internals.partition_jobs import missing_marking_call
 from .arrow.reading_state import ReadingState
 from .arrow.subscription import ArrowSubscription, WindowJobs
 from .checkpoint import Checkpoint, CheckpointStore
@@ -352,8 +352,10 @@ def from_dataframe(
         remaining partitions are empty is known only when one more row is requested.
     Fails: when a job fails, with PySpark's exception for the cause and Spark's message (the Py4J
         error is its ``__cause__``), after the rows of the windows before; with `SparkSessionLost`
-        when the session was stopped, its JVM died, or its server is gone; with
-        `CheckpointMismatch` when *checkpoint* is of another query or of other input.
+        when the session was stopped, its JVM died, or its server is gone; with `JobCancelled` when
+        other code has cancelled a job; with `PartitionTooLarge` when the rows of one partition are
+        more than ``spark.driver.maxResultSize``; with `CheckpointMismatch` when *checkpoint* is of
+        another query or of other input.
     Cancels: returns at once. The running jobs are cancelled, their tasks are interrupted, and the
         threads that wait for them end.
     Holds: up to *batch* - 1 rows, the rest of a batch; nothing in mode ``"rows"``, or of batches.

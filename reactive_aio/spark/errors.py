@@ -5,10 +5,11 @@ calling o57.getResult". What happened is in the chain of causes of the Java exce
 finds it and raises PySpark's own, public exception for it.
 """
 
+import re
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from os import fsdecode
+from os import environ, fsdecode
 from subprocess import TimeoutExpired
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +20,8 @@ from ..errors import MissingExtra, ReactiveError
 from ..stage import Fluent
 from ._internals import (
     condition_of,
+    dead_local_server,
+    forget_dead_jvm,
     gateway_process,
     is_context_closed,
     is_context_stopped,
@@ -43,11 +46,27 @@ _EXIT_SECONDS: Final = 1.0
 _SHUTDOWN_SECONDS: Final = 10.0  # a JVM without memory needs seconds for its shutdown hooks
 _POLL_SECONDS: Final = 0.02
 _OUT_OF_MEMORY_STATUS: Final = 52  # SparkExitCode.OOM
-_REMEDY: Final = (
-    "Nothing can be read from it any more, nor written with it: make a new session with "
-    "SparkSession.builder, build the DataFrame on it, and subscribe to a new from_dataframe(), or "
-    "repeat the call. Rows already delivered are valid, but they are not all of the rows."
+_LOST: Final = (
+    "Nothing can be read from it any more, nor written with it: {remedy}. Rows already delivered "
+    "are valid, but they are not all of the rows."
 )
+_AGAIN: Final = (
+    "build the DataFrame on it, and subscribe to a new from_dataframe(), or repeat the call"
+)
+_REMEDY: Final = _LOST.format(
+    remedy="make a new session in this program, with local_session() or SparkSession.builder, "
+    f"{_AGAIN}"
+)
+_REMEDY_SUBMITTED: Final = _LOST.format(
+    remedy="spark-submit started that JVM and then this program, so start the program again"
+)
+_REMEDY_CONNECT: Final = _LOST.format(
+    remedy="call its stop(), make a new session with SparkSession.builder.remote(...), " + _AGAIN
+)
+_RESULT_SIZE: Final = "spark.driver.maxResultSize"
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""A variable that spark-submit sets for the program that it starts."""
+_CANCELLED: Final = re.compile(r"OPERATION_CANCELED|SPARK_JOB_CANCELLED|\bJob \d+ cancelled\b")
 _STOPPED: Final = "The Spark session has been stopped (SparkSession.stop())."
 _OUT_OF_MEMORY: Final = (
     "The JVM of the Spark session ran out of memory{detail}. A whole partition waits in it while "
@@ -83,6 +102,25 @@ _NEEDED: Final = {  # what is needed, the remedy without a DataFrame, and that f
 
 class SparkSessionLost(ReactiveError, ConnectionError):
     """The Spark session of a flow was stopped, or its JVM is gone; the message says which."""
+
+
+class JobCancelled(ReactiveError, RuntimeError):
+    """Other code has cancelled a job of the flow, or someone has on Spark's web page."""
+
+
+class PartitionTooLarge(ReactiveError, RuntimeError):
+    """The rows of one partition are more than Spark's driver accepts of a job."""
+
+
+class StreamStopped(ReactiveError):
+    """The streaming query was stopped by other code before this subscription had ended."""
+
+    def __init__(self, function: str) -> None:
+        super().__init__(
+            f"{function}: the streaming query was stopped (StreamingQuery.stop(), or another query "
+            "on the same checkpoint) before this subscription had ended. Subscribe again: it "
+            "continues from the checkpoint, and repeats a micro-batch that was not over."
+        )
 
 
 class UnsupportedDataFrame(ReactiveError, TypeError):
@@ -217,32 +255,60 @@ def _explain_classic(error: Exception, session: Any) -> Exception:
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
-    is_broken = isinstance(error, (EOFError, ConnectionError)) or "Network" in type(error).__name__
+    is_broken = isinstance(error, (EOFError, ConnectionError)) or (
+        isinstance(error, Py4JError)
+        and not isinstance(error, Py4JJavaError)
+        and _ANSWER not in str(error)
+    )
     loss = _loss_of_session(session, wait=_EXIT_SECONDS if is_broken else 0)
     if loss is not None:
-        return SparkSessionLost(f"{loss} {_REMEDY}")
+        return _lost(loss)
     with suppress(Exception):  # the JVM may die while it is asked about this
         if isinstance(error, Py4JJavaError):
             if (cause := out_of_memory(error)) is not None:
-                return SparkSessionLost(f"{_OUT_OF_MEMORY.format(detail=f': {cause}')} {_REMEDY}")
-            return typed_error(error)
+                return _lost(_OUT_OF_MEMORY.format(detail=f": {cause}"))
+            return _or_told(typed_error(error))
         if isinstance(error, PySparkException):
-            return plain_error(error)
-    if is_broken or (isinstance(error, Py4JError) and _ANSWER not in str(error)):
-        return SparkSessionLost(f"The connection to Spark's JVM broke: {error}. {_REMEDY}")
+            return _or_told(plain_error(error))
+    return _lost(f"The connection to Spark's JVM broke: {error}.") if is_broken else error
+
+
+def _or_told(error: Exception) -> Exception:
+    """Return *error*, or the error that tells of a job that was cancelled, or too large."""
+    lines = str(error).splitlines()  # of which others may show a stack
+    for line in (each.rstrip(". ") for each in lines):
+        if _RESULT_SIZE in line:
+            return PartitionTooLarge(
+                f"Spark has refused the rows of a job: {line}. Make the partitions smaller "
+                "(df.repartition(n), spark.sql.files.maxPartitionBytes), select fewer columns, or "
+                f"make the session with a larger {_RESULT_SIZE}; 0 means no limit."
+            )
+        if _CANCELLED.search(line) is not None:
+            return JobCancelled(
+                f"Other code has cancelled a job of this flow: {line}. It may have called "
+                "cancelJobGroup(), cancelAllJobs(), interruptAll() or the like, or somebody has "
+                "stopped the job on Spark's web page. Rows already delivered are valid, but they "
+                "are not all of the rows: subscribe again, or repeat the call."
+            )
     return error
+
+
+def _lost(how: str) -> SparkSessionLost:
+    """Return the error with the remedy that works: once it is raised, a new session can be made."""
+    forget_dead_jvm()
+    return SparkSessionLost(f"{how} {_REMEDY_SUBMITTED if _SUBMITTED in environ else _REMEDY}")
 
 
 def _loss_of_session(session: Any, wait: float) -> str | None:
     """Return how the session was lost, or None if it is alive."""
-    process = gateway_process()
+    context = session.sparkContext
+    process = gateway_process(context)
     if process is not None:
         with suppress(TimeoutExpired):  # its sockets close a little earlier than it exits
             process.wait(timeout=wait)
         if process.poll() is not None:
             return _death(process)
     with suppress(Exception):  # the JVM does not answer; the error at hand says more
-        context = session.sparkContext
         if is_context_stopped(context):
             if process is not None and _is_exiting(process, context):
                 return _death(process)
@@ -257,7 +323,7 @@ def _is_exiting(process: "Popen[bytes]", context: "SparkContext") -> bool:
         if process.poll() is not None:
             return True
         sleep(_POLL_SECONDS)
-    return False
+    return process.poll() is not None
 
 
 def _death(process: "Popen[bytes]") -> str:
@@ -275,11 +341,16 @@ def _death(process: "Popen[bytes]") -> str:
 _CANCELED: Final = ("OPERATION_CANCELED", "")
 _WHILE_IT_STOPS: Final = (0.0, 0.1, 0.3, 0.6)
 """Seconds before each attempt to ask the server for the session."""
+_RECEIVED: Final = "RESPONSE_ALREADY_RECEIVED"
 _CHANNEL_CLOSED: Final = "closed"
 """The state of a session whose channel is closed; `is_stopped` may not be set yet."""
 
 
 def _explain_connect(error: Exception, session: Any) -> Exception:
+    if (process := dead_local_server()) is not None:
+        session.release_session_on_close = False  # which would try to reach it for ten minutes
+        session.stop()
+        return _lost(_death(process))
     condition = _condition(error)
     status = getattr(getattr(error, "getGrpcStatusCode", lambda: None)(), "name", "")
     if condition in _CANCELED and status != "UNAVAILABLE":
@@ -289,16 +360,19 @@ def _explain_connect(error: Exception, session: Any) -> Exception:
             if loss := _loss_of_connect_session(session):
                 condition = loss
                 break
-    if session.is_stopped or condition == _CHANNEL_CLOSED:
-        return SparkSessionLost(f"{_STOPPED} {_REMEDY}")
     text = str(error).partition("\n\nJVM stacktrace")[0]
-    if condition.startswith("INVALID_HANDLE.SESSION"):
-        return SparkSessionLost(f"The Spark Connect session has been stopped: {text} {_REMEDY}")
-    if condition.startswith("INVALID_HANDLE.OPERATION") or condition == "RESPONSE_ALREADY_RECEIVED":
+    if session.is_stopped or condition == _CHANNEL_CLOSED:
+        how = _STOPPED
+    elif condition.startswith("INVALID_HANDLE.SESSION"):
+        how = f"The Spark Connect session has been stopped: {text}"
+    elif status == "UNAVAILABLE":
+        how = f"The Spark Connect server cannot be reached: {text}"
+    elif condition.startswith("INVALID_HANDLE.OPERATION") or condition == _RECEIVED:
         return SparkSessionLost(f"{_ABANDONED}: {text} {_READ_AGAIN}")
-    if status == "UNAVAILABLE":
-        return SparkSessionLost(f"The Spark Connect server cannot be reached: {text} {_REMEDY}")
-    return error
+    else:
+        return _or_told(error)
+    session.release_session_on_close = False  # its stop() would try to reach the server as well
+    return SparkSessionLost(f"{how} {_REMEDY_CONNECT}")
 
 
 def _condition(error: Exception) -> str:

@@ -82,7 +82,7 @@ class ExecutorWatch:
         now = self.clock()
         if not is_missing:
             if self._next_warning > now:
-                _log.warning("from_dataframe: the cluster has executors again.")
+                _log.warning("Spark's cluster has executors again.")
             self._missing_since, self._next_warning = None, 0.0
             return
         if self._missing_since is None:
@@ -91,9 +91,9 @@ class ExecutorWatch:
         if seconds >= WARN_AFTER and now >= self._next_warning:
             self._next_warning = now + _WARN_AGAIN_AFTER
             _log.warning(
-                "from_dataframe waits: a job runs on %s, which has had no executor for %.0f s. "
+                "A Spark job waits: it runs on %s, which has had no executor for %.0f s. "
                 "Spark goes on when one registers: look at the cluster's workers, and at "
                 "spark.cores.max and spark.executor.memory if it has some. To fail instead, add "
-                ".timeout(seconds) to the flow.",
+                ".timeout(seconds) to the flow, or asyncio.timeout(seconds) around the call.",
                 self.context.master, seconds,
             )  # fmt: skip

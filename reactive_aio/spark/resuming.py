@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ._internals import java_dataset
-from ._plans import (
+from ._internals.plans import (
     Unrepeatable,
     input_text,
     layout_text,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from .._core.arguments import require_int
 from .._core.compiler.inline import describe
 from ..errors import ReactiveError
-from ._internals import bind_active_session, gateway_process
+from ._internals import bind_active_session, forget_dead_jvm, gateway_process
 from .errors import is_connect, require_pyspark
 from .java import Java, ensure_java, private_cache
 
@@ -75,6 +75,8 @@ def local_session(
 ) -> "SparkSession":
     """Start Spark inside this program, or return the session that already runs.
 
+    If the JVM of an earlier session has died, it starts another one.
+
     It finds a Java (`ensure_java`), uses *cores* threads (by default one per processor), runs
     Python functions with this interpreter, logs only errors that are not reported otherwise, and
     opens no port to the network and no web page; *config* adds settings or overrides these. With
@@ -99,6 +101,7 @@ def local_session(
             f"local_session: config must be a dict of settings, not {describe(config)} "
             f"({type(config).__name__})"
         )
+    forget_dead_jvm()
     java = ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else any "python3" on the PATH
     cores = cores or os.cpu_count() or 1

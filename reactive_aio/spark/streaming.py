@@ -26,11 +26,12 @@ from ..stage import (
     require_int,
     to_seconds,
 )
-from ._internals import is_context_stopped
+from ._internals import computed_state, has_no_new_data, is_context_stopped
 from .call_threads import CallThreads
 from .dataframe import from_dataframe
 from .errors import (
     SparkSessionLost,
+    StreamStopped,
     UnsupportedDataFrame,
     explained,
     is_connect,
@@ -40,6 +41,7 @@ from .errors import (
     require_path,
     require_unique_names,
 )
+from .executor_watch import watch_executors
 from .read_mode import READ_MODES, ReadMode
 from .rows import ROW_KINDS, RowKind, batch_sizes, unreadable_column
 from .tagged_jobs import InheritProperties, inherit_properties
@@ -69,14 +71,15 @@ _CHECK_QUERY_EVERY: Final = 0.25
 stop it, and the call that does so returns when this wait has ended."""
 
 
-class StreamStopped(ReactiveError):
-    """The streaming query was stopped by other code before this subscription had ended."""
+class BatchNotRead(ReactiveError, RuntimeError):
+    """A micro-batch of a stateful query was left before all of its rows were computed."""
 
-    def __init__(self, function: str) -> None:
+    def __init__(self, function: str, batch: int, computed: int, partitions: int) -> None:
         super().__init__(
-            f"{function}: the streaming query was stopped (StreamingQuery.stop(), or another query "
-            "on the same checkpoint) before a micro-batch was over. Subscribe again: from its "
-            "checkpoint on, that batch is repeated."
+            f"{function}: micro-batch {batch} of a stateful query was left when Spark had the "
+            f"state of {computed} of its {partitions} partitions; the next one would lack that of "
+            "the others. Read all of batch.rows, or run an action over batch.df, before you "
+            "request another micro-batch. Subscribe again: this one is repeated."
         )
 
 
@@ -192,7 +195,9 @@ class QueryRun:
         """The subscription, while it waits for a micro-batch: the run then keeps it alive."""
         self._query: StreamingQuery | None = None
         self._is_cancelled = False
-        self._was_stopped = False  # by other code, while a micro-batch was running
+        self._reason: Exception | None = None  # why a micro-batch was not finished
+        self._finished = 0  # micro-batches
+        self._is_stateless = False  # which is known after the first one
         self._releases: SimpleQueue[None] = SimpleQueue()
 
     # -- from the loop ----------------------------------------------------------------------------
@@ -208,15 +213,16 @@ class QueryRun:
 
     # -- on a thread of the subscription ----------------------------------------------------------
     def run(self) -> None:
-        """Run the query from its start to its end; raise its error."""
+        """Run the query from its start to its end; raise its error, or why it ended too early."""
+        watch_executors(self._plan.df.sparkSession.sparkContext, self)
         try:
             with explained(self._plan.df):
                 self._run_query()
         except SparkSessionLost:
             raise  # the query of a lost session has stopped as well
         except Exception as error:
-            if self._was_stopped:
-                raise StreamStopped(self._plan.name) from error
+            if self._reason is not None:
+                raise self._reason from error
             raise
 
     def _run_query(self) -> None:
@@ -229,8 +235,21 @@ class QueryRun:
                 if self._is_cancelled:
                     query.stop()
         except Exception:
-            if self._was_stopped or not self._is_cancelled:
+            if self._reason is not None or not self._is_cancelled:
                 raise
+        else:
+            if not self._is_cancelled and not self._has_read_all(query):
+                raise StreamStopped(self._plan.name)
+
+    def _has_read_all(self, query: "StreamingQuery") -> bool:
+        """Whether the query, which has ended without an error, has ended by itself."""
+        match self._plan.trigger:
+            case "once" if self._finished:
+                return True
+            case "once" | "available_now":
+                return has_no_new_data(query)
+            case _:
+                return False
 
     def _start(self) -> "StreamingQuery":
         plan = self._plan
@@ -258,15 +277,31 @@ class QueryRun:
             df, rows=plan.rows, mode=plan.mode, window=plan.window, batch=plan.batch
         )
         self._on_batch(MicroBatch(batch_id, rows, df))
+        self._wait_for_release(df)
+        self._require_active()
+        self._require_state(batch_id)
+        self._finished += 1
+
+    def _wait_for_release(self, df: "DataFrame") -> None:
         while True:
             try:
-                self._releases.get(timeout=_CHECK_QUERY_EVERY)
-                break
+                return self._releases.get(timeout=_CHECK_QUERY_EVERY)
             except Empty:
                 if self._is_query_stopped(df):
-                    self._was_stopped = True
+                    self._reason = StreamStopped(self._plan.name)
                     raise _Abandoned("the query was stopped while a batch was running") from None
-        self._require_active()
+
+    def _require_state(self, batch_id: int) -> None:
+        """Fail while the checkpoint lacks the micro-batch, which can be repeated then."""
+        assert self._query is not None, "it has called this"
+        if self._is_stateless:
+            return
+        states = [*computed_state(self._query)]
+        self._is_stateless = not states
+        for computed, partitions in states:
+            if computed < partitions:
+                self._reason = BatchNotRead(self._plan.name, batch_id, computed, partitions)
+                raise _Abandoned("a batch of a stateful query was not read")
 
     def _require_active(self) -> None:
         if self._is_cancelled:
@@ -340,8 +375,6 @@ class StreamSubscription(Coordinator[MicroBatch[Any]]):
     def _on_end(self, _: None, error: Exception | None) -> None:
         if self.is_closed:
             return
-        if error is None and self._is_running:
-            error = StreamStopped(self.plan.name)
         if error is None:
             self.complete()
         else:
@@ -445,7 +478,7 @@ def from_stream(
         is requested; otherwise never.
     Fails: when the query or the job of a row fails, with PySpark's exception; with
         `SparkSessionLost` when the session is lost, with `StreamStopped` when other code has
-        stopped the query.
+        stopped the query, whatever it did then, with `JobCancelled` when it has cancelled a job.
     Cancels: returns at once; the job is cancelled, then the query is stopped, on a thread.
         ``aclose`` waits for that.
     Holds: up to *batch* - 1 rows, the rest of a batch; nothing in mode ``"rows"``, or of batches.
@@ -482,7 +515,8 @@ def from_micro_batches(
     same as a DataFrame, ``df``. It is over, and enters the checkpoint, when it was processed and
     another one is requested. So each micro-batch comes at least once, and a sink that commits its
     ``id`` together with its rows, and skips an ``id`` that it has, stores each row exactly once. A
-    stateful query (aggregation, deduplication) needs all rows of a micro-batch to be read.
+    stateful query (aggregation, deduplication) needs all rows of a micro-batch to be read, also of
+    one that is skipped: Spark keeps the state of what it computes.
 
     The arguments are those of `from_stream`.
 
@@ -495,7 +529,8 @@ def from_micro_batches(
     Completes: with *trigger* ``"available_now"`` or ``"once"``, when all is read and one more
         micro-batch is requested; otherwise never.
     Fails: when the query fails, with PySpark's exception; with `SparkSessionLost` when the session
-        is lost, with `StreamStopped` when other code has stopped the query.
+        is lost, with `StreamStopped` when other code has stopped the query, with `BatchNotRead`
+        when a micro-batch of a stateful query was not read, and another one is requested.
     Cancels: returns at once; the query is stopped on a thread, and ``aclose`` waits for that.
     Holds: nothing.
     Rules: 1.1, 3.4, 3.5, 3.13

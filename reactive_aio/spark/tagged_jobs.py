@@ -18,7 +18,7 @@ from ._internals import (
     observation_publisher,
 )
 from .call_threads import CallThreads
-from .errors import UnsupportedDataFrame, explained, is_connect
+from .errors import JobCancelled, StreamStopped, UnsupportedDataFrame, explained, is_connect
 from .executor_watch import watch_executors
 from .session import activate
 from .spark_version import pyspark_version
@@ -34,6 +34,7 @@ InheritProperties = Callable[[Callable[[], Any]], Callable[[], Any]]
 
 _INTERRUPT: Final = "spark.job.interruptOnCancel"
 _DESCRIPTION: Final = "spark.job.description"
+_QUERY: Final = "sql.streaming.queryId"
 
 
 def inherit_properties(df: "DataFrame") -> InheritProperties:
@@ -125,8 +126,22 @@ class TaggedJobs:
         except Exception:
             if self.is_cancelled:
                 raise
-            with explained(self.df):
+            try:
+                with explained(self.df):
+                    raise
+            except JobCancelled as error:
+                if self._is_query_stopped():
+                    raise StreamStopped("the rows of a micro-batch") from error
                 raise
+
+    def _is_query_stopped(self) -> bool:
+        """Whether the jobs belong to a streaming query, which cancels them when it is stopped."""
+        with suppress(Exception):
+            properties = self.context if self._properties is None else self._properties
+            name = properties.getLocalProperty(_QUERY)
+            query = None if name is None else self.df.sparkSession.streams.get(name)
+            return name is not None and (query is None or not query.isActive)
+        return False
 
     @contextmanager
     def starting(self) -> Generator[None, None, None]:
@@ -137,7 +152,7 @@ class TaggedJobs:
         """
         with self.explained():
             watch_executors(self.context, self)
-            if not has_pinned_threads():  # no thread has properties of its own
+            if not has_pinned_threads(self.context):  # no thread has properties of its own
                 with tagged(self.context, self._tag):
                     yield
                 return
@@ -225,6 +240,7 @@ class SparkCalls(AbstractAsyncContextManager["SparkCalls"]):
     def _run_tagged(self, work: Callable[[], T]) -> T:
         if not is_connect(self._spark):
             activate(self._spark)
+            watch_executors(self._spark.sparkContext, self)
             with tagged(self._spark.sparkContext, self._tag):
                 return work()
         self._spark.addTag(self._tag)

@@ -36,9 +36,12 @@ FOR_THE_JOB_TO_START = 1.0  # seconds
 Ended = tuple[str, str, list[int]]
 
 
+SETTINGS = {"spark.master": "local[2,3]", "spark.driver.maxResultSize": "40m"}
+
+
 def session() -> "SparkSession":
     # A task is tried three times; at a lower priority it would starve on a busy machine.
-    return local_session(cores=2, quick=True, niceness=0, config={"spark.master": "local[2,3]"})
+    return local_session(cores=2, quick=True, niceness=0, config=SETTINGS)
 
 
 async def end_of(probe: SubscriberProbe[Any]) -> Ended:
@@ -92,6 +95,16 @@ def failing_once(spark: "SparkSession") -> "DataFrame":
     return cast("DataFrame", numbers.mapInArrow(fail, "id long"))
 
 
+def skewed(spark: "SparkSession") -> "DataFrame":
+    """Empty partitions, after which a job has many, and then large ones, of which it may have 7."""
+    large = spark.range(0, 32, 1, 32).where("id >= 16")
+    return large.selectExpr("id", "repeat('x', 5000000) as text")
+
+
+def too_large(spark: "SparkSession") -> "DataFrame":
+    return spark.range(0, 1, 1, 1).selectExpr("id", "repeat('x', 45000000) as text")
+
+
 def refused(df: "DataFrame") -> str:
     try:
         from_dataframe(df)
@@ -121,6 +134,8 @@ def main() -> dict[str, Any]:
     ends: dict[str, Any] = {}
     spark = session()
     ends["a task is retried"] = asyncio.run(read(from_dataframe(failing_once(spark))))
+    ends["skewed partitions"] = asyncio.run(read(from_dataframe(skewed(spark))))
+    ends["a partition is too large"] = asyncio.run(read(from_dataframe(too_large(spark))))
     (ends["stopped while a job runs"],) = asyncio.run(
         lose([from_dataframe(endless(spark))], spark.stop)
     )
@@ -140,6 +155,8 @@ def main() -> dict[str, Any]:
     ends["killed before the first row"], ends["killed in the last window"] = asyncio.run(
         lose(flows, partial(kill_jvm, spark), rows=1)
     )
+    spark.stop()
+    ends["a new session after that"] = asyncio.run(read(from_dataframe(session().range(3))))
     return ends
 
 

@@ -7,6 +7,7 @@ import pytest
 from pyspark import errors
 
 from reactive_aio._core.demand import UNBOUNDED
+from reactive_aio.spark import JobCancelled
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .conftest import Make, Trace, flow_threads, wait_until
@@ -80,12 +81,15 @@ async def test_rows_before_the_error_are_delivered(trace: Trace) -> None:
     assert len(probe.elements) == 10
 
 
-async def test_a_job_that_is_cancelled_elsewhere_fails(spark: "SparkSession", trace: Trace) -> None:
+async def test_a_job_that_is_cancelled_elsewhere_is_told(
+    spark: "SparkSession", trace: Trace
+) -> None:
     traced = await trace(lambda s: s.range(0, 10**13, 1, 2).selectExpr("sum(id % 7)"))
     probe = SubscriberProbe[Any](1).subscribed_to(traced.flow)
     await wait_until(traced.active)
     await asyncio.to_thread(spark.sparkContext.cancelJobGroup, traced.group)
     await probe.end()
-    assert isinstance(probe.error, errors.PySparkException)
+    assert isinstance(probe.error, JobCancelled)
     assert "[SPARK_JOB_CANCELLED]" in str(probe.error)
+    assert "subscribe again" in str(probe.error)
     await wait_until(lambda: not flow_threads())

@@ -1,13 +1,27 @@
 """A job that waits for an executor is reported, after a time that is stated."""
 
+import asyncio
 import logging
+from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from reactive_aio.spark import executor_watch
+import reactive_aio as rx
+from reactive_aio.spark import (
+    executor_watch,
+    for_each_partition,
+    from_dataframe,
+    from_stream,
+    streaming,
+    tagged_jobs,
+    to_dataframe,
+)
 from reactive_aio.spark.executor_watch import WARN_AFTER, ExecutorWatch, watch_executors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class FakeContext:
@@ -125,3 +139,29 @@ def test_only_clusters_are_watched(
     for user in users:
         watch_executors(context, user)
     assert len(started) == is_watched
+
+
+@pytest.mark.spark
+async def test_every_kind_of_job_is_watched(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = list[str]()
+
+    def watch(context: object, user: object) -> None:
+        assert context is spark.sparkContext
+        users.append(type(user).__name__)
+
+    monkeypatch.setattr(tagged_jobs, "watch_executors", watch)
+    monkeypatch.setattr(streaming, "watch_executors", watch)
+    df = await asyncio.to_thread(spark.range, 3)
+    for mode in ("arrow", "rows"):
+        await (await asyncio.to_thread(partial(from_dataframe, df, mode=mode))).count()
+        assert {*users} == {"TaggedJobs"}, mode
+        users.clear()
+    await to_dataframe(rx.just((1,)), spark, "id long")
+    await for_each_partition(df, lambda rows: rows)
+    assert {*users} == {"SparkCalls"}
+    rate = await asyncio.to_thread(lambda: spark.readStream.format("rate").load())
+    flow = await asyncio.to_thread(partial(from_stream, rate, checkpoint=None))
+    await flow.take(1).to_list()
+    assert "QueryRun" in users

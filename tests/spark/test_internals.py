@@ -1,7 +1,7 @@
 """The private names of classic PySpark have the expected behavior.
 
 When one of these tests fails, a new Spark has changed a name: `from_dataframe` then falls back to
-mode "rows", and reactive_aio/spark/_internals.py needs an update.
+mode "rows", and reactive_aio/spark/_internals needs an update.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from reactive_aio.spark._internals import (
     missing_arrow_call,
     release,
 )
-from reactive_aio.spark._partition_jobs import marking_job_runner, missing_marking_call
+from reactive_aio.spark._internals.partition_jobs import marking_job_runner, missing_marking_call
 from reactive_aio.spark.arrow.jvm_socket import END, PARTITION_END, connect
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def test_the_probe_names_what_marking_lacks(
 ) -> None:
     assert missing_marking_call(spark.sparkContext) is None
     unknown = {"org.apache.spark.api.python.PythonUtils.toNothing": "java.util.List"}
-    monkeypatch.setattr("reactive_aio.spark._partition_jobs._MARKING_CALLS", unknown)
+    monkeypatch.setattr("reactive_aio.spark._internals.partition_jobs._MARKING_CALLS", unknown)
     missing = missing_marking_call(spark.sparkContext)
     assert missing == "this version of Spark has no PythonUtils.toNothing"
 

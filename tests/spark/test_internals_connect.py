@@ -1,7 +1,7 @@
 """The private names of PySpark's Spark Connect client have the expected behavior.
 
 When one of these tests fails, a new Spark has changed a name: `from_dataframe` then falls back to
-mode "rows", and reactive_aio/spark/_internals.py needs an update.
+mode "rows", and reactive_aio/spark/_internals needs an update.
 """
 
 import atexit

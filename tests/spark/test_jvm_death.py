@@ -26,6 +26,10 @@ def always(_: object) -> bool:
     return True
 
 
+def nothing(_: object) -> None:
+    return None
+
+
 def never(_: object) -> bool:
     return False
 
@@ -45,7 +49,11 @@ def jvm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     command = [sys.executable, "-S", "-c", code]
     process: subprocess.Popen[bytes]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
-        monkeypatch.setattr(errors, "gateway_process", lambda: process)
+
+        def find(_: object) -> Any:
+            return process
+
+        monkeypatch.setattr(errors, "gateway_process", find)
         yield process
 
 
@@ -125,7 +133,7 @@ ANSWERED = "An error occurred while calling o57.limit. Trace:\npy4j.Py4JExceptio
 def test_only_a_jvm_that_does_not_answer_is_lost(
     monkeypatch: pytest.MonkeyPatch, error: Exception, is_lost: bool
 ) -> None:
-    monkeypatch.setattr(errors, "gateway_process", lambda: None)
+    monkeypatch.setattr(errors, "gateway_process", nothing)
     monkeypatch.setattr(errors, "is_context_stopped", never)
     with pytest.raises(SparkSessionLost if is_lost else type(error)), errors.explained(DF):
         raise error

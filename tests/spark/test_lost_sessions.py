@@ -55,10 +55,43 @@ def test_a_killed_jvm_ends_the_flow(ends: dict[str, Any], when: str) -> None:
     assert "JVM" in words
 
 
+def test_a_new_session_can_be_made_after_the_jvm_was_killed(ends: dict[str, Any]) -> None:
+    assert "make a new session in this program" in ends["killed in the last window"][1]
+    assert ends["a new session after that"] == ["NoneType", "None", [0, 1, 2]]
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(910, func_only=False)
+def test_a_new_session_can_be_made_whatever_the_jvm_was_killed_under() -> None:
+    """By `local_session` and by the builder, with or without ``stop()`` of the lost one."""
+    command = [*COMMAND[:-1], "tests.spark.killed_sessions"]
+    ran = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    ends: dict[str, tuple[str, int]] = json.loads(ran.stdout)
+    assert [*ends] == ["arrow", "rows", "stream", "partitions", "files", "connect"]
+    for way, (text, rows) in ends.items():
+        assert text.startswith("SparkSessionLost: The JVM of the Spark session has died"), way
+        assert rows == 3, way
+
+
 def test_rows_that_arrive_before_the_jvm_is_killed_are_in_order(ends: dict[str, Any]) -> None:
     rows = ends["killed in the last window"][2]
     assert rows == [*range(len(rows))]
     assert 0 < len(rows) < 300_000
+
+
+def test_partitions_that_are_too_large_for_one_job_are_computed_by_several(
+    ends: dict[str, Any],
+) -> None:
+    assert ends["skewed partitions"] == ["NoneType", "None", [*range(16, 32)]]
+
+
+def test_a_partition_that_is_too_large_is_told_with_the_remedy(ends: dict[str, Any]) -> None:
+    kind, words, _ = ends["a partition is too large"]
+    assert kind == "PartitionTooLarge", words
+    assert "a larger spark.driver.maxResultSize" in words
 
 
 def test_the_rows_of_a_retried_task_come_once(ends: dict[str, Any]) -> None:

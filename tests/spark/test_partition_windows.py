@@ -157,3 +157,29 @@ def test_every_partition_is_launched_once_in_order_and_under_demand(
         assert windows.is_exhausted == (launched == len(counts))
     # Demand never waits for ever.
     assert windows.is_exhausted or not outstanding
+
+
+def test_a_window_that_is_too_large_for_a_job_is_computed_by_smaller_ones() -> None:
+    """In its place, beside the windows after it; no later window is larger."""
+    windows = cut(64, 16)
+    for _ in range(5):
+        window = windows.launch(inf, 0)
+        assert window is not None
+        read(windows, window, 0)
+    large, after = windows.launch(inf, 2), windows.launch(inf, 2)
+    assert large is not None
+    assert after is not None
+    assert (large.start, large.stop, after.start) == (16, 32, 32)
+    windows.split(large)
+    half = windows.launch(inf, 0)
+    assert half is not None
+    assert (half.start, half.stop) == (16, 24)
+    assert windows.launch(inf, 0) is None, "only what is read next is launched beside the others"
+    windows.split(half)
+    found = list[tuple[int, int]]()
+    while (window := windows.launch(inf, 1)) is not None:
+        found.append((window.start, window.stop))
+        read(windows, window, 10)
+    assert found[:4] == [(16, 20), (20, 24), (24, 28), (28, 32)]
+    assert max(stop - start for start, stop in found) == 4
+    assert not windows.is_exhausted or found[-1][1] == 64

@@ -16,6 +16,7 @@ from pyspark import errors
 from reactive_aio import Subscription
 from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.spark import (
+    BatchNotRead,
     MicroBatch,
     StreamStopped,
     UnsupportedDataFrame,
@@ -311,6 +312,70 @@ async def test_a_query_stopped_elsewhere_while_it_waits_is_an_error(
     await probe.end()
     assert isinstance(probe.error, StreamStopped)
     assert "Subscribe again" in str(probe.error)
+
+
+async def stop_all(spark: "SparkSession") -> None:
+    """Stop the queries that run, as other code may."""
+    for query in await asyncio.to_thread(lambda: spark.streams.active):
+        await asyncio.wait_for(asyncio.to_thread(query.stop), 30)
+
+
+@pytest.mark.parametrize("make", [from_stream, from_micro_batches])
+async def test_a_query_stopped_elsewhere_while_it_waits_for_data_is_an_error(
+    spark: "SparkSession", lake: Lake, make: Any
+) -> None:
+    flow = await lake.flow(make)
+    probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(flow)
+    await wait_until(lambda: lake.committed() == [0, 1, 2])
+    await stop_all(spark)
+    await probe.end()
+    assert isinstance(probe.error, StreamStopped)
+
+
+async def test_a_query_stopped_elsewhere_before_all_is_read_is_an_error(
+    spark: "SparkSession", lake: Lake
+) -> None:
+    """With trigger ``"available_now"``, a query also ends by itself; Spark tells no difference."""
+    flow = await lake.flow(from_micro_batches, trigger="available_now")
+    probe = SubscriberProbe[Any](1).subscribed_to(flow)
+    await wait_for_elements(probe, 1)
+    probe.request(1)
+    await stop_all(spark)
+    await probe.end()
+    assert isinstance(probe.error, StreamStopped)
+
+
+async def test_a_query_stopped_elsewhere_while_a_job_of_a_row_runs_is_an_error(
+    spark: "SparkSession", lake: Lake
+) -> None:
+    """Spark cancels the jobs of a query that is stopped."""
+    flow = await lake.flow(change=endless)
+    tracker = await asyncio.to_thread(spark.sparkContext.statusTracker)
+    probe = SubscriberProbe[Any](1).subscribed_to(flow)
+    await wait_until(lambda: asyncio.to_thread(tracker.getActiveJobsIds))
+    await stop_all(spark)
+    await probe.end()
+    assert isinstance(probe.error, StreamStopped)
+
+
+async def test_a_stateful_micro_batch_that_is_not_read_is_an_error(lake: Lake) -> None:
+    """Its next one would lack the state of the partitions that were not computed."""
+    flow = await lake.flow(
+        from_micro_batches, change=lambda df: df.groupBy("id").count(), output_mode="update",
+        trigger="available_now",
+    )  # fmt: skip
+    probe = SubscriberProbe[Any](1).subscribed_to(flow)
+    for rows in (100, 1):
+        await wait_for_elements(probe, 1)
+        [batch] = probe.elements
+        probe.elements.clear()
+        await batch.rows.take(rows).to_list()
+        probe.request(1)
+    await probe.end()
+    assert isinstance(probe.error, BatchNotRead)
+    assert "micro-batch 1 of a stateful query was left" in str(probe.error)
+    assert lake.committed() == [0]
+    assert [await batch.rows.count() async for batch in flow] == [10, 10]
 
 
 async def test_requested_rows_arrive_without_a_reference_to_the_subscription(

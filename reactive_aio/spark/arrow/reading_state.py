@@ -18,12 +18,18 @@ workers request few at a time, and Spark would be idle while they process them. 
 demand it is at most half of the remaining partitions, since Spark has nothing to compute while the
 last rows are read. Record batches are small until the size of a row is known, and have few rows
 where rows are large.
+
+What was read may say nothing of what follows: empty partitions, and then large ones. Spark refuses
+a job whose results are larger together than its driver accepts. Its partitions are computed again,
+by jobs of half as many, and no later job has more.
 """
 
+from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from math import ceil, inf
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
 from ..._core.compiler.chain import push_next
@@ -99,7 +105,8 @@ class PartitionWindows:
     partitions: int
     largest: int
     batch_sizes: BatchSizes
-    _next: int = field(default=0, init=False)  # the first partition that is in no window
+    _next: int = field(default=0, init=False)  # the first partition that was in no window yet
+    _again: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]], init=False)
     _launched: int = field(default=0, init=False)  # windows
     _in_flight: dict[Window, None] = field(default_factory=dict[Window, None], init=False)
     # The largest averages of a window that was read; estimates that are too low would launch
@@ -111,7 +118,7 @@ class PartitionWindows:
     @property
     def is_exhausted(self) -> bool:
         """Whether every partition is in a window."""
-        return self._next >= self.partitions
+        return self._next >= self.partitions and not self._again
 
     def launch(self, outstanding: float, ahead: int, delivered: int = 0) -> Window | None:
         """Return the next window, or None if demand does not reach it yet.
@@ -121,6 +128,8 @@ class PartitionWindows:
         to read as many again, unless a window may have one partition only. Before a quarter of that
         is left in flight, no window is launched for it: windows would be small.
         """
+        if self._again:
+            return self._launch_again(ahead)
         others = ahead if self._bytes_per_partition else min(ahead, _UNMEASURED_JOBS)
         if self.is_exhausted or len(self._in_flight) > others:
             return None
@@ -133,11 +142,36 @@ class PartitionWindows:
         waiting = stop - self._next + sum(other.partitions for other in self._in_flight)
         if self._in_flight and waiting * self._bytes_per_partition > (1 + ahead) * MEMORY_LIMIT:
             return None
-        window = Window(self._next, stop, self._batch())
+        window = self._begin(self._next, stop)
         self._next = stop
+        return window
+
+    def _begin(self, start: int, stop: int) -> Window:
+        window = Window(start, stop, self._batch())
         self._launched += 1
         self._in_flight[window] = None
         return window
+
+    def _launch_again(self, ahead: int) -> Window | None:
+        """Launch a part of a window that was split; beside all others, if it is to be read next."""
+        start, stop = self._again[0]
+        if len(self._in_flight) > ahead and not self.is_behind_a_split(
+            min(self._in_flight, key=_START)
+        ):
+            return None
+        end = min(stop, start + self.largest)
+        self._again[:1] = [(end, stop)] if end < stop else []
+        return self._begin(start, end)
+
+    def is_behind_a_split(self, window: Window) -> bool:
+        """Whether partitions before *window* have to be computed again."""
+        return bool(self._again) and self._again[0][0] < window.start
+
+    def split(self, window: Window) -> None:
+        """The results of *window* are too large for one job: compute them by smaller ones."""
+        del self._in_flight[window]
+        self.largest = max(1, min(self.largest, window.partitions // 2))
+        insort(self._again, (window.start, window.stop))
 
     def finish(self, window: Window) -> None:
         """Record that *window* has been read to its end, and measure it."""
@@ -176,6 +210,9 @@ class PartitionWindows:
         if uncovered == inf:
             size = min(size, max(_SMALLEST_LAST, ceil((self.partitions - self._next) / 2)))
         return max(1, size)
+
+
+_START: Final = attrgetter("start")
 
 
 # -- the subscription -----------------------------------------------------------------------------
@@ -247,6 +284,14 @@ class ReadingState(Generic[T]):
         """The job of *window* has failed."""
         window.phase, window.error = Phase.FAILED, error
 
+    def split(self, window: Window) -> bool:
+        """The results of *window* are too large for one job; return whether it had several."""
+        if window.partitions == 1:
+            return False
+        self._in_flight.remove(window)
+        self._windows.split(window)
+        return True
+
     def on_end(self, window: Window, error: Exception | None = None) -> None:
         """The connection of *window* has ended, or broken with *error*."""
         window.phase, window.error = Phase.ENDED, error
@@ -296,14 +341,15 @@ class ReadingState(Generic[T]):
         if window is None:
             return False
         self.window = window
-        self._in_flight.append(window)
+        insort(self._in_flight, window, key=_START)
         return True
 
     def _next_window(self) -> Window | None:
         """Take the window to read next, if its job has ended."""
         candidates = self._in_flight[:1] if self._is_ordered else self._in_flight
         for window in candidates:
-            if window.phase is not Phase.LAUNCHED:
+            is_next = not self._is_ordered or not self._windows.is_behind_a_split(window)
+            if window.phase is not Phase.LAUNCHED and is_next:
                 self._in_flight.remove(window)
                 return window
         return None

@@ -18,8 +18,9 @@ from ..._core.flow_subscription import FlowSubscription
 from ..._core.loop import LoopHandle
 from ...stage import Downstream
 from .._internals import ArrowBatches, java_dataset, release
-from .._partition_jobs import RunJob, job_runner, marking_job_runner
+from .._internals.partition_jobs import RunJob, job_runner, marking_job_runner
 from ..call_threads import CallThreads
+from ..errors import PartitionTooLarge
 from ..progress import ProgressMeter
 from ..resuming import Resume
 from ..rows import Decode
@@ -69,6 +70,11 @@ class WindowJobs:
             if self._resume is None:
                 return partitions
             return self._resume.begin(self._batches.dataset, partitions)
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether the query has observations, which count rows that are computed twice."""
+        return self._publish is not None
 
     @property
     def resumed(self) -> int:
@@ -250,9 +256,15 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
             self._readers[window] = reader
             self._state.on_served(window)
             self._meter.add("computed", window.partitions)
+        elif isinstance(error, PartitionTooLarge) and self._is_split(window):
+            self._meter.add("launched", -window.partitions)
         elif error is not None:
             self._state.on_failed(window, error)
         self._advance()
+
+    def _is_split(self, window: Window) -> bool:
+        """Compute the partitions of *window* by smaller jobs, if that changes no observation."""
+        return not self._jobs.is_observed and self._state.split(window)
 
     def _on_confirmed(self, window: Window, _: None) -> None:
         self._state.on_confirmed()

@@ -2,14 +2,16 @@
 
 PySpark's public API cannot compute chosen partitions, send a partition limit, close a local
 iterator early, or release a JVM object at once. Each function here wraps the private names for
-one such purpose; its docstring gives the purpose and the first version that has the names. No
-other module of the package touches a private attribute of PySpark, except `_plans` and
-`_partition_jobs`, which are of the same kind. A name that is missing or has another shape disables
+one such purpose; its docstring gives the purpose and the first version that has the names.
+`partition_jobs` has those by which jobs are run, and `plans` those of Spark's plans. No module
+outside of this package touches a private name. One that is missing or has another shape disables
 only what depends on it: `missing_arrow_call` and `missing_connect_name` are probed before a mode is
 chosen, and the other functions fall back as their docstrings say.
-``tests/spark/test_internals.py`` and ``test_internals_connect.py`` check the installed version.
+``tests/spark/test_private_names.py`` lists the names by version; ``test_internals.py`` and
+``test_internals_connect.py`` check what the installed version does.
 """
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -23,7 +25,7 @@ from types import FrameType, FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from weakref import WeakKeyDictionary
 
-from .value_checks import row_check
+from ..value_checks import row_check
 
 if TYPE_CHECKING:
     import socket
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
 _SQL: Final = "org.apache.spark.sql"
@@ -42,15 +45,65 @@ _LARGE_TYPES: Final = False
 
 
 # -- the session and its JVM ----------------------------------------------------------------------
-def gateway_process() -> "Popen[bytes] | None":
-    """Return the JVM process that PySpark started, if it started one.
+def gateway_process(context: "SparkContext | None" = None) -> "Popen[bytes] | None":
+    """Return the JVM process that PySpark started for *context*, or last; None if it started none.
 
     ``SparkContext._gateway.proc``, since 3.0. Used to lower its priority and to detect its death.
     """
     from pyspark import SparkContext
 
-    untyped: Any = SparkContext
+    untyped: Any = context or SparkContext
     return getattr(untyped._gateway, "proc", None)
+
+
+def forget_dead_jvm() -> None:
+    """If the JVM that PySpark started has died, let PySpark start another one for a new session.
+
+    ``SparkContext._gateway``, ``_jvm``, ``_active_spark_context`` and ``_lock``, since 1.0;
+    ``_accumulatorServer``, since 1.4; ``SparkSession._instantiatedSession`` and ``_activeSession``,
+    since 2.0. What PySpark keeps of a JVM stays when it dies, so every later session would try to
+    reach that one. The context that is lost keeps the names for itself: what was made with it must
+    not call another JVM, where the numbers of its objects belong to other ones.
+    """
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    contexts: Any = SparkContext
+    sessions: Any = SparkSession
+    with contexts._lock:
+        process, lost = gateway_process(), contexts._active_spark_context
+        if process is None or process.poll() is None:
+            return
+        gateway = contexts._gateway
+        if lost is not None:
+            lost._gateway, lost._jvm = gateway, contexts._jvm
+            lost._jsc, server, lost._accumulatorServer = None, lost._accumulatorServer, None
+            lost.stop = _already_lost
+            server.shutdown()
+        for name in ("_instantiatedSession", "_activeSession"):
+            session = getattr(sessions, name)
+            if session is not None:
+                session.stop = _already_lost  # it would call the JVM, and raise
+                setattr(sessions, name, None)
+        contexts._active_spark_context = contexts._gateway = contexts._jvm = None
+    gateway.shutdown_callback_server()
+
+
+def dead_local_server() -> "Popen[bytes] | None":
+    """Return the JVM of the Spark Connect server that PySpark started here, if it has died.
+
+    ``SparkSession.builder.remote("local")`` starts it like that of a classic session, and sets
+    the variable ``SPARK_LOCAL_REMOTE``, since 3.4.
+    """
+    process = gateway_process() if _LOCAL_SERVER in os.environ else None
+    return None if process is None or process.poll() is None else process
+
+
+_LOCAL_SERVER: Final = "SPARK_LOCAL_REMOTE"
+
+
+def _already_lost() -> None:
+    """Stop what was lost with its JVM: nothing is left to stop."""
 
 
 def java_class(owner: Any, name: str) -> Any:
@@ -111,15 +164,14 @@ def bind_active_session(spark: "SparkSession") -> bool:
     return False
 
 
-def has_pinned_threads() -> bool:
+def has_pinned_threads(context: "SparkContext") -> bool:
     """Return whether each Python thread has a JVM thread of its own (``PYSPARK_PIN_THREAD``).
 
     ``SparkContext._gateway``, since 1.0; a ``ClientServer`` when threads are pinned, since 3.2.
     """
     from py4j.clientserver import ClientServer
-    from pyspark import SparkContext
 
-    untyped: Any = SparkContext
+    untyped: Any = context
     return isinstance(untyped._gateway, ClientServer)
 
 
@@ -139,6 +191,10 @@ class LocalProperties:
     def apply(self) -> None:
         """Give this thread a copy of the properties: queries add to those of their thread."""
         self._java_context.setLocalProperties(self._properties.clone())
+
+    def getLocalProperty(self, name: str) -> str | None:
+        """Return one of them, like the method of the context."""
+        return cast("str | None", self._properties.getProperty(name))
 
     def close(self) -> None:
         """Release the JVM objects; `apply` must not be called afterwards."""
@@ -184,7 +240,7 @@ def release(context: "SparkContext", *handles: Any) -> None:
     """
     untyped: Any = context
     client = untyped._gateway._gateway_client
-    immediately = {"enqueue": False} if has_pinned_threads() else {}
+    immediately = {"enqueue": False} if has_pinned_threads(context) else {}
     for each in handles:
         client.garbage_collect_object(each._target_id, **immediately)
 
@@ -419,6 +475,41 @@ def observation_publisher(context: "SparkContext", dataset: Any) -> Callable[[An
     classes[0] = dataset.queryExecution().getClass()
     manager.getClass().getMethod(_PUBLISH, classes)
     return lambda computed: getattr(manager, _PUBLISH)(computed.queryExecution())
+
+
+# -- streaming queries ----------------------------------------------------------------------------
+def has_no_new_data(query: "StreamingQuery") -> bool:
+    """Whether *query*, which has ended, had looked for data and found none. Calls the JVM.
+
+    ``StreamExecution.noNewData``, since 2.3. Without it, an end is taken for that.
+    """
+    untyped: Any = query
+    with suppress(Exception):
+        return bool(untyped._jsq.streamingQuery().noNewData())
+    return True
+
+
+def computed_state(query: "StreamingQuery") -> Iterator[tuple[int, int]]:
+    """Yield of each stateful operator how many partitions are computed, and of how many.
+
+    ``StreamExecution.lastExecution`` is the micro-batch that runs, since 2.0. The operators of its
+    plan are found by the metric ``numStateStoreInstances``, since 3.2: at least one for each task.
+    """
+    untyped: Any = query
+    execution: Any = None
+    with suppress(Exception):
+        execution = untyped._jsq.streamingQuery().lastExecution()
+    nodes = [] if execution is None else [execution.executedPlan()]
+    while nodes:
+        node = nodes.pop()
+        metric = node.metrics().get(_COMPUTED_STATE)
+        if metric.isDefined():
+            yield metric.get().value(), node.outputPartitioning().numPartitions()
+        children = node.children()
+        nodes.extend(children.apply(position) for position in range(children.size()))
+
+
+_COMPUTED_STATE: Final = "numStateStoreInstances"
 
 
 # -- exceptions -----------------------------------------------------------------------------------

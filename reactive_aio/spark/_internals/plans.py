@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
-from ._internals import java_class
+from . import java_class
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -7,7 +7,7 @@ They are beside those of `_internals`. A served job is an address, its secret, a
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ._internals import call_plainly, has_method, java_class, release
+from . import call_plainly, has_method, java_class, release
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
