@@ -58,8 +58,8 @@ class Driver:
     """How a client reconnects, for the error of requests after the server has closed."""
     user: Any = None
     """The result of authenticating the peer."""
-    is_resume_only: bool = False
-    """Whether the peer may resume a session, but not begin one."""
+    on_attached: "Callable[[Driver], object] | None" = None
+    """Called when the driver has a transport, of which nothing has been read."""
     on_closed: "Callable[[Driver], object] | None" = None
     """Called once, when nothing of the connection is left."""
     on_suspended: "Callable[[Driver], object] | None" = None
@@ -114,6 +114,8 @@ class Driver:
         self._transport, self._rebind = transport, rebind or getattr(transport, "rebind", None)
         self._is_writable, self._is_reading_paused = True, False
         self._advance(Input.ATTACH)
+        if self.on_attached is not None:
+            self.on_attached(self)
         self.schedule_turn()
 
     def data_received(self, data: bytes) -> None:
@@ -152,6 +154,11 @@ class Driver:
         self._advance(Input.SUSPEND if self.connection.is_suspended else Input.LOSE)
 
     # -- for the application -----------------------------------------------------------------------
+    @property
+    def is_working(self) -> bool:
+        """Whether a request is open, of either side, or a handler runs."""
+        return bool(self.connection.streams.open.by_id) or len(self._tasks) > len(self._background)
+
     def require_open(self) -> None:
         """Raise the reason of the end if the connection has ended."""
         if self.close_reason is not None:
@@ -342,6 +349,13 @@ class Driver:
     def abort(self) -> None:
         """End the transport at once, without sending what is queued."""
         self._advance(Input.ABORT)
+
+    def give_up(self, code: int, reason: str) -> None:
+        """End the connection for a *reason* that the peer is told, unless it does not read."""
+        self.connection.fail(code, reason)
+        self.schedule_turn()
+        if not self._is_writable:
+            self.abort()
 
     def discard(self) -> None:
         """Release a driver that has no transport and will not get one."""

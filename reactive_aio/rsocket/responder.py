@@ -58,6 +58,7 @@ from .unserved import STILL_ENDING, may_serve
 
 if TYPE_CHECKING:
     from ..spec import Publisher
+    from .admission import Admission
 
 TOO_MANY: Final = "the server has too many connections; try again later"
 _RESPONSE: Final = InteractionModel.RESPONSE
@@ -204,7 +205,7 @@ class RouterResponder:
         self._direct_handlers: dict[tuple[str, str], Handlers] = {}
         """The direct handlers found: for 16 pairs of MIME types, and 256 kinds of metadata each."""
         self._cached_routes = 0
-        self._sessions: Sessions[tuple[Driver, bytes | None]] = Sessions()
+        self.sessions: Sessions[tuple[Driver, bytes | None]] = Sessions()
         """The resumable sessions, with the TLS certificates of their clients."""
         self._codecs = CODECS | checked_codecs(codecs)
         self._on_connect = on_connect
@@ -219,9 +220,9 @@ class RouterResponder:
         self._leases_over: dict[Driver, Event] = {}
         """Set when the lease of a connection is used up, or void since the session was resumed."""
         self.refused_connections: int = 0
-        self.has_place: Callable[[Driver], bool] = lambda _: True
-        """Whether the client of a driver may have one more connection."""
         """The number of clients refused because too many connections were open."""
+        self.admission: Admission | None = None
+        """Which clients have a place; all of them if it is None."""
         self.fire_and_forget: FireAndForget = FireAndForget(
             max_fire_and_forget,
             max_fire_and_forget_total,
@@ -246,10 +247,8 @@ class RouterResponder:
     # -- admission ---------------------------------------------------------------------------------
     def admit(self, driver: Driver, setup: Setup) -> None:
         """Accept or reject a client, now or later."""
-        if driver.is_resume_only or not self.has_place(driver):
-            self.refused_connections += 1
-            # Not a refusal of the SETUP: the client may succeed later, with the same one.
-            driver.reject(TOO_MANY, ErrorCode.CONNECTION_ERROR)
+        if self.admission is not None and not self.admission.may_be_served(driver):
+            self._refuse_for_now(driver)
             return
         if self.authenticate is None and not self._connection_interceptors:
             self._accept(driver, setup)
@@ -322,15 +321,40 @@ class RouterResponder:
                 return await result
         return result
 
+    def _refuse_for_now(self, driver: Driver, reason: str = TOO_MANY) -> None:
+        """Not a refusal of the SETUP: the client may succeed later, with the same one."""
+        self.refused_connections += 1
+        driver.reject(reason, ErrorCode.CONNECTION_ERROR)
+
     def _accept(self, driver: Driver, setup: Setup) -> None:
+        if not driver.connection.is_awaiting_accept:
+            return  # it took too long
+        if self.admission is not None and not self.admission.serve(driver):
+            self._refuse_for_now(driver)
+            return
         token = setup.token
         if token is not None:
-            if not self._sessions.add(token, (driver, _certificate(driver))):
+            self._make_room_for_session()
+            if self.sessions.is_full:
+                self._refuse_for_now(driver, "the server has too many sessions; try again later")
+                return
+            if not self.sessions.add(token, (driver, _certificate(driver))):
                 driver.reject("the session cannot be kept")
                 return
-            driver.add_close_callback(lambda _: self._sessions.remove(token))
+            driver.add_close_callback(lambda _: self.sessions.remove(token))
         driver.accept()
         self.begin(driver)
+
+    def _make_room_for_session(self) -> None:
+        """End a session that waits for its client, if the store is full."""
+        if not self.sessions.is_full or self.admission is None:
+            return
+        waiting = [each for each, _ in self.sessions if each.connection.is_suspended]
+        other = self.admission.least_wanted(waiting)
+        setup = None if other is None else other.connection.setup
+        if other is not None and setup is not None and setup.token is not None:
+            self.sessions.remove(setup.token)
+            other.give_up(ErrorCode.CONNECTION_ERROR, "the server has too many sessions")
 
     def begin(self, driver: Driver) -> None:
         """Grant leases on a new connection, on either side, and call `on_connect`."""
@@ -396,7 +420,7 @@ class RouterResponder:
         The token of a session, 128 random bits, grants access to it. A session that began with a
         TLS client certificate requires the same certificate again.
         """
-        session, certificate = self._sessions.find(frame.token) or (None, None)
+        session, certificate = self.sessions.find(frame.token) or (None, None)
         if session is None or certificate != _certificate(driver):
             driver.reject("there is no such session")
         elif not session.take_over(driver, frame):

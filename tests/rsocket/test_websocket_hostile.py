@@ -384,13 +384,13 @@ async def test_one_connection_too_many_reads_why_it_is_refused() -> None:
         async with Peer(server.uri) as second:  # the first has not finished its handshake
             await second.shake_hands()
             second.send(SETUP, stream("letters", 9))
+            await letters_come(second)
+            await first.shake_hands()
+            first.send(SETUP, stream("letters", 9))
             reason = b"the server has too many connections; try again later"
-            assert await second.receive() == Error(0, ErrorCode.CONNECTION_ERROR, reason)
-            await second.closed()
+            assert await first.receive() == Error(0, ErrorCode.CONNECTION_ERROR, reason)
+            await first.closed()
         assert server.refused_connections == 1
-        await first.shake_hands()
-        first.send(SETUP, stream("letters", 9))
-        await letters_come(first)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ the other side has.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Generic, TypeVar
@@ -68,26 +69,34 @@ class ResumeBuffer:
         return [frame for frame, _ in self._frames]
 
 
-_MOST: Final = 1024
+MAX_SESSIONS: Final = 1024
 
 
 class Sessions(Generic[S]):
     """The sessions of clients that may resume, by their tokens: a bounded number."""
 
-    __slots__ = ("_limit", "_sessions")
+    __slots__ = ("_sessions", "limit")
 
-    def __init__(self, limit: int = _MOST) -> None:
+    def __init__(self, limit: int = MAX_SESSIONS) -> None:
         if limit < 1:
             raise ValueError(f"limit must be at least 1, not {limit}")
-        self._limit = limit
+        self.limit: int = limit
         self._sessions: dict[bytes, S] = {}
+
+    def __iter__(self) -> Iterator[S]:
+        """All sessions, the oldest first."""
+        return iter(self._sessions.values())
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._sessions) >= self.limit
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def add(self, token: bytes, session: S) -> bool:
         """Add *session*; False if there is no room, or its *token* is in use."""
-        if token in self._sessions or len(self._sessions) >= self._limit:
+        if token in self._sessions or self.is_full:
             return False
         self._sessions[token] = session
         return True
