@@ -26,6 +26,7 @@ from .protocol.events import (
     Resumed,
 )
 from .protocol.frames import ErrorCode, Lease, Resume
+from .protocol.pace import RESET
 from .protocol.stream_states import InteractionModel
 from .stream_registry import ON_STREAM, StreamRegistry
 from .transports.interface import Transport
@@ -75,6 +76,7 @@ class Driver:
     """Requests that wait until the peer reads; None until one has to."""
     ending: int = 0
     """The number of handlers whose requests were cancelled, and that have not ended yet."""
+    _pace_timer: "TimerHandle | None" = None  # nothing is read until then
     _unread: int = 0  # the bytes of output that the budget of the process counts
     _waiting_handlers: int = 0
     _flushed: "Future[None] | None" = None  # done when the output that ends it has been sent
@@ -286,17 +288,25 @@ class Driver:
             requests = self.unserved.take(self.connection)
             self._responder.respond(self, ResponseRequests(requests))
 
+    def count_reset(self) -> None:
+        """Count a request that has ended before its handler had a result."""
+        self.connection.streams.pace.spend(RESET, self.loop_handle.time())
+
     def await_handler(self, task: "Task[Any]") -> None:
-        """Count a handler whose request was cancelled until it has ended, with its cleanup."""
+        """Count a handler whose request was cancelled until it has ended, with its cleanup.
+
+        It counts for the server as well, also when this connection has ended.
+        """
         self.ending += 1
+        if self._responder is not None:
+            self._responder.ending.count += 1
         task.add_done_callback(self._on_handler_ended)
 
     def await_cleanup(self, subscription: "Subscription | None") -> None:
         """The same for the publisher of *subscription*, which was cancelled."""
         if isinstance(subscription, FlowSubscription) and not subscription.is_clean:
-            task = self.create_task(self._clean(subscription), "rsocket: awaits a cleanup")
-            if task is not None:
-                self.await_handler(task)
+            work = self._clean(subscription)
+            self.await_handler(self.loop_handle.create_task(work, "rsocket: awaits a cleanup"))
 
     async def _clean(self, subscription: FlowSubscription) -> None:
         try:
@@ -306,6 +316,8 @@ class Driver:
 
     def _on_handler_ended(self, _: object) -> None:
         self.ending -= 1
+        if self._responder is not None:
+            self._responder.ending.count -= 1
         if self.unserved:
             self.schedule_turn()
 
@@ -469,13 +481,25 @@ class Driver:
             connection, now = self.connection, self.loop_handle.time()
             (connection.pause_reading if is_busy else connection.resume_reading)(now)
             self._set_deadline_timer()
-        is_paused = is_busy or self.connection.is_awaiting_accept
+        is_paused = is_busy or self.connection.is_awaiting_accept or self._is_over_pace()
         if is_paused is not self._is_reading_paused and self._transport is not None:
             self._is_reading_paused = is_paused
             if is_paused:
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
+
+    def _is_over_pace(self) -> bool:
+        """Whether the peer has let this side do too much for nothing, to be read on now."""
+        pace = self.connection.streams.pace
+        owed = pace.owed(self.loop_handle.time()) if pace.may_be_owed else 0.0
+        if owed and self._pace_timer is None:
+            self._pace_timer = self.loop_handle.call_later(owed, self._read_on)
+        return owed > 0.0
+
+    def _read_on(self) -> None:
+        self._pace_timer = None
+        self.schedule_turn()
 
     def _set_deadline_timer(self) -> None:
         """Set the timer for the next deadline, unless it fires before.
@@ -578,8 +602,9 @@ class Driver:
         self.unserved = None
         self._count_unread(0)
         self._cancel_deadline_timer()
-        if self._time_limit is not None:
-            self._time_limit.cancel()
+        for timer in (self._time_limit, self._pace_timer):
+            if timer is not None:
+                timer.cancel()
         self._wake_drain_waiters()
         for each in (self._flushed, self._released):
             if each is not None:

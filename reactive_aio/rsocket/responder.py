@@ -54,7 +54,7 @@ from .route_stats import Counters
 from .routing import DEFAULT, Router, signature_parameters
 from .shutdown import report_end
 from .stream_adapters import error_frame
-from .unserved import STILL_ENDING, may_serve
+from .unserved import STILL_ENDING, EndingHandlers, may_serve
 
 if TYPE_CHECKING:
     from ..spec import Publisher
@@ -219,6 +219,7 @@ class RouterResponder:
         self._on_error = on_error
         self._leases_over: dict[Driver, Event] = {}
         """Set when the lease of a connection is used up, or void since the session was resumed."""
+        self.ending: EndingHandlers = EndingHandlers()
         self.refused_connections: int = 0
         """The number of clients refused because too many connections were open."""
         self.admission: Admission | None = None
@@ -437,12 +438,15 @@ class RouterResponder:
         elif driver.ending < driver.connection.limits.max_streams:
             self._begin(driver, request, RequestExecution.begin)
         else:
-            refusal = RequestRejected(ErrorCode.REJECTED, STILL_ENDING)
-            self.refuse(driver, request.stream_id, refusal)
+            self._refuse_while_ending(driver, request.stream_id)
         if self._leases_over:
             granted = driver.connection.granted_lease
             if granted is not None and granted.requests < 1:
                 self._end_lease(driver)
+
+    def _refuse_while_ending(self, driver: Driver, stream_id: int) -> None:
+        """Refuse a request, since too many handlers have not ended that nobody awaits any more."""
+        self.refuse(driver, stream_id, RequestRejected(ErrorCode.REJECTED, STILL_ENDING))
 
     def respond(self, driver: Driver, event: ResponseRequests) -> None:
         """Serve requests for one element, for a time slice; the others wait for the next turn."""
@@ -499,6 +503,10 @@ class RouterResponder:
                 self._refuse_directly(driver, direct, stream_id, error)
                 continue
             if is_coroutine(result):
+                if not self.ending.may_begin(driver):
+                    result.close()
+                    self._refuse_while_ending(driver, stream_id)
+                    continue
                 coroutines = coroutines or CoroutineResponses(self, driver)
                 coroutines.add(CoroutineResponse(driver, direct, request, result))
             else:
@@ -564,6 +572,9 @@ class RouterResponder:
         self, driver: Driver, request: RequestReceived, begin: Callable[[RequestExecution], object]
     ) -> None:
         served: RequestExecution | None = None
+        if begin is RequestExecution.begin and not self.ending.may_begin(driver):
+            self._refuse_while_ending(driver, request.stream_id)
+            return
         try:
             served = RequestExecution(self, driver, request)
             begin(served)

@@ -6,9 +6,10 @@ of output wait for the peer.
 
 A request that is cancelled makes room for another, but its handler may clean up for seconds. So a
 request is served only while fewer than `max_streams` of such handlers have not ended: at most twice
-as many run. The connection is read meanwhile, which keeps both sides alive, until more than
-`MAX_UNSERVED` bytes of requests wait as well. Requests that use up the time slice of a turn wait
-for the next one in the same way.
+as many run. Those of all connections of a server count together as well, also when their connection
+has ended (`EndingHandlers`). The connection is read meanwhile, which keeps both sides alive, until
+more than `MAX_UNSERVED` bytes of requests wait as well. Requests that use up the time slice of a
+turn wait for the next one in the same way.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -25,8 +26,28 @@ REFUSED_ABOVE: Final = 8 * MAX_UNSERVED
 """For a side that must read on, since it awaits something of the peer itself."""
 _OVERHEAD: Final = 256
 _FEW_LARGE: Final = 8
+MAX_ENDING: Final = 1024
+_FEW_RUNNING: Final = 8
 NO_ROOM: Final = b"too many requests wait to be served"
 STILL_ENDING: Final = b"too many handlers of cancelled requests have not ended"
+
+
+class EndingHandlers:
+    """How many handlers of a server have not ended, although nobody awaits their result any more.
+
+    Above *most*, a connection may have only a few handlers that await something. A handler that is
+    a plain function has ended when it returns.
+    """
+
+    __slots__ = ("count", "most")
+
+    def __init__(self, most: int = MAX_ENDING) -> None:
+        self.most: int = most
+        self.count: int = 0
+
+    def may_begin(self, driver: "Driver") -> bool:
+        """Whether *driver* may begin one more handler that awaits something."""
+        return self.count < self.most or len(driver.streams.senders) + driver.ending < _FEW_RUNNING
 
 
 class UnservedRequests:

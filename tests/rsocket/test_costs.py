@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from reactive_aio import never
 from reactive_aio._core.time_slice import TIME_SLICE, set_clock
 from reactive_aio.rsocket import (
     BYTES,
@@ -275,7 +276,11 @@ class Slow:
 
 
 def slow_peer(router: Router, limits: Limits, **options: Any) -> tuple[Driver, Slow]:
-    driver = Server(router, limits=limits, **options).new_driver()
+    return slow_peer_of(Server(router, limits=limits, **options))
+
+
+def slow_peer_of(served: Server) -> tuple[Driver, Slow]:
+    driver = served.new_driver()
     transport = Slow(driver)
     composite = "message/x.rsocket.composite-metadata.v0"
     driver.data_received(wire(Setup(1000, 600_000, composite)))
@@ -464,6 +469,100 @@ async def test_a_handler_whose_deadline_has_passed_keeps_its_place() -> None:
         assert cleaning.most == 2
         cleaning.may_end.set()
         await turns()
+
+
+@pytest.mark.parametrize("route", ["coroutine", "request", "stream"])
+async def test_handlers_count_for_the_server_when_their_connections_have_ended(route: str) -> None:
+    cleaning = Cleaning()
+    cleaning.router.route("echo")(lambda payload: payload)
+    one_server = Server(cleaning.router)
+    one_server._responder.ending.most = 20
+    metadata = write_composite([MetadataItem(ROUTING, write_routing(route))])
+    kind = partial(RequestStream, n=2) if route == "stream" else RequestResponse
+    for _ in range(20):
+        driver, _ = slow_peer_of(one_server)
+        driver.data_received(
+            wire(*(kind(each, payload=Payload(b"", metadata)) for each in range(1, 31, 2)))
+        )
+        driver.resume_writing()
+        await turns()
+        driver.connection_lost()
+        await turns()
+    most_each, few_each = 15, 8
+    assert 20 <= cleaning.running <= 20 + most_each + 20 * few_each
+    assert one_server._responder.ending.count == cleaning.running
+    healthy, peer = slow_peer_of(one_server)
+    healthy.data_received(asked("echo", *IDS) + asked(route, 201, 203))
+    answers = await peer.read_all()
+    assert len([each for each in answers if each.stream_id in IDS]) == len(IDS)
+    cleaning.may_end.set()
+    await turns()
+    healthy.connection_lost()
+    await turns()
+    assert (one_server._responder.ending.count, cleaning.running) == (0, 0)
+
+
+# -- what leads to nothing -------------------------------------------------------------------------
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("route", ["coroutine", "request", "quiet"])
+async def test_requests_in_vain_are_read_more_slowly(route: str) -> None:
+    cleaning = Cleaning()
+    cleaning.may_end.set()
+    cleaning.router.route("quiet")(lambda: never())
+    driver, peer = slow_peer(cleaning.router, Limits())
+    metadata = write_composite([MetadataItem(ROUTING, write_routing(route))])
+    kind = partial(RequestStream, n=2) if route == "quiet" else RequestResponse
+    batches = 0
+    while peer.is_reading:
+        batches += 1
+        ids = range(1000 * batches + 1, 1000 * batches + 401, 2)
+        driver.data_received(wire(*(kind(each, payload=Payload(b"", metadata)) for each in ids)))
+        await turns(2)
+        driver.data_received(wire(*map(Cancel, ids)))
+    assert batches == 6, "1000 of them at once are read as they come"
+    await asyncio.sleep(0.15)
+    assert not peer.is_reading
+    await asyncio.sleep(0.1)
+    assert peer.is_reading
+    driver.connection_lost()
+    await turns()
+
+
+@pytest.mark.virtual_time
+async def test_requests_whose_deadline_is_too_near_are_read_more_slowly() -> None:
+    router = Router()
+    router.route("stuck")(lambda request: never())
+    async with loopback(router) as peer:
+        server: Driver = vars(peer)["_server"]
+        for _ in range(2):
+            assert not server._is_reading_paused
+            requests = (peer.request_response(route="stuck", timeout=0.001) for _ in range(600))
+            await asyncio.gather(*requests, return_exceptions=True)
+            await turns()
+        assert server._is_reading_paused
+
+
+@pytest.mark.virtual_time
+async def test_a_stream_that_is_cancelled_after_an_element_was_not_in_vain() -> None:
+    async with loopback({"n": lambda: iter(range(9))}, codec=JSON) as peer:
+        for _ in range(9):
+            assert await peer.request_stream(route="n").first() == 0
+        assert not vars(peer)["_server"].connection.streams.pace._spent
+
+
+@pytest.mark.virtual_time
+async def test_keepalives_that_come_too_often_are_read_more_slowly() -> None:
+    driver, peer = slow_peer(Router(), Limits())
+    driver.data_received(wire(KeepAlive(True)) * 49)
+    await turns()
+    assert peer.is_reading
+    driver.data_received(wire(KeepAlive(True)) * 500)
+    await turns()
+    assert not peer.is_reading
+    await asyncio.sleep(1.1)
+    assert peer.is_reading
+    assert driver.close_reason is None
+    driver.connection_lost()
 
 
 # -- the time of a turn ----------------------------------------------------------------------------

@@ -442,8 +442,8 @@ class Connection:
     def last_output(self) -> bytes | None:
         """Take all output, perhaps none, if that is all there is to do in a turn, as in most.
 
-        None if there are events, demand to pass on, a deadline of a frame, an end to consider, or
-        too much output.
+        None if there are events, demand to pass on, a deadline of a frame, an end to consider, too
+        much output, or a peer that is to be read more slowly.
         """
         state, streams = self._state, self.streams
         output = streams.output
@@ -454,6 +454,7 @@ class Connection:
             or streams.grants
             or self._reader.deadline is not None
             or streams.reassemblies.deadline is not None
+            or streams.pace.may_be_owed
             or output.rotation.fragmented_bytes
             or output.queued_bytes > COALESCE_LIMIT
         ):
