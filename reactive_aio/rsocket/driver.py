@@ -28,6 +28,7 @@ from .protocol.events import (
 from .protocol.frames import ErrorCode, Lease, Resume
 from .protocol.pace import RESET
 from .protocol.stream_states import InteractionModel
+from .send_limit import SendLimit
 from .stream_registry import ON_STREAM, StreamRegistry
 from .transports.interface import Transport
 from .unserved import NO_ROOM, UnservedRequests, may_serve
@@ -77,6 +78,8 @@ class Driver:
     ending: int = 0
     """The number of handlers whose requests were cancelled, and that have not ended yet."""
     _pace_timer: "TimerHandle | None" = None  # nothing is read until then
+    _send_limit: "SendLimit | None" = None
+    _loss: str = "the transport was closed"  # why the transport ends, if nothing says more
     _unread: int = 0  # the bytes of output that the budget of the process counts
     _waiting_handlers: int = 0
     _flushed: "Future[None] | None" = None  # done when the output that ends it has been sent
@@ -138,6 +141,9 @@ class Driver:
 
     def pause_writing(self) -> None:
         self._is_writable = False
+        if self._transport is not None and not self.connection.is_client:
+            self._send_limit = self._send_limit or SendLimit(self)
+            self._send_limit.start(self._transport)
 
     def resume_writing(self) -> None:
         """Output has left: the peer takes it, even if its signs of life wait in a slow link."""
@@ -150,10 +156,23 @@ class Driver:
         if self._state in OVER:
             return
         self._has_turn = True
-        reason = "the transport was closed" if error is None else f"the transport failed: {error}"
+        reason = self._loss if error is None else f"the transport failed: {error}"
         self._dispatch(self.connection.transport_lost(self.loop_handle.time(), reason))
         self._transport = self._rebind = None
         self._advance(Input.SUSPEND if self.connection.is_suspended else Input.LOSE)
+
+    @property
+    def blocked_transport(self) -> "Transport | None":
+        """The transport, if it takes no more output."""
+        return None if self._is_writable else self._transport
+
+    def lose(self, reason: str) -> None:
+        """End the transport, since the peer does not read; a session may be resumed on another."""
+        self._loss = reason
+        if self._responder is not None:
+            self._responder.unread_connections += 1
+        if self._transport is not None:
+            self._transport.abort()
 
     # -- for the application -----------------------------------------------------------------------
     @property
@@ -602,6 +621,8 @@ class Driver:
         self.unserved = None
         self._count_unread(0)
         self._cancel_deadline_timer()
+        if self._send_limit is not None:
+            self._send_limit.stop()
         for timer in (self._time_limit, self._pace_timer):
             if timer is not None:
                 timer.cancel()

@@ -220,6 +220,8 @@ class RouterResponder:
         self._leases_over: dict[Driver, Event] = {}
         """Set when the lease of a connection is used up, or void since the session was resumed."""
         self.ending: EndingHandlers = EndingHandlers()
+        self.unread_connections: int = 0
+        """The number of connections that were ended since the client did not read."""
         self.refused_connections: int = 0
         """The number of clients refused because too many connections were open."""
         self.admission: Admission | None = None

@@ -50,6 +50,8 @@ class ServerStats:
     """Connections refused because too many were open, or the server was closing."""
     displaced_connections: int
     """Connections that gave way to others, since the server was full and they were used least."""
+    unread_connections: int
+    """Connections that were ended since the client did not read for `Limits.send_timeout`."""
     failed_handshakes: int
     """TLS handshakes that failed."""
     held_bytes: int

@@ -204,6 +204,7 @@ class Server:
             arriving=len(self._admission.arrivals),
             refused_connections=self.refused_connections,
             displaced_connections=self._admission.places.gave_way,
+            unread_connections=self._responder.unread_connections,
             failed_handshakes=self._failed_handshakes,
             held_bytes=self._budget.used,
             routes=self._responder.counters.snapshot(self._drivers),

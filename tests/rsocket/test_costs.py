@@ -248,6 +248,7 @@ class Slow:
 
     def __init__(self, driver: Driver) -> None:
         self.driver, self.written, self.is_reading = driver, b"", True
+        self.is_aborted = False
         driver.attach(self)
 
     def write(self, data: bytes, /) -> None:
@@ -260,12 +261,16 @@ class Slow:
     def resume_reading(self) -> None:
         self.is_reading = True
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self.is_aborted = True
 
     abort = close
 
     def get_extra_info(self, name: str) -> Any:
         return None
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.written)
 
     async def read_all(self) -> list[Any]:
         while self.driver.connection.has_output:
@@ -279,11 +284,11 @@ def slow_peer(router: Router, limits: Limits, **options: Any) -> tuple[Driver, S
     return slow_peer_of(Server(router, limits=limits, **options))
 
 
-def slow_peer_of(served: Server) -> tuple[Driver, Slow]:
+def slow_peer_of(served: Server, setup: Setup | None = None) -> tuple[Driver, Slow]:
     driver = served.new_driver()
     transport = Slow(driver)
     composite = "message/x.rsocket.composite-metadata.v0"
-    driver.data_received(wire(Setup(1000, 600_000, composite)))
+    driver.data_received(wire(setup or Setup(1000, 600_000, composite)))
     return driver, transport
 
 

@@ -83,6 +83,8 @@ class Limits:
       is served; while the process holds as much as *budget* allows, *watermark* is the limit.
     - chunk: the most elements requested of a publisher at a time.
     - max_backlog: answers queued for a peer that does not read, besides the last one.
+    - send_timeout: a client that reads less than 1 KiB a second for so long (15 seconds), while its
+      transport takes no more output, loses its connection; `inf` waits for ever.
     """
 
     max_setup: int = 256 * 1024
@@ -108,6 +110,7 @@ class Limits:
     max_unread: int = 1024 * 1024
     chunk: int = 256
     max_backlog: int = 1024 * 1024
+    send_timeout: float = 15.0
     budget: MemoryBudget = field(default=PROCESS_BUDGET, repr=False)
 
     def __post_init__(self) -> None:

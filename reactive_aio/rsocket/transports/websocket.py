@@ -116,6 +116,10 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
     def get_extra_info(self, name: str) -> Any:
         return self._socket.get_extra_info(name)
 
+    def get_write_buffer_size(self) -> int:
+        size: int = self._socket.get_write_buffer_size()
+        return size
+
     def write(self, data: bytes, /) -> None:
         protocol = self._protocol
         if protocol.state is State.OPEN:
