@@ -26,6 +26,7 @@ from .protocol.events import (
     Resumed,
 )
 from .protocol.frames import ErrorCode, Lease, Resume
+from .protocol.memory import HeldMemory
 from .protocol.pace import RESET
 from .protocol.stream_states import InteractionModel
 from .send_limit import SendLimit
@@ -80,7 +81,8 @@ class Driver:
     _pace_timer: "TimerHandle | None" = None  # nothing is read until then
     _send_limit: "SendLimit | None" = None
     _loss: str = "the transport was closed"  # why the transport ends, if nothing says more
-    _unread: int = 0  # the bytes of output that the budget of the process counts
+    held_in_transport: int = 0
+    """The bytes of a message that the transport holds, since it is not whole."""
     _waiting_handlers: int = 0
     _flushed: "Future[None] | None" = None  # done when the output that ends it has been sent
 
@@ -107,6 +109,7 @@ class Driver:
         self._resume_callbacks: list[Callable[[], object]] = []
         self._close_callbacks: list[Callable[[Driver], object]] = []
         self._released: Future[None] | None = None
+        self._memory = HeldMemory(self.connection.limits)
         self._responder = responder
         self._confirmed: Callable[[], object] | None = None
 
@@ -128,7 +131,7 @@ class Driver:
         connection = self.connection
         self._dispatch(connection.receive(data, self.loop_handle.event_loop.time()))
         is_waited_for = self._drain_waiters or self.held_requests.waiting or self._flushed
-        is_busy = self._batch_senders or is_waited_for or self.unserved
+        is_busy = self._batch_senders or is_waited_for or self.unserved or self._memory.counted
         output = connection.last_output() if self._is_writable and not is_busy else None
         if output is None or self._transport is None:
             self._run_turn()
@@ -340,12 +343,17 @@ class Driver:
         if self.unserved:
             self.schedule_turn()
 
-    def _count_unread(self, size: int) -> None:
-        """Count *size* bytes of output for the process, if they are more than a turn sends."""
-        unread = size if size > self.connection.limits.watermark else 0
-        if unread != self._unread:
-            self.connection.limits.budget.hold(unread - self._unread)
-            self._unread = unread
+    def count_held(self) -> None:
+        """Count what is held for the peer; give up what is too much."""
+        others = self.held_in_transport
+        if self.unserved is not None:
+            others += self.unserved.size
+        if self._is_intake_full and self._responder is not None:
+            others += self._responder.fire_and_forget.held_bytes(self)
+        if self._memory.count(self.connection.held_bytes + others):
+            if self.connection.hold_less(self.held_in_transport):
+                self.schedule_turn()
+            self._memory.count(self.connection.held_bytes + others)
 
     # -- the end -----------------------------------------------------------------------------------
     def close_gracefully(self, reason: str, seconds: float) -> None:
@@ -468,9 +476,7 @@ class Driver:
             self.schedule_turn()
         elif connection.has_output and self._is_writable:
             self.schedule_turn()
-        queued = connection.queued_bytes
-        if queued != self._unread:
-            self._count_unread(queued)
+        self.count_held()
         if self.unserved:
             self._serve_held_requests()
         self._update_reading()
@@ -492,7 +498,7 @@ class Driver:
     def _update_reading(self) -> None:
         """Read nothing while the application decides on a client, or its handlers are busy."""
         is_busy = self._is_intake_full and not self._waiting_handlers
-        if self.unserved is not None and self.unserved.is_full:
+        if self.unserved is not None and self.unserved.is_full(self.connection.limits):
             # Two sides that both wait for responses must not wait for each other to read.
             is_busy |= not self.connection.streams.open.local_count
         if is_busy is not self._is_busy:
@@ -619,7 +625,7 @@ class Driver:
         self._has_turn = True  # the last one: no other is scheduled
         self._batch_senders.clear()
         self.unserved = None
-        self._count_unread(0)
+        self._memory.count(0)
         self._cancel_deadline_timer()
         if self._send_limit is not None:
             self._send_limit.stop()

@@ -55,7 +55,8 @@ class ServerStats:
     failed_handshakes: int
     """TLS handshakes that failed."""
     held_bytes: int
-    """The bytes that all connections with the same `Limits.budget` hold for their peers."""
+    """The bytes that all connections with the same `Limits.budget` hold for their peers: unread
+    output, parts of frames and payloads, requests that wait, frames kept for sessions."""
     routes: Mapping[str, RouteStats]
     """By the pattern of the route, once it was requested. The key ``""`` has all requests that no
     route matches: those of the default handler, or refused."""

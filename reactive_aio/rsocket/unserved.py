@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .direct_responses import RequestTuple
     from .driver import Driver
     from .protocol.connection import Connection
+    from .protocol.limits import Limits
 
 MAX_UNSERVED: Final = 1024 * 1024
 REFUSED_ABOVE: Final = 8 * MAX_UNSERVED
@@ -63,9 +64,9 @@ class UnservedRequests:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    @property
-    def is_full(self) -> bool:
-        return self.size > MAX_UNSERVED
+    def is_full(self, limits: "Limits") -> bool:
+        """Whether nothing is to be read for now."""
+        return self.size > (limits.watermark if limits.budget.is_exceeded else MAX_UNSERVED)
 
     def hold(self, requests: "Iterable[RequestTuple]") -> list[int]:
         """Hold *requests*; the streams of those for which there is no room."""

@@ -76,6 +76,9 @@ class Peer:
 
     abort = close
 
+    def get_write_buffer_size(self) -> int:
+        return 0
+
     def get_extra_info(self, name: str) -> Any:
         return self.address if name == "peername" else None
 

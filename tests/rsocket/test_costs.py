@@ -20,6 +20,7 @@ from reactive_aio.rsocket import (
     MetadataItem,
     RequestCanceled,
     RequestInvalid,
+    Resumption,
     Router,
     loopback,
 )
@@ -287,8 +288,7 @@ def slow_peer(router: Router, limits: Limits, **options: Any) -> tuple[Driver, S
 def slow_peer_of(served: Server, setup: Setup | None = None) -> tuple[Driver, Slow]:
     driver = served.new_driver()
     transport = Slow(driver)
-    composite = "message/x.rsocket.composite-metadata.v0"
-    driver.data_received(wire(setup or Setup(1000, 600_000, composite)))
+    driver.data_received(wire(setup or Setup(1000, 600_000, COMPOSITE)))
     return driver, transport
 
 
@@ -311,6 +311,7 @@ def big() -> Router:
     return router
 
 
+COMPOSITE = "message/x.rsocket.composite-metadata.v0"
 UNREAD: dict[str, Any] = {"watermark": 2000, "max_unread": 10_000}
 IDS = range(1, 200, 2)
 
@@ -368,7 +369,9 @@ async def test_what_is_not_read_counts_for_the_process() -> None:
     for driver in (one_driver, other):
         driver.data_received(asked("direct", *IDS))
         await turns()
-    assert limits.budget.used == one_driver.connection.queued_bytes + other.connection.queued_bytes
+    waiting = sum(each.unserved.size for each in (one_driver, other) if each.unserved)
+    queued = one_driver.connection.queued_bytes + other.connection.queued_bytes
+    assert limits.budget.used == queued + waiting
     third, _ = slow_peer(big(), limits)
     third.data_received(asked("direct", *IDS))
     assert third.connection.queued_bytes < 4_000
@@ -391,6 +394,69 @@ async def test_many_large_responses_wait_and_a_few_do_not() -> None:
     await peer.read_all()
     assert driver.connection.streams.output.rotation.fragmented_count == 0
     assert driver.connection.streams.open.by_id == {}
+
+
+# -- the budget of the process ---------------------------------------------------------------------
+async def test_a_part_of_a_frame_counts_for_the_process() -> None:
+    limits = Limits(**UNREAD, budget=MemoryBudget(40_000))
+    whole = asked("direct", 1, size=30_000)
+    (first, _), (second, peer) = slow_peer(big(), limits), slow_peer(big(), limits)
+    first.data_received(whole[:25_000])
+    assert limits.budget.used == 25_000
+    second.data_received(whole[:1500])
+    second.data_received(whole[1500:20_000])
+    await turns()
+    assert "holds as much as it may" in str(second.close_reason)
+    assert limits.budget.used == 25_000
+    first.data_received(whole[25_000:])
+    await turns()
+    assert limits.budget.used == 0
+    third, peer = slow_peer(big(), limits)
+    third.data_received(asked("direct", 1))
+    assert [each.stream_id for each in await peer.read_all()] == [1]
+    for driver in (first, second, third):
+        driver.connection_lost()
+
+
+async def test_requests_that_wait_count_for_the_process() -> None:
+    limits = Limits(**UNREAD, budget=MemoryBudget(60_000))
+    (one_driver, _), (other, peer) = slow_peer(big(), limits), slow_peer(big(), limits)
+    for driver in (one_driver, other):
+        driver.data_received(asked("direct", *IDS))
+        await turns()
+        for stream_id in range(201, 241, 2):
+            driver.data_received(asked("direct", stream_id, size=1000))
+        await turns()
+        assert driver.unserved
+    waiting = [each.unserved.size for each in (one_driver, other) if each.unserved]
+    queued = [each.connection.queued_bytes for each in (one_driver, other)]
+    assert limits.budget.used == sum(waiting) + sum(queued) > 60_000
+    assert not peer.is_reading, "it waits for its own requests"
+    for driver in (one_driver, other):
+        driver.connection_lost()
+    assert limits.budget.used == 0
+
+
+async def test_sessions_count_for_the_process_with_the_memory_they_take() -> None:
+    limits = Limits(**UNREAD, budget=MemoryBudget(150_000))
+    router = Router()
+    router.route("small")(lambda: b"x")
+    served = Server(router, limits=limits, resume=Resumption())
+    drivers = list[Driver]()
+    for number in range(3):
+        setup = Setup(1000, 600_000, COMPOSITE, token=b"%d" % number)
+        driver, peer = slow_peer_of(served, setup)
+        drivers.append(driver)
+        driver.data_received(asked("small", *range(1, 1001, 2)))
+        await peer.read_all()
+    one_driver, other, third = (driver.connection.held_bytes for driver in drivers)
+    assert one_driver == other > 500 * 128
+    assert third <= 2000
+    assert limits.budget.used == one_driver + other
+    for driver in drivers:
+        driver.connection_lost()
+        driver.discard()
+    assert limits.budget.used == 0
 
 
 # -- handlers of cancelled requests ----------------------------------------------------------------
@@ -526,9 +592,9 @@ async def test_requests_in_vain_are_read_more_slowly(route: str) -> None:
         driver.data_received(wire(*map(Cancel, ids)))
     assert batches == 6, "1000 of them at once are read as they come"
     await asyncio.sleep(0.15)
-    assert not peer.is_reading
+    assert [peer.is_reading] == [False]
     await asyncio.sleep(0.1)
-    assert peer.is_reading
+    assert [peer.is_reading] == [True]
     driver.connection_lost()
     await turns()
 
@@ -560,12 +626,12 @@ async def test_keepalives_that_come_too_often_are_read_more_slowly() -> None:
     driver, peer = slow_peer(Router(), Limits())
     driver.data_received(wire(KeepAlive(True)) * 49)
     await turns()
-    assert peer.is_reading
+    assert [peer.is_reading] == [True]
     driver.data_received(wire(KeepAlive(True)) * 500)
     await turns()
-    assert not peer.is_reading
+    assert [peer.is_reading] == [False]
     await asyncio.sleep(1.1)
-    assert peer.is_reading
+    assert [peer.is_reading] == [True]
     assert driver.close_reason is None
     driver.connection_lost()
 

@@ -58,8 +58,10 @@ class Limits:
     - max_partial, max_partials: all unfinished payloads of the connection, in bytes and number.
     - fragment_timeout: how long the rest of a payload may take. Each fragment gives as much time as
       its bytes take at 4 KiB a second, but never more than this.
-    - budget: the bytes of peers that all connections of the process hold together: 256 MiB. A
-      connection with a budget of its own shares it with those that were given the same object.
+    - budget: the bytes that all connections of the process hold for their peers together: 256 MiB,
+      of unread output, of parts of frames and payloads, of requests that wait, and of frames kept
+      for sessions. A connection with no more than *watermark* counts nothing. One with a budget of
+      its own shares it with those that were given the same object.
     - max_items: items of composite metadata, tags of a route, and acceptable types, each: 64.
     - max_empty_fragments: empty fragments of one payload.
     - max_streams: open streams that the peer opened.
