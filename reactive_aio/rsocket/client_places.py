@@ -18,6 +18,7 @@ from .driver import Driver
 from .protocol.connection_state import Phase
 from .protocol.frames import ErrorCode
 from .transports.sockets import UnixPeer
+from .unserved import running
 
 IDLE_AFTER: Final = 10.0
 """Seconds without an open request, after which a connection gives way if the server is full."""
@@ -123,6 +124,13 @@ class ClientPlaces:
         self._places[driver] = self._by_key.setdefault(key, {})[driver] = place
         driver.add_close_callback(self.leave)
         return True
+
+    def running(self, driver: Driver) -> int:
+        """How many handlers run for the client of *driver*, over all of its connections."""
+        place = self._places.get(driver)
+        if place is None or place.key is None:
+            return 0
+        return sum(map(running, self._by_key[place.key]))
 
     def leave(self, driver: Driver) -> None:
         """*driver* has no place any more."""

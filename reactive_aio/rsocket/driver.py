@@ -80,6 +80,8 @@ class Driver:
     """The number of handlers whose requests were cancelled, and that have not ended yet."""
     _pace_timer: "TimerHandle | None" = None  # nothing is read until then
     _send_limit: "SendLimit | None" = None
+    is_heavy: bool = False
+    """Whether its last turn took long, so that the next may have to wait for those of others."""
     _loss: str = "the transport was closed"  # why the transport ends, if nothing says more
     held_in_transport: int = 0
     """The bytes of a message that the transport holds, since it is not whole."""
@@ -132,6 +134,7 @@ class Driver:
         self._dispatch(connection.receive(data, self.loop_handle.event_loop.time()))
         is_waited_for = self._drain_waiters or self.held_requests.waiting or self._flushed
         is_busy = self._batch_senders or is_waited_for or self.unserved or self._memory.counted
+        is_busy = is_busy or self._is_reading_paused
         output = connection.last_output() if self._is_writable and not is_busy else None
         if output is None or self._transport is None:
             self._run_turn()
@@ -451,6 +454,19 @@ class Driver:
 
     # -- a turn ------------------------------------------------------------------------------------
     def _run_turn(self) -> None:
+        """Run a turn as soon as other connections of the server leave time for it."""
+        if self._responder is None:
+            self.take_turn()
+        else:
+            self._responder.turns.run(self)
+
+    def wait_for_turn(self) -> None:
+        """Others have their turns first: read nothing more until then."""
+        if self._state not in OVER:
+            self._update_reading()
+
+    def take_turn(self) -> None:
+        """Take in what is there, and send what is to be sent."""
         if not self._has_turn or self._state in OVER:
             return
         connection, now = self.connection, self.loop_handle.time()
@@ -507,6 +523,8 @@ class Driver:
             (connection.pause_reading if is_busy else connection.resume_reading)(now)
             self._set_deadline_timer()
         is_paused = is_busy or self.connection.is_awaiting_accept or self._is_over_pace()
+        if self.is_heavy and self._responder is not None:
+            is_paused |= self._responder.turns.is_waiting(self)
         if is_paused is not self._is_reading_paused and self._transport is not None:
             self._is_reading_paused = is_paused
             if is_paused:

@@ -54,6 +54,7 @@ from .route_stats import Counters
 from .routing import DEFAULT, Router, signature_parameters
 from .shutdown import report_end
 from .stream_adapters import error_frame
+from .turns import Turns
 from .unserved import STILL_ENDING, EndingHandlers, may_serve
 
 if TYPE_CHECKING:
@@ -220,6 +221,7 @@ class RouterResponder:
         self._leases_over: dict[Driver, Event] = {}
         """Set when the lease of a connection is used up, or void since the session was resumed."""
         self.ending: EndingHandlers = EndingHandlers()
+        self.turns: Turns = Turns()
         self.unread_connections: int = 0
         """The number of connections that were ended since the client did not read."""
         self.refused_connections: int = 0
@@ -440,15 +442,15 @@ class RouterResponder:
         elif driver.ending < driver.connection.limits.max_streams:
             self._begin(driver, request, RequestExecution.begin)
         else:
-            self._refuse_while_ending(driver, request.stream_id)
+            self._reject(driver, request.stream_id, STILL_ENDING)
         if self._leases_over:
             granted = driver.connection.granted_lease
             if granted is not None and granted.requests < 1:
                 self._end_lease(driver)
 
-    def _refuse_while_ending(self, driver: Driver, stream_id: int) -> None:
-        """Refuse a request, since too many handlers have not ended that nobody awaits any more."""
-        self.refuse(driver, stream_id, RequestRejected(ErrorCode.REJECTED, STILL_ENDING))
+    def _reject(self, driver: Driver, stream_id: int, reason: bytes) -> None:
+        """Refuse a request, which may be repeated."""
+        self.refuse(driver, stream_id, RequestRejected(ErrorCode.REJECTED, reason))
 
     def respond(self, driver: Driver, event: ResponseRequests) -> None:
         """Serve requests for one element, for a time slice; the others wait for the next turn."""
@@ -505,9 +507,9 @@ class RouterResponder:
                 self._refuse_directly(driver, direct, stream_id, error)
                 continue
             if is_coroutine(result):
-                if not self.ending.may_begin(driver):
+                if refusal := self.ending.refusal(driver):
                     result.close()
-                    self._refuse_while_ending(driver, stream_id)
+                    self._reject(driver, stream_id, refusal)
                     continue
                 coroutines = coroutines or CoroutineResponses(self, driver)
                 coroutines.add(CoroutineResponse(driver, direct, request, result))
@@ -574,8 +576,9 @@ class RouterResponder:
         self, driver: Driver, request: RequestReceived, begin: Callable[[RequestExecution], object]
     ) -> None:
         served: RequestExecution | None = None
-        if begin is RequestExecution.begin and not self.ending.may_begin(driver):
-            self._refuse_while_ending(driver, request.stream_id)
+        refusal = self.ending.refusal(driver) if begin is RequestExecution.begin else b""
+        if refusal:
+            self._reject(driver, request.stream_id, refusal)
             return
         try:
             served = RequestExecution(self, driver, request)

@@ -77,6 +77,9 @@ class ServerOptions(ResponderOptions, total=False):
       least 64. Beyond it, the one that has waited longest gives way.
     - max_per_client: the maximum number of connections of one client; no limit by default, since
       behind a proxy all clients have its address. A client above it is refused as above.
+    - max_requests_per_client: the maximum number of handlers that run for one client, over all of
+      its connections; no limit by default, as above. More of its requests are refused with
+      `RequestRejected`. Handlers that are plain functions do not count.
     - client_key: tells clients apart, by the address that the transport reports; by default by
       their IP address (of IPv6, the network of 64 bits), or by their user at a Unix socket, which
       reports a `UnixPeer`. It returns None for those without a limit.
@@ -88,6 +91,7 @@ class ServerOptions(ResponderOptions, total=False):
     max_connections: int
     max_arriving: int | None
     max_per_client: int | None
+    max_requests_per_client: int | None
     client_key: KeyOf
     grace: Duration
 
@@ -107,6 +111,7 @@ class Server:
         max_connections: int = 1024,
         max_arriving: int | None = None,
         max_per_client: int | None = None,
+        max_requests_per_client: int | None = None,
         client_key: KeyOf = key_of_address,
         grace: Duration = 0.0,
         **options: Unpack[ResponderOptions],
@@ -132,6 +137,10 @@ class Server:
         self._admission = self._responder.admission = Admission(
             max_connections, max_arriving, max_per_client, client_key, self._log_full
         )
+        if max_requests_per_client is not None:
+            most = require_int("serve", "max_requests_per_client", max_requests_per_client, least=1)
+            places = self._admission.places
+            self._responder.ending.is_client_busy = lambda each: places.running(each) >= most
         self._responder.sessions.limit = max(MAX_SESSIONS, max_connections)
         self._budget = (limits or Limits()).budget
         lease = self._responder.leases is not None

@@ -15,7 +15,7 @@ turn wait for the next one in the same way.
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from .direct_responses import RequestTuple
     from .driver import Driver
@@ -31,6 +31,7 @@ MAX_ENDING: Final = 1024
 _FEW_RUNNING: Final = 8
 NO_ROOM: Final = b"too many requests wait to be served"
 STILL_ENDING: Final = b"too many handlers of cancelled requests have not ended"
+CLIENT_IS_BUSY: Final = b"too many requests of this client are being served"
 
 
 class EndingHandlers:
@@ -40,15 +41,27 @@ class EndingHandlers:
     a plain function has ended when it returns.
     """
 
-    __slots__ = ("count", "most")
+    __slots__ = ("count", "is_client_busy", "most")
 
     def __init__(self, most: int = MAX_ENDING) -> None:
         self.most: int = most
         self.count: int = 0
+        self.is_client_busy: Callable[[Driver], bool] | None = None
+        """Whether the client of a connection has as many handlers as it may, if there is a limit
+        for all of its connections."""
 
-    def may_begin(self, driver: "Driver") -> bool:
-        """Whether *driver* may begin one more handler that awaits something."""
-        return self.count < self.most or len(driver.streams.senders) + driver.ending < _FEW_RUNNING
+    def refusal(self, driver: "Driver") -> bytes:
+        """Why *driver* may not begin one more handler that awaits something; empty if it may."""
+        if self.count >= self.most and running(driver) >= _FEW_RUNNING:
+            return STILL_ENDING
+        if self.is_client_busy is not None and self.is_client_busy(driver):
+            return CLIENT_IS_BUSY
+        return b""
+
+
+def running(driver: "Driver") -> int:
+    """How many handlers of *driver* run, those of cancelled requests included."""
+    return len(driver.streams.senders) + driver.ending
 
 
 class UnservedRequests:

@@ -28,6 +28,8 @@ from reactive_aio.rsocket.protocol.frames import (
     ErrorCode,
     KeepAlive,
     Payload,
+    PayloadFrame,
+    RequestResponse,
     RequestStream,
     Setup,
 )
@@ -92,6 +94,11 @@ class Peer:
 def never_ends() -> RequestStream:
     metadata = write_composite([MetadataItem(ROUTING, write_routing("never"))])
     return RequestStream(1, 9, Payload(b"", metadata))
+
+
+def twice() -> RequestResponse:
+    metadata = write_composite([MetadataItem(ROUTING, write_routing("twice"))])
+    return RequestResponse(3, Payload(b"2", metadata))
 
 
 GAVE_WAY = (ErrorCode.CONNECTION_ERROR, b"the server has too many connectio")
@@ -210,6 +217,25 @@ async def test_a_server_that_closes_ends_tls_handshakes(certificate: Path) -> No
     with contextlib.suppress(ConnectionError):
         assert await reader.read() == b""
     writer.close()
+
+
+@pytest.mark.virtual_time
+async def test_the_requests_of_one_client_are_limited_over_its_connections() -> None:
+    async with Server(router, max_requests_per_client=3) as server:
+        peers = [Peer(server, "10.0.0.1", SETUP, never_ends()) for _ in range(4)]
+        other = Peer(server, "10.0.0.2", SETUP, never_ends())
+        peers[3].say(twice())
+        await turns()
+        refusals = [[each for each in read(peer.written) if isinstance(each, Error)]
+                    for peer in (*peers, other)]  # fmt: skip
+        assert [len(each) for each in refusals] == [0, 0, 0, 1, 0]
+        assert refusals[3][0].data == b"too many requests of this client are being served"
+        assert any(isinstance(each, PayloadFrame) for each in read(peers[3].written))
+        peers[0].close()
+        await turns()
+        peers[3].say(RequestStream(5, 9, never_ends().payload))
+        await turns()
+        assert len([each for each in read(peers[3].written) if isinstance(each, Error)]) == 1
 
 
 # -- sessions --------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from reactive_aio import never
+from reactive_aio._core.loop import LoopHandle
 from reactive_aio._core.time_slice import TIME_SLICE, set_clock
 from reactive_aio.rsocket import (
     BYTES,
@@ -51,6 +52,7 @@ from reactive_aio.rsocket.protocol.metadata import (
     write_routing,
 )
 from reactive_aio.rsocket.server import Server
+from reactive_aio.rsocket.turns import ROUND, Turns
 
 from .loop_turns import turns
 from .wire import one, read, sent, server, wire
@@ -658,3 +660,63 @@ async def test_many_requests_of_one_read_are_served_in_several_turns() -> None:
         set_clock(before)
     assert len(calls) == len(IDS)
     assert not driver.unserved
+
+
+class Busy:
+    """A driver whose turns take as long as they are told to."""
+
+    def __init__(self, turns: Turns, log: list[str], name: str, took: float) -> None:
+        self.turns, self.log, self.name, self.took = turns, log, name, took
+        self.is_heavy = self.is_paused = False
+        self.loop_handle = LoopHandle()
+
+    def take_turn(self) -> None:
+        self.log.append(self.name)
+        before = self.turns.clock()
+        self.turns.clock = lambda: before + self.took
+        self.is_paused = False
+
+    def wait_for_turn(self) -> None:
+        self.is_paused = True
+
+
+async def test_busy_connections_take_turns_and_others_do_not_wait_for_them() -> None:
+    shared, log = Turns(), list[str]()
+    shared.clock = lambda: 0.0
+    busy: list[Any] = [Busy(shared, log, f"busy {n}", 0.004) for n in range(6)]
+    healthy: Any = Busy(shared, log, "healthy", 0.0001)
+    for each in busy:
+        shared.run(each)  # the first turn of each
+    await turns(1)
+    log.clear()
+    for each in [*busy, healthy]:
+        shared.run(each)
+    assert log == ["busy 0", "busy 1", "busy 2", "healthy"]
+    assert [each.is_paused for each in busy] == [False] * 3 + [True] * 3
+    shared.run(busy[0])
+    await turns(1)
+    assert log[4:] == ["busy 3", "busy 4", "busy 5"]
+    await turns(1)
+    assert log[7:] == ["busy 0"]
+    assert not any(each.is_paused for each in busy)
+
+
+async def test_a_connection_that_waits_for_its_turn_is_not_read() -> None:
+    router = Router()
+    router.route("echo")(lambda payload: payload)
+    driver, peer = slow_peer(router, Limits())
+    shared: Turns = vars(driver)["_responder"].turns
+    await peer.read_all()
+    driver.is_heavy, shared._spent = True, ROUND
+    driver.schedule_turn()
+    shared._schedule(driver)
+    await turns(1)
+    assert [peer.is_reading] == [True], "the next iteration has begun"
+    driver.is_heavy, shared._spent = True, ROUND
+    shared.run(driver)
+    assert [peer.is_reading] == [False]
+    driver.data_received(asked("echo", 1))
+    await turns()
+    assert [peer.is_reading] == [True]
+    assert [each.stream_id for each in read(peer.written) if isinstance(each, PayloadFrame)] == [1]
+    driver.connection_lost()
