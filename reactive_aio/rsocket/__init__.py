@@ -30,7 +30,7 @@ from .protocol.errors import (
     error_of,
 )
 from .protocol.frames import ErrorCode, Payload, Setup
-from .protocol.limits import Limits
+from .protocol.limits import Limits, MemoryBudget
 from .protocol.metadata import BearerToken, MetadataItem, OtherCredentials, SimpleAuth
 from .protocol.resume import Resumption, Sessions
 from .protocol.stream_states import InteractionModel
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .route_stats import RouteStats, ServerStats
     from .routing import Router
     from .server import AsgiApp, Server, ServerOptions, asgi_app, loopback, serve
+    from .transports.sockets import UnixPeer
 
 __all__ = (
     "BYTES",
@@ -81,6 +82,7 @@ __all__ = (
     "Interceptor",
     "Lease",
     "Limits",
+    "MemoryBudget",
     "MetadataItem",
     "MustWait",
     "NoLease",
@@ -113,6 +115,7 @@ __all__ = (
     "SimpleAuth",
     "StreamFailed",
     "TooManyRequests",
+    "UnixPeer",
     "asgi_app",
     "connect",
     "connect_balanced",
@@ -140,6 +143,7 @@ _LAZY = {
     "responder": ("ConnectingClient", "Lease", "ResponderOptions", "RouterResponder"),
     "route_stats": ("RouteStats", "ServerStats"),
     "routing": ("Router",),
+    "transports.sockets": ("UnixPeer",),
     "server": ("AsgiApp", "Server", "ServerOptions", "asgi_app", "loopback", "serve"),
 }
 

@@ -84,6 +84,7 @@ class CoroutineResponse:
             self.coroutine.close()
         else:
             self.task.cancel()
+            self.driver.count_reset()
             self.driver.await_handler(self.task)
 
 

@@ -26,7 +26,10 @@ from .protocol.events import (
     Resumed,
 )
 from .protocol.frames import ErrorCode, Lease, Resume
+from .protocol.memory import HeldMemory
+from .protocol.pace import RESET
 from .protocol.stream_states import InteractionModel
+from .send_limit import SendLimit
 from .stream_registry import ON_STREAM, StreamRegistry
 from .transports.interface import Transport
 from .unserved import NO_ROOM, UnservedRequests, may_serve
@@ -58,8 +61,8 @@ class Driver:
     """How a client reconnects, for the error of requests after the server has closed."""
     user: Any = None
     """The result of authenticating the peer."""
-    is_resume_only: bool = False
-    """Whether the peer may resume a session, but not begin one."""
+    on_attached: "Callable[[Driver], object] | None" = None
+    """Called when the driver has a transport, of which nothing has been read."""
     on_closed: "Callable[[Driver], object] | None" = None
     """Called once, when nothing of the connection is left."""
     on_suspended: "Callable[[Driver], object] | None" = None
@@ -75,7 +78,13 @@ class Driver:
     """Requests that wait until the peer reads; None until one has to."""
     ending: int = 0
     """The number of handlers whose requests were cancelled, and that have not ended yet."""
-    _unread: int = 0  # the bytes of output that the budget of the process counts
+    _pace_timer: "TimerHandle | None" = None  # nothing is read until then
+    _send_limit: "SendLimit | None" = None
+    is_heavy: bool = False
+    """Whether its last turn took long, so that the next may have to wait for those of others."""
+    _loss: str = "the transport was closed"  # why the transport ends, if nothing says more
+    held_in_transport: int = 0
+    """The bytes of a message that the transport holds, since it is not whole."""
     _waiting_handlers: int = 0
     _flushed: "Future[None] | None" = None  # done when the output that ends it has been sent
 
@@ -102,6 +111,7 @@ class Driver:
         self._resume_callbacks: list[Callable[[], object]] = []
         self._close_callbacks: list[Callable[[Driver], object]] = []
         self._released: Future[None] | None = None
+        self._memory = HeldMemory(self.connection.limits)
         self._responder = responder
         self._confirmed: Callable[[], object] | None = None
 
@@ -114,6 +124,8 @@ class Driver:
         self._transport, self._rebind = transport, rebind or getattr(transport, "rebind", None)
         self._is_writable, self._is_reading_paused = True, False
         self._advance(Input.ATTACH)
+        if self.on_attached is not None:
+            self.on_attached(self)
         self.schedule_turn()
 
     def data_received(self, data: bytes) -> None:
@@ -121,7 +133,8 @@ class Driver:
         connection = self.connection
         self._dispatch(connection.receive(data, self.loop_handle.event_loop.time()))
         is_waited_for = self._drain_waiters or self.held_requests.waiting or self._flushed
-        is_busy = self._batch_senders or is_waited_for or self.unserved
+        is_busy = self._batch_senders or is_waited_for or self.unserved or self._memory.counted
+        is_busy = is_busy or self._is_reading_paused
         output = connection.last_output() if self._is_writable and not is_busy else None
         if output is None or self._transport is None:
             self._run_turn()
@@ -134,6 +147,9 @@ class Driver:
 
     def pause_writing(self) -> None:
         self._is_writable = False
+        if self._transport is not None and not self.connection.is_client:
+            self._send_limit = self._send_limit or SendLimit(self)
+            self._send_limit.start(self._transport)
 
     def resume_writing(self) -> None:
         """Output has left: the peer takes it, even if its signs of life wait in a slow link."""
@@ -146,12 +162,30 @@ class Driver:
         if self._state in OVER:
             return
         self._has_turn = True
-        reason = "the transport was closed" if error is None else f"the transport failed: {error}"
+        reason = self._loss if error is None else f"the transport failed: {error}"
         self._dispatch(self.connection.transport_lost(self.loop_handle.time(), reason))
         self._transport = self._rebind = None
         self._advance(Input.SUSPEND if self.connection.is_suspended else Input.LOSE)
 
+    @property
+    def blocked_transport(self) -> "Transport | None":
+        """The transport, if it takes no more output."""
+        return None if self._is_writable else self._transport
+
+    def lose(self, reason: str) -> None:
+        """End the transport, since the peer does not read; a session may be resumed on another."""
+        self._loss = reason
+        if self._responder is not None:
+            self._responder.unread_connections += 1
+        if self._transport is not None:
+            self._transport.abort()
+
     # -- for the application -----------------------------------------------------------------------
+    @property
+    def is_working(self) -> bool:
+        """Whether a request is open, of either side, or a handler runs."""
+        return bool(self.connection.streams.open.by_id) or len(self._tasks) > len(self._background)
+
     def require_open(self) -> None:
         """Raise the reason of the end if the connection has ended."""
         if self.close_reason is not None:
@@ -279,17 +313,25 @@ class Driver:
             requests = self.unserved.take(self.connection)
             self._responder.respond(self, ResponseRequests(requests))
 
+    def count_reset(self) -> None:
+        """Count a request that has ended before its handler had a result."""
+        self.connection.streams.pace.spend(RESET, self.loop_handle.time())
+
     def await_handler(self, task: "Task[Any]") -> None:
-        """Count a handler whose request was cancelled until it has ended, with its cleanup."""
+        """Count a handler whose request was cancelled until it has ended, with its cleanup.
+
+        It counts for the server as well, also when this connection has ended.
+        """
         self.ending += 1
+        if self._responder is not None:
+            self._responder.ending.count += 1
         task.add_done_callback(self._on_handler_ended)
 
     def await_cleanup(self, subscription: "Subscription | None") -> None:
         """The same for the publisher of *subscription*, which was cancelled."""
         if isinstance(subscription, FlowSubscription) and not subscription.is_clean:
-            task = self.create_task(self._clean(subscription), "rsocket: awaits a cleanup")
-            if task is not None:
-                self.await_handler(task)
+            work = self._clean(subscription)
+            self.await_handler(self.loop_handle.create_task(work, "rsocket: awaits a cleanup"))
 
     async def _clean(self, subscription: FlowSubscription) -> None:
         try:
@@ -299,15 +341,22 @@ class Driver:
 
     def _on_handler_ended(self, _: object) -> None:
         self.ending -= 1
+        if self._responder is not None:
+            self._responder.ending.count -= 1
         if self.unserved:
             self.schedule_turn()
 
-    def _count_unread(self, size: int) -> None:
-        """Count *size* bytes of output for the process, if they are more than a turn sends."""
-        unread = size if size > self.connection.limits.watermark else 0
-        if unread != self._unread:
-            self.connection.limits.budget.hold(unread - self._unread)
-            self._unread = unread
+    def count_held(self) -> None:
+        """Count what is held for the peer; give up what is too much."""
+        others = self.held_in_transport
+        if self.unserved is not None:
+            others += self.unserved.size
+        if self._is_intake_full and self._responder is not None:
+            others += self._responder.fire_and_forget.held_bytes(self)
+        if self._memory.count(self.connection.held_bytes + others):
+            if self.connection.hold_less(self.held_in_transport):
+                self.schedule_turn()
+            self._memory.count(self.connection.held_bytes + others)
 
     # -- the end -----------------------------------------------------------------------------------
     def close_gracefully(self, reason: str, seconds: float) -> None:
@@ -342,6 +391,13 @@ class Driver:
     def abort(self) -> None:
         """End the transport at once, without sending what is queued."""
         self._advance(Input.ABORT)
+
+    def give_up(self, code: int, reason: str) -> None:
+        """End the connection for a *reason* that the peer is told, unless it does not read."""
+        self.connection.fail(code, reason)
+        self.schedule_turn()
+        if not self._is_writable:
+            self.abort()
 
     def discard(self) -> None:
         """Release a driver that has no transport and will not get one."""
@@ -398,6 +454,19 @@ class Driver:
 
     # -- a turn ------------------------------------------------------------------------------------
     def _run_turn(self) -> None:
+        """Run a turn as soon as other connections of the server leave time for it."""
+        if self._responder is None:
+            self.take_turn()
+        else:
+            self._responder.turns.run(self)
+
+    def wait_for_turn(self) -> None:
+        """Others have their turns first: read nothing more until then."""
+        if self._state not in OVER:
+            self._update_reading()
+
+    def take_turn(self) -> None:
+        """Take in what is there, and send what is to be sent."""
         if not self._has_turn or self._state in OVER:
             return
         connection, now = self.connection, self.loop_handle.time()
@@ -423,9 +492,7 @@ class Driver:
             self.schedule_turn()
         elif connection.has_output and self._is_writable:
             self.schedule_turn()
-        queued = connection.queued_bytes
-        if queued != self._unread:
-            self._count_unread(queued)
+        self.count_held()
         if self.unserved:
             self._serve_held_requests()
         self._update_reading()
@@ -447,7 +514,7 @@ class Driver:
     def _update_reading(self) -> None:
         """Read nothing while the application decides on a client, or its handlers are busy."""
         is_busy = self._is_intake_full and not self._waiting_handlers
-        if self.unserved is not None and self.unserved.is_full:
+        if self.unserved is not None and self.unserved.is_full(self.connection.limits):
             # Two sides that both wait for responses must not wait for each other to read.
             is_busy |= not self.connection.streams.open.local_count
         if is_busy is not self._is_busy:
@@ -455,13 +522,27 @@ class Driver:
             connection, now = self.connection, self.loop_handle.time()
             (connection.pause_reading if is_busy else connection.resume_reading)(now)
             self._set_deadline_timer()
-        is_paused = is_busy or self.connection.is_awaiting_accept
+        is_paused = is_busy or self.connection.is_awaiting_accept or self._is_over_pace()
+        if self.is_heavy and self._responder is not None:
+            is_paused |= self._responder.turns.is_waiting(self)
         if is_paused is not self._is_reading_paused and self._transport is not None:
             self._is_reading_paused = is_paused
             if is_paused:
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
+
+    def _is_over_pace(self) -> bool:
+        """Whether the peer has let this side do too much for nothing, to be read on now."""
+        pace = self.connection.streams.pace
+        owed = pace.owed(self.loop_handle.time()) if pace.may_be_owed else 0.0
+        if owed and self._pace_timer is None:
+            self._pace_timer = self.loop_handle.call_later(owed, self._read_on)
+        return owed > 0.0
+
+    def _read_on(self) -> None:
+        self._pace_timer = None
+        self.schedule_turn()
 
     def _set_deadline_timer(self) -> None:
         """Set the timer for the next deadline, unless it fires before.
@@ -562,10 +643,13 @@ class Driver:
         self._has_turn = True  # the last one: no other is scheduled
         self._batch_senders.clear()
         self.unserved = None
-        self._count_unread(0)
+        self._memory.count(0)
         self._cancel_deadline_timer()
-        if self._time_limit is not None:
-            self._time_limit.cancel()
+        if self._send_limit is not None:
+            self._send_limit.stop()
+        for timer in (self._time_limit, self._pace_timer):
+            if timer is not None:
+                timer.cancel()
         self._wake_drain_waiters()
         for each in (self._flushed, self._released):
             if each is not None:

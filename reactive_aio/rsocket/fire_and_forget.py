@@ -196,6 +196,11 @@ class FireAndForget:
             self._limits.hold(backlog, work, size)
             driver.set_intake(is_full=True)
 
+    def held_bytes(self, driver: "Driver") -> int:
+        """The bytes of requests of *driver* that wait."""
+        backlog = self._backlogs.get(driver)
+        return 0 if backlog is None else backlog.held_bytes
+
     def drop(self, driver: "Driver", work: Work, reason: str) -> None:
         """Account for *work*, which no handler processes."""
         self.dropped += 1

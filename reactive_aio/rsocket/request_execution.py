@@ -173,6 +173,7 @@ class RequestExecution:
         self._stop_timer()
         if self._task is not None:
             self._task.cancel()
+            self.driver.count_reset()
             self.driver.await_handler(self._task)
 
     def _stop_timer(self) -> None:

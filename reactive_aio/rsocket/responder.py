@@ -54,10 +54,12 @@ from .route_stats import Counters
 from .routing import DEFAULT, Router, signature_parameters
 from .shutdown import report_end
 from .stream_adapters import error_frame
-from .unserved import STILL_ENDING, may_serve
+from .turns import Turns
+from .unserved import STILL_ENDING, EndingHandlers, may_serve
 
 if TYPE_CHECKING:
     from ..spec import Publisher
+    from .admission import Admission
 
 TOO_MANY: Final = "the server has too many connections; try again later"
 _RESPONSE: Final = InteractionModel.RESPONSE
@@ -204,7 +206,7 @@ class RouterResponder:
         self._direct_handlers: dict[tuple[str, str], Handlers] = {}
         """The direct handlers found: for 16 pairs of MIME types, and 256 kinds of metadata each."""
         self._cached_routes = 0
-        self._sessions: Sessions[tuple[Driver, bytes | None]] = Sessions()
+        self.sessions: Sessions[tuple[Driver, bytes | None]] = Sessions()
         """The resumable sessions, with the TLS certificates of their clients."""
         self._codecs = CODECS | checked_codecs(codecs)
         self._on_connect = on_connect
@@ -218,10 +220,14 @@ class RouterResponder:
         self._on_error = on_error
         self._leases_over: dict[Driver, Event] = {}
         """Set when the lease of a connection is used up, or void since the session was resumed."""
+        self.ending: EndingHandlers = EndingHandlers()
+        self.turns: Turns = Turns()
+        self.unread_connections: int = 0
+        """The number of connections that were ended since the client did not read."""
         self.refused_connections: int = 0
-        self.has_place: Callable[[Driver], bool] = lambda _: True
-        """Whether the client of a driver may have one more connection."""
         """The number of clients refused because too many connections were open."""
+        self.admission: Admission | None = None
+        """Which clients have a place; all of them if it is None."""
         self.fire_and_forget: FireAndForget = FireAndForget(
             max_fire_and_forget,
             max_fire_and_forget_total,
@@ -246,10 +252,8 @@ class RouterResponder:
     # -- admission ---------------------------------------------------------------------------------
     def admit(self, driver: Driver, setup: Setup) -> None:
         """Accept or reject a client, now or later."""
-        if driver.is_resume_only or not self.has_place(driver):
-            self.refused_connections += 1
-            # Not a refusal of the SETUP: the client may succeed later, with the same one.
-            driver.reject(TOO_MANY, ErrorCode.CONNECTION_ERROR)
+        if self.admission is not None and not self.admission.may_be_served(driver):
+            self._refuse_for_now(driver)
             return
         if self.authenticate is None and not self._connection_interceptors:
             self._accept(driver, setup)
@@ -322,15 +326,40 @@ class RouterResponder:
                 return await result
         return result
 
+    def _refuse_for_now(self, driver: Driver, reason: str = TOO_MANY) -> None:
+        """Not a refusal of the SETUP: the client may succeed later, with the same one."""
+        self.refused_connections += 1
+        driver.reject(reason, ErrorCode.CONNECTION_ERROR)
+
     def _accept(self, driver: Driver, setup: Setup) -> None:
+        if not driver.connection.is_awaiting_accept:
+            return  # it took too long
+        if self.admission is not None and not self.admission.serve(driver):
+            self._refuse_for_now(driver)
+            return
         token = setup.token
         if token is not None:
-            if not self._sessions.add(token, (driver, _certificate(driver))):
+            self._make_room_for_session()
+            if self.sessions.is_full:
+                self._refuse_for_now(driver, "the server has too many sessions; try again later")
+                return
+            if not self.sessions.add(token, (driver, _certificate(driver))):
                 driver.reject("the session cannot be kept")
                 return
-            driver.add_close_callback(lambda _: self._sessions.remove(token))
+            driver.add_close_callback(lambda _: self.sessions.remove(token))
         driver.accept()
         self.begin(driver)
+
+    def _make_room_for_session(self) -> None:
+        """End a session that waits for its client, if the store is full."""
+        if not self.sessions.is_full or self.admission is None:
+            return
+        waiting = [each for each, _ in self.sessions if each.connection.is_suspended]
+        other = self.admission.least_wanted(waiting)
+        setup = None if other is None else other.connection.setup
+        if other is not None and setup is not None and setup.token is not None:
+            self.sessions.remove(setup.token)
+            other.give_up(ErrorCode.CONNECTION_ERROR, "the server has too many sessions")
 
     def begin(self, driver: Driver) -> None:
         """Grant leases on a new connection, on either side, and call `on_connect`."""
@@ -396,7 +425,7 @@ class RouterResponder:
         The token of a session, 128 random bits, grants access to it. A session that began with a
         TLS client certificate requires the same certificate again.
         """
-        session, certificate = self._sessions.find(frame.token) or (None, None)
+        session, certificate = self.sessions.find(frame.token) or (None, None)
         if session is None or certificate != _certificate(driver):
             driver.reject("there is no such session")
         elif not session.take_over(driver, frame):
@@ -413,12 +442,15 @@ class RouterResponder:
         elif driver.ending < driver.connection.limits.max_streams:
             self._begin(driver, request, RequestExecution.begin)
         else:
-            refusal = RequestRejected(ErrorCode.REJECTED, STILL_ENDING)
-            self.refuse(driver, request.stream_id, refusal)
+            self._reject(driver, request.stream_id, STILL_ENDING)
         if self._leases_over:
             granted = driver.connection.granted_lease
             if granted is not None and granted.requests < 1:
                 self._end_lease(driver)
+
+    def _reject(self, driver: Driver, stream_id: int, reason: bytes) -> None:
+        """Refuse a request, which may be repeated."""
+        self.refuse(driver, stream_id, RequestRejected(ErrorCode.REJECTED, reason))
 
     def respond(self, driver: Driver, event: ResponseRequests) -> None:
         """Serve requests for one element, for a time slice; the others wait for the next turn."""
@@ -475,6 +507,10 @@ class RouterResponder:
                 self._refuse_directly(driver, direct, stream_id, error)
                 continue
             if is_coroutine(result):
+                if refusal := self.ending.refusal(driver):
+                    result.close()
+                    self._reject(driver, stream_id, refusal)
+                    continue
                 coroutines = coroutines or CoroutineResponses(self, driver)
                 coroutines.add(CoroutineResponse(driver, direct, request, result))
             else:
@@ -540,6 +576,10 @@ class RouterResponder:
         self, driver: Driver, request: RequestReceived, begin: Callable[[RequestExecution], object]
     ) -> None:
         served: RequestExecution | None = None
+        refusal = self.ending.refusal(driver) if begin is RequestExecution.begin else b""
+        if refusal:
+            self._reject(driver, request.stream_id, refusal)
+            return
         try:
             served = RequestExecution(self, driver, request)
             begin(served)

@@ -44,12 +44,19 @@ class ServerStats:
     """Open connections, including suspended sessions."""
     suspended: int
     """Sessions that wait for another transport."""
+    arriving: int
+    """Connections in a handshake of TLS or WebSocket, before SETUP, or being authenticated."""
     refused_connections: int
     """Connections refused because too many were open, or the server was closing."""
+    displaced_connections: int
+    """Connections that gave way to others, since the server was full and they were used least."""
+    unread_connections: int
+    """Connections that were ended since the client did not read for `Limits.send_timeout`."""
     failed_handshakes: int
-    """TLS handshakes that failed, of all servers with the same context."""
+    """TLS handshakes that failed."""
     held_bytes: int
-    """The bytes that all connections with the same `Limits.budget` hold for their peers."""
+    """The bytes that all connections with the same `Limits.budget` hold for their peers: unread
+    output, parts of frames and payloads, requests that wait, frames kept for sessions."""
     routes: Mapping[str, RouteStats]
     """By the pattern of the route, once it was requested. The key ``""`` has all requests that no
     route matches: those of the default handler, or refused."""

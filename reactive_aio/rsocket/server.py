@@ -19,8 +19,9 @@ from .._core.arguments import (
     to_seconds,
 )
 from .._core.loop import LoopHandle
+from .admission import Admission
 from .client import ClientOptions, checked_options, client_driver
-from .client_places import ClientPlaces, KeyOf, key_of_address
+from .client_places import KeyOf, key_of_address
 from .driver import Driver
 from .interceptors import Intercepting, checked_outgoing
 from .opening import Opening
@@ -28,7 +29,7 @@ from .option_checks import require_instance, require_uri
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.limits import Limits
-from .protocol.resume import Resumption
+from .protocol.resume import MAX_SESSIONS, Resumption
 from .requester import Requester
 from .responder import TOO_MANY, ResponderOptions, RouterResponder
 from .route_stats import ServerStats
@@ -38,7 +39,7 @@ from .transports.asgi import AsgiTransport, Receive, Send
 from .transports.endpoints import bound_address, listen
 from .transports.memory import join
 from .transports.origins import is_origin_allowed, refusal_of, require_origins
-from .transports.tls import add_handshake_report, remove_handshake_report
+from .transports.tls import Handshakes
 from .uri import Address
 
 if TYPE_CHECKING:
@@ -49,9 +50,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 RSOCKET: Final = "rsocket"
 Scope = MutableMapping[str, Any]
-_MAX_EXTRA: Final = 64
-"""The number of connections above the maximum that may be open: to resume a session, or to read
-why they are refused."""
+_LEAST_ARRIVING: Final = 64
+"""The number of connections that may be open before they are served, and their share of all."""
+_ARRIVING_SHARE: Final = 4
 _HANDSHAKE_HINTS: Final = {
     "PEER_DID_NOT_RETURN_A_CERTIFICATE": "; the client needs load_cert_chain(…), or the server "
     "another verify_mode than CERT_REQUIRED",
@@ -67,19 +68,30 @@ class ServerOptions(ResponderOptions, total=False):
 
     - limits: the bounds of each connection.
     - resume: whether, and how long, sessions outlive their transports.
-    - max_connections: the maximum number of open connections: 1024. A client above it is refused
-      with `ConnectionLost`, so that its retry policy applies.
+    - max_connections: the maximum number of connections of accepted clients: 1024. For a client
+      above it, one gives way that has had no open request for 10 seconds, of the client that has
+      the most; if all are in use, one of a client that has more than twice as many. If there is
+      none, the new one is refused with `ConnectionLost`, so that its retry policy applies.
+    - max_arriving: the maximum number of other connections: in the handshake of TLS or WebSocket,
+      before SETUP, or being authenticated. The default is a quarter of *max_connections*, but at
+      least 64. Beyond it, the one that has waited longest gives way.
     - max_per_client: the maximum number of connections of one client; no limit by default, since
       behind a proxy all clients have its address. A client above it is refused as above.
+    - max_requests_per_client: the maximum number of handlers that run for one client, over all of
+      its connections; no limit by default, as above. More of its requests are refused with
+      `RequestRejected`. Handlers that are plain functions do not count.
     - client_key: tells clients apart, by the address that the transport reports; by default by
-      their IP address (of IPv6, the network of 64 bits). It returns None for those without a limit.
+      their IP address (of IPv6, the network of 64 bits), or by their user at a Unix socket, which
+      reports a `UnixPeer`. It returns None for those without a limit.
     - grace: how long `Server.aclose` lets open streams continue before it cancels them: 0 seconds.
     """
 
     limits: Limits | None
     resume: "Resumption | None"
     max_connections: int
+    max_arriving: int | None
     max_per_client: int | None
+    max_requests_per_client: int | None
     client_key: KeyOf
     grace: Duration
 
@@ -97,7 +109,9 @@ class Server:
         limits: Limits | None = None,
         resume: "Resumption | None" = None,
         max_connections: int = 1024,
+        max_arriving: int | None = None,
         max_per_client: int | None = None,
+        max_requests_per_client: int | None = None,
         client_key: KeyOf = key_of_address,
         grace: Duration = 0.0,
         **options: Unpack[ResponderOptions],
@@ -108,15 +122,26 @@ class Server:
         self._is_full_logged = False
         self._failed_handshakes = 0
         self._handshake_errors: set[str] = set()
-        self._ssl: SSLContext | None = None
+        self._handshakes: Handshakes | None = None
         self._grace = to_seconds(grace, "grace", zero=True)
         require_instance("limits", limits, Limits)
         require_instance("resume", resume, Resumption)
         self._responder = RouterResponder(router, **options)
+        require_int("serve", "max_connections", max_connections, least=1)
+        if max_arriving is None:
+            max_arriving = max(_LEAST_ARRIVING, max_connections // _ARRIVING_SHARE)
+        require_int("serve", "max_arriving", max_arriving, least=1)
         if max_per_client is not None:
             require_int("serve", "max_per_client", max_per_client, least=1)
         require_callable("serve", "client_key", client_key, takes=1)
-        self._responder.has_place = ClientPlaces(max_per_client, client_key).take
+        self._admission = self._responder.admission = Admission(
+            max_connections, max_arriving, max_per_client, client_key, self._log_full
+        )
+        if max_requests_per_client is not None:
+            most = require_int("serve", "max_requests_per_client", max_requests_per_client, least=1)
+            places = self._admission.places
+            self._responder.ending.is_client_busy = lambda each: places.running(each) >= most
+        self._responder.sessions.limit = max(MAX_SESSIONS, max_connections)
         self._budget = (limits or Limits()).budget
         lease = self._responder.leases is not None
         self._make_connection = partial(
@@ -128,7 +153,6 @@ class Server:
             metadata_pushes=True,
         )
         self._has_sessions = resume is not None
-        self._max_connections = require_int("serve", "max_connections", max_connections, least=1)
         self._drivers: set[Driver] = set()
         self._listener: Listener | None = None
         self._is_closing = self._is_closed = False
@@ -151,59 +175,45 @@ class Server:
     @property
     def refused_connections(self) -> int:
         """The number of connections refused because too many were open, or it is closing."""
-        return self._aborted_connections + self._responder.refused_connections
+        at_once = self._aborted_connections + self._admission.arrivals.refused
+        return at_once + self._responder.refused_connections
 
     @property
     def dropped_requests(self) -> int:
         """The number of fire-and-forget requests and metadata pushes that no handler processed."""
         return self._responder.dropped_requests
 
-    def new_driver(self, *, has_handshake: bool = False) -> Driver:
-        """The driver of a new connection; aborted if the connection is refused at once.
-
-        *has_handshake*: the transport can tell the client why, before RSocket begins.
-        """
+    def new_driver(self) -> Driver:
+        """The driver of a new connection; aborted if the server is closing."""
         driver = Driver(self._make_connection, self._responder)
-        driver.is_resume_only = self._is_full()
-        if self._is_closing or (driver.is_resume_only and not self._may_exceed(has_handshake)):
+        if self._is_closing:
             self._aborted_connections += 1
             driver.abort()
             return driver
+        driver.on_attached = self._admission.arrived
         driver.on_closed = self._drivers.discard
         self._drivers.add(driver)
         return driver
 
-    def _is_full(self) -> bool:
-        """Suspended sessions do not count, so that their clients can resume them."""
-        is_full = len(self._drivers) >= self._max_connections
-        if is_full:
-            suspended = sum(each.connection.is_suspended for each in self._drivers)
-            is_full = len(self._drivers) - suspended >= self._max_connections
-        if is_full and not self._is_full_logged:
+    def _log_full(self) -> None:
+        if not self._is_full_logged:
+            self._is_full_logged = True
             _logger.warning(
                 "%r refuses connections: max_connections=%d are open; raise it, or find the "
                 "clients that do not close theirs (this is logged once)",
                 self,
-                self._max_connections,
+                self._admission.places.most,
             )
-        self._is_full_logged |= is_full
-        return is_full
-
-    def _may_exceed(self, has_handshake: bool) -> bool:
-        """Whether a connection above the maximum may resume a session, or read why it may not.
-
-        The transport of that session may be lost without the server having noticed.
-        """
-        if has_handshake and not self._has_sessions:
-            return False
-        return sum(each.is_resume_only for each in self._drivers) < _MAX_EXTRA
 
     def stats(self) -> ServerStats:
         """The connections and the counts of each route, at this moment."""
         return ServerStats(
             connections=len(self._drivers),
             suspended=sum(each.connection.is_suspended for each in self._drivers),
+            arriving=len(self._admission.arrivals),
             refused_connections=self.refused_connections,
+            displaced_connections=self._admission.places.gave_way,
+            unread_connections=self._responder.unread_connections,
             failed_handshakes=self._failed_handshakes,
             held_bytes=self._budget.used,
             routes=self._responder.counters.snapshot(self._drivers),
@@ -220,11 +230,13 @@ class Server:
         require_uri("serve: uri", uri)
         address = Address.parse(uri)
         loop = LoopHandle("serve()").event_loop
-        self._listener = await listen(loop, address, self.new_driver, ssl, origins, unix_mode)
-        self.address = bound_address(self._listener, address)
         if ssl is not None:
-            self._ssl = ssl
-            add_handshake_report(ssl, self._handshake_failed)
+            arrivals, key_at = self._admission.arrivals, self._admission.places.key_at
+            self._handshakes = Handshakes(ssl, arrivals, key_at, self._handshake_failed)
+        self._listener = await listen(
+            loop, address, self.new_driver, self._handshakes, origins, unix_mode
+        )
+        self.address = bound_address(self._listener, address)
         return self
 
     def _handshake_failed(self, error: SSLError) -> None:
@@ -253,12 +265,12 @@ class Server:
         if self._listener is not None:
             self._listener.close()
         try:
+            if self._handshakes is not None:
+                await self._handshakes.aclose()
             await end_all(list(self._drivers), seconds)
             if self._listener is not None:
                 await self._listener.wait_closed()
         finally:
-            if self._ssl is not None:
-                remove_handshake_report(self._ssl, self._handshake_failed)
             self._is_closed = True
             if self._has_closed is not None:
                 self._has_closed.set()
@@ -343,11 +355,17 @@ class AsgiApp(Server):
         if not is_origin_allowed(origin, headers.get("host"), self._origins, is_secure=is_secure):
             await _refuse(scope, send, 403, refusal_of(origin, "asgi_app").encode())
             return
-        driver = self.new_driver(has_handshake=True)
-        transport = AsgiTransport(driver, receive, send, scope.get("client"))
-        transport.driver.attach(transport)
+        client = tuple(scope.get("client") or ())
+        driver, admission = self.new_driver(), self._admission
+        now = driver.loop_handle.time()
+        if not self._has_sessions and not admission.has_room(admission.places.key_at(client), now):
+            self._aborted_connections += 1
+            driver.abort()
+        transport = AsgiTransport(driver, receive, send, client)
+        driver.attach(transport)
         if transport.is_aborted:
             reason = "the server is closing" if self._is_closing else TOO_MANY
+            driver.connection_lost()
             await _refuse(scope, send, 503, f"{reason}\n".encode())
         else:
             offered = scope.get("subprotocols", ())

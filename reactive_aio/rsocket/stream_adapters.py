@@ -178,6 +178,7 @@ class OutboundStream(BulkSubscriber):
         self._single = single
         self._timer = timer
         self._pending = 1 if single else 0
+        self._has_sent = False
         self._subscription: Subscription | None = None
 
     @property
@@ -200,6 +201,8 @@ class OutboundStream(BulkSubscriber):
     def cancelled(self) -> None:
         if not self.is_done:
             self._cancel()
+            if not self._has_sent:
+                self.driver.count_reset()
             self.driver.await_cleanup(self._subscription)
 
     def send(self) -> None:
@@ -208,6 +211,7 @@ class OutboundStream(BulkSubscriber):
         if self.is_done:
             elements.clear()
         elif elements:
+            self._has_sent = True
             encoded: list[bytes] = []
             error = None
             try:

@@ -6,27 +6,62 @@ of output wait for the peer.
 
 A request that is cancelled makes room for another, but its handler may clean up for seconds. So a
 request is served only while fewer than `max_streams` of such handlers have not ended: at most twice
-as many run. The connection is read meanwhile, which keeps both sides alive, until more than
-`MAX_UNSERVED` bytes of requests wait as well. Requests that use up the time slice of a turn wait
-for the next one in the same way.
+as many run. Those of all connections of a server count together as well, also when their connection
+has ended (`EndingHandlers`). The connection is read meanwhile, which keeps both sides alive, until
+more than `MAX_UNSERVED` bytes of requests wait as well. Requests that use up the time slice of a
+turn wait for the next one in the same way.
 """
 
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from .direct_responses import RequestTuple
     from .driver import Driver
     from .protocol.connection import Connection
+    from .protocol.limits import Limits
 
 MAX_UNSERVED: Final = 1024 * 1024
 REFUSED_ABOVE: Final = 8 * MAX_UNSERVED
 """For a side that must read on, since it awaits something of the peer itself."""
 _OVERHEAD: Final = 256
 _FEW_LARGE: Final = 8
+MAX_ENDING: Final = 1024
+_FEW_RUNNING: Final = 8
 NO_ROOM: Final = b"too many requests wait to be served"
 STILL_ENDING: Final = b"too many handlers of cancelled requests have not ended"
+CLIENT_IS_BUSY: Final = b"too many requests of this client are being served"
+
+
+class EndingHandlers:
+    """How many handlers of a server have not ended, although nobody awaits their result any more.
+
+    Above *most*, a connection may have only a few handlers that await something. A handler that is
+    a plain function has ended when it returns.
+    """
+
+    __slots__ = ("count", "is_client_busy", "most")
+
+    def __init__(self, most: int = MAX_ENDING) -> None:
+        self.most: int = most
+        self.count: int = 0
+        self.is_client_busy: Callable[[Driver], bool] | None = None
+        """Whether the client of a connection has as many handlers as it may, if there is a limit
+        for all of its connections."""
+
+    def refusal(self, driver: "Driver") -> bytes:
+        """Why *driver* may not begin one more handler that awaits something; empty if it may."""
+        if self.count >= self.most and running(driver) >= _FEW_RUNNING:
+            return STILL_ENDING
+        if self.is_client_busy is not None and self.is_client_busy(driver):
+            return CLIENT_IS_BUSY
+        return b""
+
+
+def running(driver: "Driver") -> int:
+    """How many handlers of *driver* run, those of cancelled requests included."""
+    return len(driver.streams.senders) + driver.ending
 
 
 class UnservedRequests:
@@ -42,9 +77,9 @@ class UnservedRequests:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    @property
-    def is_full(self) -> bool:
-        return self.size > MAX_UNSERVED
+    def is_full(self, limits: "Limits") -> bool:
+        """Whether nothing is to be read for now."""
+        return self.size > (limits.watermark if limits.budget.is_exceeded else MAX_UNSERVED)
 
     def hold(self, requests: "Iterable[RequestTuple]") -> list[int]:
         """Hold *requests*; the streams of those for which there is no room."""

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from reactive_aio import never
+from reactive_aio._core.loop import LoopHandle
 from reactive_aio._core.time_slice import TIME_SLICE, set_clock
 from reactive_aio.rsocket import (
     BYTES,
@@ -19,6 +21,7 @@ from reactive_aio.rsocket import (
     MetadataItem,
     RequestCanceled,
     RequestInvalid,
+    Resumption,
     Router,
     loopback,
 )
@@ -49,6 +52,7 @@ from reactive_aio.rsocket.protocol.metadata import (
     write_routing,
 )
 from reactive_aio.rsocket.server import Server
+from reactive_aio.rsocket.turns import ROUND, Turns
 
 from .loop_turns import turns
 from .wire import one, read, sent, server, wire
@@ -247,6 +251,7 @@ class Slow:
 
     def __init__(self, driver: Driver) -> None:
         self.driver, self.written, self.is_reading = driver, b"", True
+        self.is_aborted = False
         driver.attach(self)
 
     def write(self, data: bytes, /) -> None:
@@ -259,12 +264,16 @@ class Slow:
     def resume_reading(self) -> None:
         self.is_reading = True
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        self.is_aborted = True
 
     abort = close
 
     def get_extra_info(self, name: str) -> Any:
         return None
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.written)
 
     async def read_all(self) -> list[Any]:
         while self.driver.connection.has_output:
@@ -275,10 +284,13 @@ class Slow:
 
 
 def slow_peer(router: Router, limits: Limits, **options: Any) -> tuple[Driver, Slow]:
-    driver = Server(router, limits=limits, **options).new_driver()
+    return slow_peer_of(Server(router, limits=limits, **options))
+
+
+def slow_peer_of(served: Server, setup: Setup | None = None) -> tuple[Driver, Slow]:
+    driver = served.new_driver()
     transport = Slow(driver)
-    composite = "message/x.rsocket.composite-metadata.v0"
-    driver.data_received(wire(Setup(1000, 600_000, composite)))
+    driver.data_received(wire(setup or Setup(1000, 600_000, COMPOSITE)))
     return driver, transport
 
 
@@ -301,6 +313,7 @@ def big() -> Router:
     return router
 
 
+COMPOSITE = "message/x.rsocket.composite-metadata.v0"
 UNREAD: dict[str, Any] = {"watermark": 2000, "max_unread": 10_000}
 IDS = range(1, 200, 2)
 
@@ -358,7 +371,9 @@ async def test_what_is_not_read_counts_for_the_process() -> None:
     for driver in (one_driver, other):
         driver.data_received(asked("direct", *IDS))
         await turns()
-    assert limits.budget.used == one_driver.connection.queued_bytes + other.connection.queued_bytes
+    waiting = sum(each.unserved.size for each in (one_driver, other) if each.unserved)
+    queued = one_driver.connection.queued_bytes + other.connection.queued_bytes
+    assert limits.budget.used == queued + waiting
     third, _ = slow_peer(big(), limits)
     third.data_received(asked("direct", *IDS))
     assert third.connection.queued_bytes < 4_000
@@ -381,6 +396,69 @@ async def test_many_large_responses_wait_and_a_few_do_not() -> None:
     await peer.read_all()
     assert driver.connection.streams.output.rotation.fragmented_count == 0
     assert driver.connection.streams.open.by_id == {}
+
+
+# -- the budget of the process ---------------------------------------------------------------------
+async def test_a_part_of_a_frame_counts_for_the_process() -> None:
+    limits = Limits(**UNREAD, budget=MemoryBudget(40_000))
+    whole = asked("direct", 1, size=30_000)
+    (first, _), (second, peer) = slow_peer(big(), limits), slow_peer(big(), limits)
+    first.data_received(whole[:25_000])
+    assert limits.budget.used == 25_000
+    second.data_received(whole[:1500])
+    second.data_received(whole[1500:20_000])
+    await turns()
+    assert "holds as much as it may" in str(second.close_reason)
+    assert limits.budget.used == 25_000
+    first.data_received(whole[25_000:])
+    await turns()
+    assert limits.budget.used == 0
+    third, peer = slow_peer(big(), limits)
+    third.data_received(asked("direct", 1))
+    assert [each.stream_id for each in await peer.read_all()] == [1]
+    for driver in (first, second, third):
+        driver.connection_lost()
+
+
+async def test_requests_that_wait_count_for_the_process() -> None:
+    limits = Limits(**UNREAD, budget=MemoryBudget(60_000))
+    (one_driver, _), (other, peer) = slow_peer(big(), limits), slow_peer(big(), limits)
+    for driver in (one_driver, other):
+        driver.data_received(asked("direct", *IDS))
+        await turns()
+        for stream_id in range(201, 241, 2):
+            driver.data_received(asked("direct", stream_id, size=1000))
+        await turns()
+        assert driver.unserved
+    waiting = [each.unserved.size for each in (one_driver, other) if each.unserved]
+    queued = [each.connection.queued_bytes for each in (one_driver, other)]
+    assert limits.budget.used == sum(waiting) + sum(queued) > 60_000
+    assert not peer.is_reading, "it waits for its own requests"
+    for driver in (one_driver, other):
+        driver.connection_lost()
+    assert limits.budget.used == 0
+
+
+async def test_sessions_count_for_the_process_with_the_memory_they_take() -> None:
+    limits = Limits(**UNREAD, budget=MemoryBudget(150_000))
+    router = Router()
+    router.route("small")(lambda: b"x")
+    served = Server(router, limits=limits, resume=Resumption())
+    drivers = list[Driver]()
+    for number in range(3):
+        setup = Setup(1000, 600_000, COMPOSITE, token=b"%d" % number)
+        driver, peer = slow_peer_of(served, setup)
+        drivers.append(driver)
+        driver.data_received(asked("small", *range(1, 1001, 2)))
+        await peer.read_all()
+    one_driver, other, third = (driver.connection.held_bytes for driver in drivers)
+    assert one_driver == other > 500 * 128
+    assert third <= 2000
+    assert limits.budget.used == one_driver + other
+    for driver in drivers:
+        driver.connection_lost()
+        driver.discard()
+    assert limits.budget.used == 0
 
 
 # -- handlers of cancelled requests ----------------------------------------------------------------
@@ -466,6 +544,100 @@ async def test_a_handler_whose_deadline_has_passed_keeps_its_place() -> None:
         await turns()
 
 
+@pytest.mark.parametrize("route", ["coroutine", "request", "stream"])
+async def test_handlers_count_for_the_server_when_their_connections_have_ended(route: str) -> None:
+    cleaning = Cleaning()
+    cleaning.router.route("echo")(lambda payload: payload)
+    one_server = Server(cleaning.router)
+    one_server._responder.ending.most = 20
+    metadata = write_composite([MetadataItem(ROUTING, write_routing(route))])
+    kind = partial(RequestStream, n=2) if route == "stream" else RequestResponse
+    for _ in range(20):
+        driver, _ = slow_peer_of(one_server)
+        driver.data_received(
+            wire(*(kind(each, payload=Payload(b"", metadata)) for each in range(1, 31, 2)))
+        )
+        driver.resume_writing()
+        await turns()
+        driver.connection_lost()
+        await turns()
+    most_each, few_each = 15, 8
+    assert 20 <= cleaning.running <= 20 + most_each + 20 * few_each
+    assert one_server._responder.ending.count == cleaning.running
+    healthy, peer = slow_peer_of(one_server)
+    healthy.data_received(asked("echo", *IDS) + asked(route, 201, 203))
+    answers = await peer.read_all()
+    assert len([each for each in answers if each.stream_id in IDS]) == len(IDS)
+    cleaning.may_end.set()
+    await turns()
+    healthy.connection_lost()
+    await turns()
+    assert (one_server._responder.ending.count, cleaning.running) == (0, 0)
+
+
+# -- what leads to nothing -------------------------------------------------------------------------
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("route", ["coroutine", "request", "quiet"])
+async def test_requests_in_vain_are_read_more_slowly(route: str) -> None:
+    cleaning = Cleaning()
+    cleaning.may_end.set()
+    cleaning.router.route("quiet")(lambda: never())
+    driver, peer = slow_peer(cleaning.router, Limits())
+    metadata = write_composite([MetadataItem(ROUTING, write_routing(route))])
+    kind = partial(RequestStream, n=2) if route == "quiet" else RequestResponse
+    batches = 0
+    while peer.is_reading:
+        batches += 1
+        ids = range(1000 * batches + 1, 1000 * batches + 401, 2)
+        driver.data_received(wire(*(kind(each, payload=Payload(b"", metadata)) for each in ids)))
+        await turns(2)
+        driver.data_received(wire(*map(Cancel, ids)))
+    assert batches == 6, "1000 of them at once are read as they come"
+    await asyncio.sleep(0.15)
+    assert [peer.is_reading] == [False]
+    await asyncio.sleep(0.1)
+    assert [peer.is_reading] == [True]
+    driver.connection_lost()
+    await turns()
+
+
+@pytest.mark.virtual_time
+async def test_requests_whose_deadline_is_too_near_are_read_more_slowly() -> None:
+    router = Router()
+    router.route("stuck")(lambda request: never())
+    async with loopback(router) as peer:
+        server: Driver = vars(peer)["_server"]
+        for _ in range(2):
+            assert not server._is_reading_paused
+            requests = (peer.request_response(route="stuck", timeout=0.001) for _ in range(600))
+            await asyncio.gather(*requests, return_exceptions=True)
+            await turns()
+        assert server._is_reading_paused
+
+
+@pytest.mark.virtual_time
+async def test_a_stream_that_is_cancelled_after_an_element_was_not_in_vain() -> None:
+    async with loopback({"n": lambda: iter(range(9))}, codec=JSON) as peer:
+        for _ in range(9):
+            assert await peer.request_stream(route="n").first() == 0
+        assert not vars(peer)["_server"].connection.streams.pace._spent
+
+
+@pytest.mark.virtual_time
+async def test_keepalives_that_come_too_often_are_read_more_slowly() -> None:
+    driver, peer = slow_peer(Router(), Limits())
+    driver.data_received(wire(KeepAlive(True)) * 49)
+    await turns()
+    assert [peer.is_reading] == [True]
+    driver.data_received(wire(KeepAlive(True)) * 500)
+    await turns()
+    assert [peer.is_reading] == [False]
+    await asyncio.sleep(1.1)
+    assert [peer.is_reading] == [True]
+    assert driver.close_reason is None
+    driver.connection_lost()
+
+
 # -- the time of a turn ----------------------------------------------------------------------------
 async def test_many_requests_of_one_read_are_served_in_several_turns() -> None:
     router, calls, now = Router(), list[int](), 0.0
@@ -488,3 +660,63 @@ async def test_many_requests_of_one_read_are_served_in_several_turns() -> None:
         set_clock(before)
     assert len(calls) == len(IDS)
     assert not driver.unserved
+
+
+class Busy:
+    """A driver whose turns take as long as they are told to."""
+
+    def __init__(self, turns: Turns, log: list[str], name: str, took: float) -> None:
+        self.turns, self.log, self.name, self.took = turns, log, name, took
+        self.is_heavy = self.is_paused = False
+        self.loop_handle = LoopHandle()
+
+    def take_turn(self) -> None:
+        self.log.append(self.name)
+        before = self.turns.clock()
+        self.turns.clock = lambda: before + self.took
+        self.is_paused = False
+
+    def wait_for_turn(self) -> None:
+        self.is_paused = True
+
+
+async def test_busy_connections_take_turns_and_others_do_not_wait_for_them() -> None:
+    shared, log = Turns(), list[str]()
+    shared.clock = lambda: 0.0
+    busy: list[Any] = [Busy(shared, log, f"busy {n}", 0.004) for n in range(6)]
+    healthy: Any = Busy(shared, log, "healthy", 0.0001)
+    for each in busy:
+        shared.run(each)  # the first turn of each
+    await turns(1)
+    log.clear()
+    for each in [*busy, healthy]:
+        shared.run(each)
+    assert log == ["busy 0", "busy 1", "busy 2", "healthy"]
+    assert [each.is_paused for each in busy] == [False] * 3 + [True] * 3
+    shared.run(busy[0])
+    await turns(1)
+    assert log[4:] == ["busy 3", "busy 4", "busy 5"]
+    await turns(1)
+    assert log[7:] == ["busy 0"]
+    assert not any(each.is_paused for each in busy)
+
+
+async def test_a_connection_that_waits_for_its_turn_is_not_read() -> None:
+    router = Router()
+    router.route("echo")(lambda payload: payload)
+    driver, peer = slow_peer(router, Limits())
+    shared: Turns = vars(driver)["_responder"].turns
+    await peer.read_all()
+    driver.is_heavy, shared._spent = True, ROUND
+    driver.schedule_turn()
+    shared._schedule(driver)
+    await turns(1)
+    assert [peer.is_reading] == [True], "the next iteration has begun"
+    driver.is_heavy, shared._spent = True, ROUND
+    shared.run(driver)
+    assert [peer.is_reading] == [False]
+    driver.data_received(asked("echo", 1))
+    await turns()
+    assert [peer.is_reading] == [True]
+    assert [each.stream_id for each in read(peer.written) if isinstance(each, PayloadFrame)] == [1]
+    driver.connection_lost()

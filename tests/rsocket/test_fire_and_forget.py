@@ -24,6 +24,7 @@ from reactive_aio.rsocket import (
     serve,
 )
 from reactive_aio.rsocket.fire_and_forget import Backlog, HandlerLimits
+from reactive_aio.rsocket.protocol import connection_state
 from reactive_aio.rsocket.protocol.frames import KeepAlive, Setup
 
 from .loop_turns import turns
@@ -406,8 +407,11 @@ async def test_a_connection_that_is_not_read_stays(side: str) -> None:
         assert await sender.request_response(route="hello") == "hello"
 
 
-async def test_a_client_that_has_gone_is_noticed_while_nothing_is_read() -> None:
+async def test_a_client_that_has_gone_is_noticed_while_nothing_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Handlers that never end would otherwise keep its connection for ever."""
+    monkeypatch.setattr(connection_state, "_MIN_INTERVAL", 0.005)
     handlers, dropped = Handlers(), list[DroppedRequest]()
     options = ResponderOptions(max_fire_and_forget=1, on_drop=dropped.append)
     async with await serve("tcp://127.0.0.1:0", handlers.router, **options) as server:
@@ -429,6 +433,12 @@ def test_a_server_that_reads_nothing_sends_keepalives_often_enough() -> None:
     assert sent(connection) == [KeepAlive(False)]
     connection.resume_reading(22.0)
     assert connection.next_deadline() == 622.0
+
+
+def test_a_server_that_reads_nothing_sends_no_keepalive_each_millisecond() -> None:
+    connection = accepted(Setup(keepalive=1, lifetime=2**31 - 1))
+    connection.pause_reading(1.0)
+    assert connection.next_deadline() == 2.0
 
 
 # -- metadata pushes -------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from reactive_aio.rsocket import (
 )
 from reactive_aio.rsocket.protocol.codec import decode, join_messages, split_messages
 from reactive_aio.rsocket.protocol.frames import KeepAlive
-from reactive_aio.rsocket.transports import endpoints
+from reactive_aio.rsocket.transports import tls
 from reactive_aio.rsocket.transports.origins import is_origin_allowed
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.leftover_checks import Context
@@ -74,7 +74,7 @@ async def test_a_failed_tls_handshake_does_not_count_as_a_connection(
     expects_loop_errors: list[Context],
 ) -> None:
     if not said:
-        monkeypatch.setattr(endpoints, "TLS_TIMEOUT", 0.05)
+        monkeypatch.setattr(tls, "TLS_TIMEOUT", 0.05)
     here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     here.load_cert_chain(certificate)
     there = ssl.create_default_context(cafile=str(certificate))

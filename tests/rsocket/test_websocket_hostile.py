@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
-from websockets.frames import Opcode
+from websockets.frames import Frame, Opcode
 from websockets.server import ServerProtocol
 
 from reactive_aio import Flow, from_iterable
@@ -24,6 +24,7 @@ from reactive_aio.rsocket import (
 from reactive_aio.rsocket.protocol.codec import encode
 from reactive_aio.rsocket.protocol.connection_state import Phase
 from reactive_aio.rsocket.protocol.frames import Error, KeepAlive, PayloadFrame, RequestFnf
+from reactive_aio.rsocket.protocol.limits import MemoryBudget
 from reactive_aio.rsocket.protocol.metadata import ROUTING, write_composite, write_routing
 from reactive_aio.rsocket.transports import websocket
 from reactive_aio.testing.probes import SubscriberProbe
@@ -378,19 +379,42 @@ async def test_a_message_that_was_not_read_is_not_late() -> None:
             assert transport._message_timer is not None
 
 
+@pytest.mark.parametrize("way", ["one frame", "fragments"])
+async def test_a_part_of_a_message_counts_for_the_process(way: str) -> None:
+    limits = Limits(budget=MemoryBudget(450_000))
+    async with await serving(limits=limits) as server, Peer(server.uri) as peer:
+        await peer.shake_hands()
+        peer.send(SETUP)
+        if way == "fragments":
+            peer.frame(Opcode.BINARY, bytes(300_000), fin=False)
+        else:
+            peer.writer.write(Frame(Opcode.BINARY, bytes(400_000)).serialize(mask=True)[:300_000])
+        async with asyncio.timeout(20):
+            while server.stats().held_bytes < 200_000:  # noqa: ASYNC110 - until it has come
+                await asyncio.sleep(0)
+        async with Peer(server.uri) as other:
+            await other.shake_hands()
+            other.send(SETUP)
+            other.frame(Opcode.BINARY, bytes(300_000), fin=False)
+            error = await other.receive()
+            assert isinstance(error, Error)
+            assert b"the process holds as much as it may" in error.data
+            await other.closed()
+
+
 # -- refused connections ---------------------------------------------------------------------------
 async def test_one_connection_too_many_reads_why_it_is_refused() -> None:
     async with await serving(max_connections=1) as server, Peer(server.uri) as first:
         async with Peer(server.uri) as second:  # the first has not finished its handshake
             await second.shake_hands()
             second.send(SETUP, stream("letters", 9))
+            await letters_come(second)
+            await first.shake_hands()
+            first.send(SETUP, stream("letters", 9))
             reason = b"the server has too many connections; try again later"
-            assert await second.receive() == Error(0, ErrorCode.CONNECTION_ERROR, reason)
-            await second.closed()
+            assert await first.receive() == Error(0, ErrorCode.CONNECTION_ERROR, reason)
+            await first.closed()
         assert server.refused_connections == 1
-        await first.shake_hands()
-        first.send(SETUP, stream("letters", 9))
-        await letters_come(first)
 
 
 @pytest.mark.parametrize(

@@ -442,8 +442,8 @@ class Connection:
     def last_output(self) -> bytes | None:
         """Take all output, perhaps none, if that is all there is to do in a turn, as in most.
 
-        None if there are events, demand to pass on, a deadline of a frame, an end to consider, or
-        too much output.
+        None if there are events, demand to pass on, a deadline of a frame, an end to consider, too
+        much output, frames to be kept, or a peer that is to be read more slowly.
         """
         state, streams = self._state, self.streams
         output = streams.output
@@ -454,6 +454,8 @@ class Connection:
             or streams.grants
             or self._reader.deadline is not None
             or streams.reassemblies.deadline is not None
+            or streams.pace.may_be_owed
+            or output.resume_buffer is not None
             or output.rotation.fragmented_bytes
             or output.queued_bytes > COALESCE_LIMIT
         ):
@@ -484,6 +486,31 @@ class Connection:
         frames = streams.take_output(at_most)
         self._state.close_when_sent()
         return frames
+
+    # -- memory ------------------------------------------------------------------------------------
+    @property
+    def held_bytes(self) -> int:
+        """What is held for the peer: output, part of a frame, frames that may be sent again.
+
+        Unfinished payloads count by themselves.
+        """
+        output = self.streams.output
+        kept = 0 if output.resume_buffer is None else output.resume_buffer.size
+        return output.queued_bytes + self._reader.held + kept
+
+    def hold_less(self, in_transport: int) -> bool:
+        """The process holds too much for its peers: give up what can be, beyond a little.
+
+        *in_transport* are bytes of a message that is not whole. Whether the connection ends by it.
+        """
+        most, kept = self.limits.watermark, self.streams.output.resume_buffer
+        if kept is not None:
+            kept.shrink(most)
+        if self._reader.held + in_transport > most:
+            message = "part of a frame, while the process holds as much as it may for its peers"
+            self.fail(ErrorCode.CONNECTION_ERROR, message)
+            return True
+        return False
 
     # -- time --------------------------------------------------------------------------------------
     def next_deadline(self) -> float | None:

@@ -35,6 +35,7 @@ from .frames import (
     ResumeOk,
     Setup,
 )
+from .pace import KEEPALIVE
 from .resume import ResumeBuffer, Resumption
 from .stream_machine import StreamMachine
 
@@ -56,9 +57,10 @@ _SETUP_ERRORS: Final = frozenset(
 
 
 _GRACE: Final = 1.0
+_MIN_INTERVAL: Final = 1.0
 _MAX_INTERVAL: Final = 20.0
-"""The longest interval of a server's keepalives while it reads nothing: only when it sends does it
-notice that the client has gone."""
+"""The interval of a server's keepalives while it reads nothing: only when it sends does it notice
+that the client has gone, but it does not send as often as the client would have it."""
 
 
 class Phase(IntEnum):
@@ -211,7 +213,7 @@ class ConnectionState:
                 lifetime = min(lifetime, self._limits.max_lifetime)
             interval = self.setup.keepalive / 1000 if self.is_client else None
             if self._is_paused and not self.is_client:
-                interval = min(self.setup.keepalive / 1000, _MAX_INTERVAL)
+                interval = min(max(self.setup.keepalive / 1000, _MIN_INTERVAL), _MAX_INTERVAL)
             self._keepalive_timer = KeepAliveTimer(now, lifetime, interval)
 
     def pause_reading(self, now: float) -> None:
@@ -305,6 +307,7 @@ class ConnectionState:
 
     def on_keepalive(self, frame: KeepAlive) -> None:
         self._machine.count_useless()
+        self._machine.pace.spend(KEEPALIVE, self._machine.now)
         if self._resume_buffer is not None:
             self._resume_buffer.acknowledge(frame.position)
         if frame.respond:

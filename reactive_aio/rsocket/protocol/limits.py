@@ -58,8 +58,10 @@ class Limits:
     - max_partial, max_partials: all unfinished payloads of the connection, in bytes and number.
     - fragment_timeout: how long the rest of a payload may take. Each fragment gives as much time as
       its bytes take at 4 KiB a second, but never more than this.
-    - budget: the bytes of peers that all connections of the process hold together: 256 MiB. A
-      connection with a budget of its own shares it with those that were given the same object.
+    - budget: the bytes that all connections of the process hold for their peers together: 256 MiB,
+      of unread output, of parts of frames and payloads, of requests that wait, and of frames kept
+      for sessions. A connection with no more than *watermark* counts nothing. One with a budget of
+      its own shares it with those that were given the same object.
     - max_items: items of composite metadata, tags of a route, and acceptable types, each: 64.
     - max_empty_fragments: empty fragments of one payload.
     - max_streams: open streams that the peer opened.
@@ -83,6 +85,8 @@ class Limits:
       is served; while the process holds as much as *budget* allows, *watermark* is the limit.
     - chunk: the most elements requested of a publisher at a time.
     - max_backlog: answers queued for a peer that does not read, besides the last one.
+    - send_timeout: a client that reads less than 1 KiB a second for so long (15 seconds), while its
+      transport takes no more output, loses its connection; `inf` waits for ever.
     """
 
     max_setup: int = 256 * 1024
@@ -108,6 +112,7 @@ class Limits:
     max_unread: int = 1024 * 1024
     chunk: int = 256
     max_backlog: int = 1024 * 1024
+    send_timeout: float = 15.0
     budget: MemoryBudget = field(default=PROCESS_BUDGET, repr=False)
 
     def __post_init__(self) -> None:

@@ -6,16 +6,22 @@ the other side has.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, Generic, TypeVar
 
 S = TypeVar("S")
+_OVERHEAD: Final = 128
+"""What a frame that is kept takes besides its bytes: three objects, and a place in a queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumption:
-    """Allow resuming within *timeout* seconds, with up to *max_store* bytes of sent frames kept."""
+    """Allow resuming within *timeout* seconds, with up to *max_store* bytes of sent frames kept.
+
+    These are bytes of memory: a frame counts with its object, which for a small one is most of it.
+    """
 
     timeout: float = 60.0
     max_store: int = 1024 * 1024
@@ -26,13 +32,17 @@ class Resumption:
 
 
 class ResumeBuffer:
-    """Sent frames that the peer may not have received; the oldest are dropped first."""
+    """Sent frames that the peer may not have received; the oldest are dropped first.
+
+    *limit* is that of the memory they take.
+    """
 
     __slots__ = ("_frames", "first", "limit", "received", "sent", "size")
 
     def __init__(self, limit: int) -> None:
         self.limit: int = limit
         self.size: int = 0
+        """The memory that the frames take."""
         self._frames: deque[tuple[bytes, int]] = deque()
         self.first: int = 0
         """The position of the first frame that is kept."""
@@ -45,14 +55,18 @@ class ResumeBuffer:
         """Keep *frame*, which counts as *length* bytes."""
         self._frames.append((frame, length))
         self.sent += length
-        self.size += length
-        while self.size > self.limit:
+        self.size += len(frame) + _OVERHEAD
+        self.shrink(self.limit)
+
+    def shrink(self, most: int) -> None:
+        """Drop frames, the oldest first, until they take at most *most* bytes."""
+        while self.size > most:
             self._drop()
 
     def _drop(self) -> None:
-        _, length = self._frames.popleft()
+        frame, length = self._frames.popleft()
         self.first += length
-        self.size -= length
+        self.size -= len(frame) + _OVERHEAD
 
     def acknowledge(self, position: int) -> None:
         """The peer has everything before *position*."""
@@ -68,26 +82,34 @@ class ResumeBuffer:
         return [frame for frame, _ in self._frames]
 
 
-_MOST: Final = 1024
+MAX_SESSIONS: Final = 1024
 
 
 class Sessions(Generic[S]):
     """The sessions of clients that may resume, by their tokens: a bounded number."""
 
-    __slots__ = ("_limit", "_sessions")
+    __slots__ = ("_sessions", "limit")
 
-    def __init__(self, limit: int = _MOST) -> None:
+    def __init__(self, limit: int = MAX_SESSIONS) -> None:
         if limit < 1:
             raise ValueError(f"limit must be at least 1, not {limit}")
-        self._limit = limit
+        self.limit: int = limit
         self._sessions: dict[bytes, S] = {}
+
+    def __iter__(self) -> Iterator[S]:
+        """All sessions, the oldest first."""
+        return iter(self._sessions.values())
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._sessions) >= self.limit
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def add(self, token: bytes, session: S) -> bool:
         """Add *session*; False if there is no room, or its *token* is in use."""
-        if token in self._sessions or len(self._sessions) >= self._limit:
+        if token in self._sessions or self.is_full:
             return False
         self._sessions[token] = session
         return True

@@ -45,6 +45,7 @@ from .frames import (
 )
 from .limits import Allowance, Limits
 from .outbound_queue import OutboundQueue
+from .pace import Pace
 from .stream_states import (
     RECEIVING_STATES,
     RESPONDER_STATES,
@@ -98,6 +99,8 @@ class StreamMachine:
         self.output: OutboundQueue = OutboundQueue(limits)
         self.reassemblies: Reassemblies = Reassemblies(limits)
         self.flood_guard: FloodGuard = FloodGuard(limits.max_useless, self.open)
+        self.pace: Pace = Pace()
+        """What the peer lets this side do for nothing."""
         self.small_frame: int = min(limits.mtu, 0xFFFF)
         """The size up to which a frame needs neither fragments nor more than `small_header`."""
         self.initial_mean_size: int = max(limits.watermark // 8, 1)

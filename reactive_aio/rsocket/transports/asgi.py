@@ -109,6 +109,7 @@ class AsgiTransport(TaskTransport):
             while messages := await self._next_output():
                 for message in messages:
                     await self._asgi_send({"type": "websocket.send", "bytes": message})
+                    self._output_size -= len(message)
                 self._output_sent()
             await self._asgi_send(
                 {"type": "websocket.close", "code": self._code, "reason": self._reason}

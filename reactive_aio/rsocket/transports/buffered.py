@@ -48,6 +48,10 @@ class BufferedTransport(ABC):
         self._is_closing = True
         self._output_changed()
 
+    def get_write_buffer_size(self) -> int:
+        """How many bytes were written and have not left yet."""
+        return self._output_size
+
     def get_extra_info(self, name: str) -> Any:
         """The information that asyncio calls *name*; None if it is not available."""
         del name

@@ -17,10 +17,7 @@ from ..option_checks import require_tls_side
 from ..uri import Address
 from .origins import require_origins
 from .sockets import SharedBuffer, fills_buffer_at_once, limit_unsent
-
-TLS_TIMEOUT: Final = 5.0
-"""The number of seconds for the TLS handshake of a client; the default of asyncio is a minute."""
-
+from .tls import AcceptingProtocol, Handshakes
 
 UNIX_MODE: Final = 0o600
 """Programs of the same user alone may connect to a Unix socket."""
@@ -65,22 +62,6 @@ def _driver_protocol(loop: AbstractEventLoop) -> type[DriverProtocol]:
     return BufferedDriverProtocol if fills_buffer_at_once(loop) else DriverProtocol
 
 
-class HandshakeProtocol(SocketProtocol):
-    """Makes the protocol of a connection after its TLS handshake.
-
-    asyncio makes a protocol before the handshake, and does not notify the protocol if the handshake
-    fails. Connections counted by their protocols would then be counted forever.
-    """
-
-    def __init__(self, make_protocol: Callable[[], SocketProtocol]) -> None:
-        self._make_protocol = make_protocol
-
-    def connection_made(self, transport: BaseTransport) -> None:
-        protocol = self._make_protocol()
-        cast("Any", transport).set_protocol(protocol)
-        protocol.connection_made(transport)
-
-
 async def dial(
     loop: AbstractEventLoop, address: Address, driver: Driver, ssl: SSLContext | None
 ) -> None:
@@ -106,11 +87,15 @@ async def listen(
     loop: AbstractEventLoop,
     address: Address,
     new_driver: Callable[[], Driver],
-    ssl: SSLContext | None,
+    handshakes: Handshakes | None,
     origins: Sequence[str] = (),
     unix_mode: int | None = None,
 ) -> Listener:
-    """Listen at *address*; *new_driver* makes the driver of each connection."""
+    """Listen at *address*; *new_driver* makes the driver of each connection.
+
+    With *handshakes*, there is TLS.
+    """
+    ssl = None if handshakes is None else handshakes.context
     if unix_mode is not None and address.transport != "unix":
         raise ValueError(f"{address}: unix_mode is that of a Unix socket; write unix:///path")
     if address.is_secure and ssl is None:
@@ -133,14 +118,10 @@ async def listen(
     if address.transport == "unix":
         mode = UNIX_MODE if unix_mode is None else unix_mode
         return await _listen_at_path(loop, make_protocol, address.path, mode)
-    if ssl is None:
+    if handshakes is None:
         return await loop.create_server(make_protocol, address.host, address.port)
     return await loop.create_server(
-        lambda: HandshakeProtocol(make_protocol),
-        address.host,
-        address.port,
-        ssl=ssl,
-        ssl_handshake_timeout=TLS_TIMEOUT,
+        lambda: AcceptingProtocol(handshakes, make_protocol), address.host, address.port
     )
 
 

@@ -25,6 +25,10 @@ class Transport(Protocol):
         """End now."""
         ...
 
+    def get_write_buffer_size(self) -> int:
+        """How many bytes were written and have not left yet."""
+        ...
+
     def get_extra_info(self, name: str) -> Any:
         """The information that asyncio calls *name*; None if it is not available."""
         ...

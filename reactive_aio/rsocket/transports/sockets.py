@@ -2,8 +2,10 @@
 
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final
+from struct import Struct
+from typing import Any, Final, NamedTuple
 
 from ..._core.loop import AbstractEventLoop, BufferedProtocol, SelectorEventLoop
 
@@ -11,6 +13,9 @@ _BUFFER_SIZE: Final = 64 * 1024
 MAX_UNSENT: Final = 128 * 1024
 _NOTSENT_LOWAT: Final[int | None] = getattr(socket, "TCP_NOTSENT_LOWAT", None)
 """Linux and macOS have it."""
+_PEERCRED: Final[int | None] = getattr(socket, "SO_PEERCRED", None)
+"""Linux has it."""
+_CREDENTIALS: Final = Struct("3i")
 
 
 class _Thread(threading.local):
@@ -62,3 +67,25 @@ def limit_unsent(transport: Any) -> None:
         return
     with suppress(OSError):  # a platform may refuse it, or the peer has closed already
         tcp.setsockopt(socket.IPPROTO_TCP, _NOTSENT_LOWAT, MAX_UNSENT)
+
+
+class UnixPeer(NamedTuple):
+    """The process at the other end of a Unix socket, which has no address."""
+
+    pid: int
+    uid: int
+    gid: int
+
+
+def peer_address(get_extra_info: Callable[[str], Any]) -> Any:
+    """The address of a peer by the *get_extra_info* of its transport; a `UnixPeer` if it has none.
+
+    None, or an empty text, if neither is known.
+    """
+    name, connection = get_extra_info("peername"), get_extra_info("socket")
+    if name or connection is None or connection.family != getattr(socket, "AF_UNIX", None):
+        return name
+    if _PEERCRED is None:
+        return name
+    found = connection.getsockopt(socket.SOL_SOCKET, _PEERCRED, _CREDENTIALS.size)
+    return UnixPeer(*_CREDENTIALS.unpack(found))

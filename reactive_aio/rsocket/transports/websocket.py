@@ -52,6 +52,7 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
         self._socket: Any = None
         self._fragments = bytearray()  # of an unfinished message
         self._is_fragmented = False
+        self._unfinished = 0  # the bytes of a WebSocket frame that is not whole
         self._has_message = driver.connection.is_client
         """Whether a whole message has come; until then, a server limits what a client sends."""
         self._received_before_message = 0
@@ -68,6 +69,7 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
         limit_unsent(transport)
 
     def data_received(self, data: bytes) -> None:
+        self._unfinished += len(data)
         self._protocol.receive_data(data)
         messages: list[bytes | bytearray | memoryview] = []
         events = self._protocol.events_received()
@@ -75,8 +77,10 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
             if self._error is not None:
                 break
             if isinstance(event, Frame):
+                self._unfinished -= self._size_of(event)
                 self._frame_received(event, messages)
             else:
+                self._unfinished = 0
                 self.handshake_received(event)
         if messages:
             self._has_message = True
@@ -85,6 +89,7 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
             self._received_before_message += len(data)
             if self._received_before_message > 2 * self._limits.max_setup:
                 self.fail(CloseCode.MESSAGE_TOO_BIG, "the first message is too long")
+        self._unfinished = max(0, self._unfinished)
         self._watch_message(is_whole=bool(events))
         self.flush()
         self._report_error()
@@ -115,6 +120,10 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
 
     def get_extra_info(self, name: str) -> Any:
         return self._socket.get_extra_info(name)
+
+    def get_write_buffer_size(self) -> int:
+        size: int = self._socket.get_write_buffer_size()
+        return size
 
     def write(self, data: bytes, /) -> None:
         protocol = self._protocol
@@ -191,6 +200,12 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
         else:
             self._count_useless()
 
+    def _size_of(self, frame: Frame) -> int:
+        """How many bytes *frame* has taken."""
+        size = len(frame.data)
+        header = 2 if size < 126 else 4 if size < 0x10000 else 10
+        return header + size + (0 if self.driver.connection.is_client else 4)
+
     def _count_useless(self) -> None:
         """Count an empty fragment or a ping, which has its response; only a flood is refused."""
         now = self.driver.loop_handle.time()
@@ -205,6 +220,10 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
 
     def _watch_message(self, *, is_whole: bool) -> None:
         """Start the timer of an unfinished message; stop it when the message is whole."""
+        held = self._unfinished + len(self._fragments)
+        if held != self.driver.held_in_transport:
+            self.driver.held_in_transport = held
+            self.driver.count_held()
         if self._is_fragmented or not is_whole:
             self.driver.connection.note_activity(self.driver.loop_handle.time())
             is_open = self._is_reading and self._protocol.state is State.OPEN

@@ -1,0 +1,70 @@
+"""Turns: how busy connections of one server share its event loop.
+
+A turn of a connection is short, but a loop that lets five hundred busy connections have one each
+has everybody else wait for all of them. So in one iteration of the loop, connections whose turns
+take long have `ROUND` seconds together. The others of them wait for the next iteration, in their
+order, and are not read meanwhile. A connection that does little never waits.
+"""
+
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .driver import Driver
+
+ROUND: Final = 0.01
+HEAVY: Final = 0.0005
+"""A connection whose last turn took longer than this is one of the busy ones."""
+
+
+class Turns:
+    """Runs the turns of connections, now or in a later iteration of the loop."""
+
+    __slots__ = ("_is_scheduled", "_spent", "_waiting", "clock")
+
+    def __init__(self) -> None:
+        self.clock: Callable[[], float] = perf_counter
+        self._waiting: dict[Driver, None] = {}
+        self._spent = 0.0
+        self._is_scheduled = False
+
+    def run(self, driver: "Driver") -> None:
+        """Run a turn of *driver*, or let it wait."""
+        if driver.is_heavy and (self._waiting or self._spent >= ROUND):
+            self._waiting[driver] = None
+            self._schedule(driver)
+            driver.wait_for_turn()
+        else:
+            self._run(driver)
+
+    def is_waiting(self, driver: "Driver") -> bool:
+        """Whether *driver* waits for its turn."""
+        return driver in self._waiting
+
+    def _run(self, driver: "Driver") -> None:
+        began = self.clock()
+        driver.take_turn()
+        took = self.clock() - began
+        if took >= HEAVY:
+            driver.is_heavy = True
+            self._spent += took
+            self._schedule(driver)
+        elif driver.is_heavy:
+            driver.is_heavy = False
+
+    def _schedule(self, driver: "Driver") -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            driver.loop_handle.event_loop.call_soon(self._next)
+
+    def _next(self) -> None:
+        """The next iteration of the loop."""
+        self._is_scheduled, self._spent = False, 0.0
+        while self._waiting and self._spent < ROUND:
+            driver = next(iter(self._waiting))
+            del self._waiting[driver]
+            driver.loop_handle.run(self._run, driver)
+        if self._waiting:
+            self._schedule(next(iter(self._waiting)))
