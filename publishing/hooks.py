@@ -65,8 +65,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages and pictures that are not below docs/, and those made of a part of a page."""
-    for page in [file for file in files if f"docs/{file.src_uri}" == REFERENCE]:
-        files.remove(page)
+    for divided in [file for file in files if f"docs/{file.src_uri}" == REFERENCE]:
+        files.remove(divided)
     for page, content in PAGES.made().items():
         files.append(File.generated(config, page, content=content))
     for path, page in PAGES.added.items():

@@ -14,12 +14,12 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))  # as for the program itself
 
 import reactive_aio as rx
+from reactive_aio.delivery import Outage
 
 from ..runner.question import Question
 
 try:
     from ingest_service import (
-        ATTEMPTS,
         CONCURRENCY,
         Enrich,
         Ingest,
@@ -28,7 +28,7 @@ try:
         shown,
         text_of,
     )
-    from ingest_store import DEAD_LETTER, EVENTS, LOCK, Store
+    from ingest_store import AGAIN, DEAD_LETTER, EVENTS, LOCK, Store
     from recipes.redis_streams import Consumer, Entry
 
     from .place import GROUP, STREAM, Place, filled
@@ -38,6 +38,7 @@ except ModuleNotFoundError as error:
 BATCH: Final = 500
 RATE: Final = 1_000_000.0  # it does not slow: what the limit itself costs is measured
 TIMEOUT: Final = 10.0
+ATTEMPTS: Final = 5
 
 
 async def waiting(payload: str) -> str:
@@ -118,9 +119,9 @@ async def manual(place: Place, enrich: Enrich) -> None:
 
 # -- by flows --------------------------------------------------------------------------------------
 async def service(place: Place, enrich: Enrich) -> None:
-    store = Store(place.pool)
+    store = Store(place.pool, Outage("PostgreSQL", AGAIN))
     consumer = Consumer(place.redis, STREAM, GROUP, count=BATCH)
-    flow = Ingest(consumer, store, enrich, rx.RateLimit(RATE), BATCH, deliveries=5).flow()
+    flow = Ingest(consumer, store, enrich, rx.RateLimit(RATE), BATCH).flow()
     written = 0
     async with flow.stream() as lists:
         async for each in lists:
