@@ -107,14 +107,14 @@ QUERIES: dict[str, tuple[str, ...]] = {
     "csv": ("guides/files-and-processes",),
     "tail file": ("guides/files-and-processes", "operators/from_lines"),
     "subprocess": ("guides/files-and-processes", "operators/from_process"),
-    "retry": ("operators/retry", "tutorial/5-errors"),
+    "retry": ("operators/retry", "tutorial/4-errors"),
     "timeout": ("operators/timeout",),
     "circuit breaker": ("guides/call-an-http-api",),
     "debounce": ("operators/debounce",),
     "throttle": ("operators/throttle_first", "operators/throttle_latest"),
     "batch": ("operators/buffer", "operators/buffer_timeout"),
     "group_by": ("operators/group_by",),
-    "share": ("operators/share", "tutorial/4-sharing"),
+    "share": ("operators/share", "tutorial/5-sharing"),
     "flatMapLatest": ("operators/README", "operators/switch_map", "operators/"),
     "merge": ("operators/merge",),
     "virtual time": ("how-to/testing", "testing"),
@@ -195,4 +195,4 @@ def test_there_are_texts_for_language_models(site: Site) -> None:
             assert line.partition("](")[2].partition(")")[0] in site, line
     full = site["llms-full.txt"].decode()
     assert "# group_by" in full
-    assert "# 4. Sharing" in full
+    assert "# 5. Sharing" in full
