@@ -1,6 +1,7 @@
 """The reactions to bad input that docs/protocol.md lists, and handshakes."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -14,6 +15,7 @@ from reactive_aio.asgi import (
     javascript,
     websocket,
 )
+from reactive_aio.asgi.text_protocol import multiplexer
 from reactive_aio.asgi.text_protocol.multiplexer import SocketRequest
 from reactive_aio.testing.probes import PublisherProbe
 from tests.asgi.calls import Call, SocketCall
@@ -534,3 +536,26 @@ async def test_streams_that_clean_up_count_for_max_streams() -> None:
     assert (await call.received(11))[-1] == {"type": "next", "id": 11, "value": 1}
     await call.close()
     assert running == 0
+
+
+@pytest.mark.virtual_time
+async def test_messages_of_no_use_that_take_long_are_read_more_slowly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ten sockets with such messages took all turns of the loop: others waited half a second."""
+    ticks = itertools.count()
+    monkeypatch.setattr(multiplexer, "thread_time", lambda: next(ticks) * 0.01)
+    clock = asyncio.get_running_loop().time
+    call = SocketCall(websocket({"one": just(1)}))
+    await call.until(lambda: call.sent)
+    began = clock()
+    for id in range(10):
+        call.send("subscribe", id, route="one", n=1)
+    await call.received(20)
+    assert clock() - began < 0.01, "messages of use take no longer"
+    for id in range(10):
+        call.send("cancel", 100 + id)
+    call.send("subscribe", 11, route="one", n=1)
+    await call.received(22)
+    assert clock() - began == pytest.approx(10 * 20 * 0.01, abs=0.01)
+    await call.close()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Final
 
 from ..._core.foreign_text import excerpt
@@ -14,6 +15,7 @@ from ..._core.loop import (
     LoopHandle,
     Task,
     TimerHandle,
+    sleep,
     timeout,
     wait_settled,
     yield_to_loop,
@@ -57,6 +59,9 @@ if TYPE_CHECKING:
 _MAX_ANSWERS: Final = 64
 _FLUSH_TIMEOUT: Final = 5.0  # how long a client may take to read why its socket is closed
 _STOP_TIMEOUT: Final = 1.0  # the same, when the server stops
+_REST: Final = 20  # times as long as a message of no use has taken
+_LONGEST_REST: Final = 0.5
+_SHORTEST_REST: Final = 0.002  # timers are no more exact
 _MAX_SHOWN: Final = 80  # characters of a message that a foreign server sent
 _PROTOCOL_ERROR: Final = 1002  # the code with which a socket closes that is not understood
 _INTERNAL_ERROR: Final = 1011  # the code with which a socket closes that cannot be served
@@ -208,6 +213,7 @@ class StreamMultiplexer:
 
     async def _read_messages(self, receive: Receive) -> None:
         while (event := await receive())["type"] != "websocket.disconnect":
+            began, useless = thread_time(), self._useless_messages
             try:
                 self._receive(self._parse(event.get("text")))
             except InvalidMessage as invalid:
@@ -221,8 +227,20 @@ class StreamMultiplexer:
             while len(self._answers) >= _MAX_ANSWERS and not self._is_closed:
                 self._reader_wake = self.loop_handle.create_future()
                 await self._reader_wake
+            if self._useless_messages > useless and self._config.server is None:
+                await self._rest(thread_time() - began)
             await yield_to_loop()  # thousands of messages may have arrived already
         self._peer_error = self._peer_error or str(event.get("reason") or "")
+
+    async def _rest(self, spent: float) -> None:
+        """Read no more for a while, after a message of no use that took so much processor time.
+
+        Many sockets with such messages would otherwise take all turns of a server's loop. (A server
+        may still send to a client what that has cancelled.)
+        """
+        rest = min(spent * _REST, _LONGEST_REST)
+        if rest > _SHORTEST_REST:
+            await sleep(rest)
 
     def _parse(self, text: str | None) -> Message:
         if text is None:
