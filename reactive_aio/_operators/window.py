@@ -21,9 +21,6 @@ from ..stage import (
     timed_from_push,
     to_seconds,
 )
-from .flat_map import concat_map
-from .select import take_last
-from .transform import map as map_each, scan
 
 if TYPE_CHECKING:
     from ..flow import Flow, WindowFlow
@@ -169,13 +166,13 @@ def window_reduce(
 
     def reduced(window: "WindowFlow[T]") -> "Flow[Windowed[R]]":
         start, end = window.start, window.end
-        result = take_last(scan(window, reducer, seed=seed), 1)
-        return map_each(result, lambda value: Windowed(start, end, value))
+        result = window.scan(reducer, seed=seed).take_last(1)
+        return result.map(lambda value: Windowed(start, end, value))
 
     windows: Flow[Any] = _windows(
         source, f"window_reduce({seconds:g})", None, seconds, zone, emit_empty, contents=1
     )
-    return concat_map(windows, reduced)
+    return windows.concat_map(reduced)
 
 
 def _zone_of(operator: str, align: object) -> tzinfo | None:
