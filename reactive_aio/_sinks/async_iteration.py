@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from dataclasses import InitVar, dataclass, field
 from functools import partial
 from gc import get_referents
+from types import AsyncGeneratorType
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 from weakref import ref
 
@@ -429,7 +430,7 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
         coroutine = task.get_coro()
         for _, each in suspended(coroutine):
             # A frame that iterates refers to the stream; another task may have gone on with it.
-            if any(found is stream for found in get_referents(each)):
+            if _refers_to(each, stream):
                 wait = wait_of(each)
                 return None if wait is None else wait.text
         return None
@@ -504,6 +505,15 @@ class _StreamSubscriber(TimeSlice, BulkSubscriber, Generic[T]):
     def on_complete(self) -> None:
         self._is_done = True
         self.flush()
+
+
+def _refers_to(frame: object, stream: object, depth: int = 4) -> bool:
+    """Whether *frame* iterates over *stream*, or over generators that do."""
+    found = get_referents(frame)
+    if any(each is stream for each in found):
+        return True
+    generators = [cast("Any", each) for each in found if isinstance(each, AsyncGeneratorType)]
+    return depth > 0 and any(_refers_to(each, stream, depth - 1) for each in generators)
 
 
 class _Chunk(list[T]):

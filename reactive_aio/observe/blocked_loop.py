@@ -1,12 +1,14 @@
 """What blocks the event loop: a thread looks at it, and finds the call that does not return."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from sys import _current_frames
+from sysconfig import get_path
 from threading import Event, Thread
 from time import monotonic
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._core.compiler.chain import Chain
 from .._core.compiler.error_notes import runs
@@ -24,6 +26,9 @@ __all__ = ("BlockedLoopWatch", "blocking_call")
 
 _LOOP: Final = "<reactive_aio "
 """How the file names of generated loops begin."""
+_ASYNCIO: Final = os.path.join(get_path("stdlib"), "asyncio")
+_RUN: Final = frozenset(("_run_once", "run", "run_forever", "run_until_complete"))
+"""The functions of asyncio that run a loop; a program calls them, as in ``asyncio.run(main())``."""
 _MOST_SEARCHED: Final = 64
 _STOPPED: Final = 0.3
 """The least time, in seconds, for which a process that does not run is reported."""
@@ -131,9 +136,15 @@ def blocking_call(frame: FrameType | None) -> str | None:
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
+    """*frame* and those around it, up to the event loop: what runs that is not to blame."""
+    while frame is not None and not _runs_loop(frame):
         yield frame
         frame = frame.f_back
+
+
+def _runs_loop(frame: FrameType) -> bool:
+    code = frame.f_code
+    return code.co_name in _RUN and code.co_filename.startswith(_ASYNCIO)
 
 
 def _is_of_flow(frame: FrameType) -> bool:
@@ -166,7 +177,7 @@ def _flows_in(frame: FrameType) -> Iterator[tuple[Chain, str | None]]:
         return
     for value in list(frame.f_locals.values()):
         if isinstance(value, Coordinator):
-            operator: Any = value
+            operator = cast("Any", value)
             if (chain := reader_chain(operator)) is not None:
                 yield chain, _name(operator)
         elif isinstance(found := getattr(value, "chain", None), Chain):

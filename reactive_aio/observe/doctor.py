@@ -2,8 +2,8 @@
 
 import logging
 import signal
-from collections.abc import AsyncGenerator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Final
 
 import anyio
@@ -18,8 +18,11 @@ from .background import in_background
 from .blocked_loop import BlockedLoopWatch
 from .reports import report, stall_text
 
-__all__ = ("watch",)
+__all__ = ("watch", "watched")
 
+STALL: Final = 10.0
+BLOCK: Final = 0.1
+"""The thresholds, in seconds, of those that set none."""
 _LOOKS: Final = 5
 """How often a flow is looked at while it might stall."""
 
@@ -27,8 +30,8 @@ _LOOKS: Final = 5
 @asynccontextmanager
 async def watch(
     *,
-    stall: Duration = 10.0,
-    block: Duration | None = 0.1,
+    stall: Duration = STALL,
+    block: Duration | None = BLOCK,
     on_signal: int | None = getattr(signal, "SIGUSR1", None),
     on_report: Callable[[str], object] | None = None,
 ) -> AsyncGenerator[None]:
@@ -44,16 +47,36 @@ async def watch(
     raises goes to the event loop's exception handler.
     """
     seconds = to_seconds(stall, "watch: stall")
+    seconds_blocked = None if block is None else to_seconds(block, "watch: block")
     loop_handle = LoopHandle("observe.watch()")
     emit = _emitter(on_report, loop_handle)
     async with AsyncExitStack() as stack:
         if on_signal is not None:
             stack.callback(loop_handle.add_signal_handler(on_signal, lambda: emit(report())))
-        if block is not None:
-            seconds_blocked = to_seconds(block, "watch: block")
+        stack.enter_context(_known(seconds, seconds_blocked))
+        if seconds_blocked is not None:
             await stack.enter_async_context(_looking_for_calls(loop_handle, seconds_blocked, emit))
         await stack.enter_async_context(in_background(_look, seconds, emit))
         yield
+
+
+_watches: list[tuple[float, float | None]] = []
+
+
+@contextmanager
+def _known(stall: float, block: float | None) -> Generator[None]:
+    """Let others, such as the inspector, have the thresholds of this watch while it runs."""
+    _watches.append(thresholds := (stall, block))
+    try:
+        yield
+    finally:
+        _watches.remove(thresholds)
+
+
+def watched() -> tuple[float, float]:
+    """The seconds without an element, and of a call, after which the watch that runs reports."""
+    stall, block = _watches[-1] if _watches else (STALL, BLOCK)
+    return stall, BLOCK if block is None else block
 
 
 def _emitter(

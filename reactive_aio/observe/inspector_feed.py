@@ -2,11 +2,13 @@
 open."""
 
 import os
+import re
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from time import time
 from typing import Any, Final
@@ -16,11 +18,13 @@ import anyio.to_thread
 
 from .._core.foreign_text import printable
 from .._core.losses import losses
+from .._core.observation.causes import cause_of
 from .._core.observation.figures import _subscription_stats as subscription_stats, stalled
 from .._core.observation.registry import NamedFlow, Progress, named_flows, named_processors
 from .._core.subscription.island import Island
 from ..stage import UNBOUNDED, LoopHandle
 from .blocked_loop import BlockedLoopWatch
+from .doctor import watched
 from .drawing.model import GraphModel, graph_of_subscription
 from .drawing.svg import svg_of
 from .reports import stall_text
@@ -33,17 +37,17 @@ _MOST_SUBSCRIPTIONS: Final = 8
 _MOST_REPORTS: Final = 20
 _MOST_STOPPED: Final = 8
 """Threads that may still have to notice that their page is closed."""
-_BLOCKED: Final = 0.1
-"""Seconds after which a call is reported that keeps the loop from running."""
+_FIGURE: Final = re.compile(r"\d[\d.]* s\b")
+"""What differs between reports of the same thing."""
 
 
 class Feed:
     """The source of all pages: it looks only while one of them is open."""
 
-    def __init__(self, every: float, stall: float) -> None:
+    def __init__(self, every: float, stall: float | None) -> None:
         self._every = every
         self._stall = stall
-        self._reports: deque[dict[str, Any]] = deque(maxlen=_MOST_REPORTS)
+        self._reports: dict[str, dict[str, Any]] = {}
         self._pages = 0
         self._watcher: BlockedLoopWatch | None = None
         self._stopped: deque[BlockedLoopWatch] = deque(maxlen=_MOST_STOPPED)
@@ -68,7 +72,7 @@ class Feed:
         self._pages += 1
         if self._watcher is None:
             handle = LoopHandle("observe.inspector()")
-            self._watcher = BlockedLoopWatch(handle, _BLOCKED, self._add_report)
+            self._watcher = BlockedLoopWatch(handle, watched()[1], self._add_report)
             self._watcher.start()
         try:
             yield
@@ -84,29 +88,46 @@ class Feed:
             self._watcher = None
 
     def _add_report(self, text: str) -> None:
-        self._reports.append({"at": time(), "text": text})
+        """Add a report, or count it to those of the same thing; the oldest one is forgotten."""
+        key = _FIGURE.sub("", text)
+        before = self._reports.pop(key, {"count": 0, "first": time()})
+        self._reports[key] = {
+            "text": text,
+            "count": before["count"] + 1,
+            "first": before["first"],
+            "at": time(),
+        }
+        if len(self._reports) > _MOST_REPORTS:
+            del self._reports[next(iter(self._reports))]
+
+    @property
+    def _threshold(self) -> float:
+        return watched()[0] if self._stall is None else self._stall
 
     def _state(self, picked: str | None, rates: "_Rates") -> dict[str, Any]:
         flows = named_flows()
-        shown = _picked(flows, picked)
         lost = losses()
         rates.begin()
+        states = [self._flow(flow, rates) for flow in flows[:_MOST_FLOWS]]
+        stuck = {each["name"] for each in states if each["stalls"]}
+        shown = _picked(flows, picked, stuck)
         return {
             "at": time(),
             "process": {"id": os.getpid(), "name": _program()},
             "every": self._every,
-            "flows": [self._flow(flow, rates) for flow in flows[:_MOST_FLOWS]],
+            "stall": self._threshold,
+            "flows": states,
             "picked": None if shown is None else shown.name,
-            "subscriptions": [] if shown is None else _subscriptions(shown, rates),
+            "subscriptions": [] if shown is None else _subscriptions(shown, rates, self._threshold),
             "hidden": max(0, len(flows) - _MOST_FLOWS),
-            "processors": [*_processors()],
+            "processors": [*_processors(rates)],
             "losses": {"elements": dict(lost.elements), "errors": lost.errors},
-            "reports": [*self._reports],
+            "reports": [*self._reports.values()],
         }
 
     def _flow(self, flow: NamedFlow, rates: "_Rates") -> dict[str, Any]:
         running = flow.subscriptions()
-        stalls = [stall_text(flow, stats) for _, stats in stalled(flow, self._stall)]
+        found = [stats for _, stats in stalled(flow, self._threshold)]
         return {
             "name": flow.name,
             "running": len(running),
@@ -115,7 +136,11 @@ class Feed:
             "failed": flow.failed,
             "cancelled": flow.cancelled,
             "error": printable(flow.last_failure),
-            "stalls": stalls,
+            "retries": flow.retries,
+            "stalls": [stall_text(flow, stats) for stats in found],
+            "causes": [printable(each) for each in Counter(stats.cause for stats in found)],
+            "idle": max((stats.idle for stats in found), default=0.0),
+            "delivered": flow.delivered + _delivered(running),
             "rate": rates.of(flow.name, _delivered(running)),
         }
 
@@ -148,17 +173,21 @@ def _program() -> str:
     return Path(sys.argv[0] if sys.argv and sys.argv[0] not in ("", "-c") else sys.executable).name
 
 
-def _picked(flows: list[NamedFlow], name: str | None) -> NamedFlow | None:
-    """The flow whose graphs are drawn: that of the name, or the first one that runs."""
+def _picked(flows: list[NamedFlow], name: str | None, stuck: set[str]) -> NamedFlow | None:
+    """The flow whose graphs are drawn: that of the name, or the first one that stalls, or runs."""
     of_name = (flow for flow in flows if flow.name == name)
+    stalling = (flow for flow in flows if flow.name in stuck)
     running = (flow for flow in flows if flow.running)
-    return next(of_name, None) or next(running, None) or next(iter(flows), None)
+    return next(chain(of_name, stalling, running, flows), None)
 
 
-def _subscriptions(flow: NamedFlow, rates: _Rates) -> list[dict[str, Any]]:
+def _subscriptions(flow: NamedFlow, rates: _Rates, threshold: float) -> list[dict[str, Any]]:
+    """Those that stall first."""
+    stuck = {key for key, _ in stalled(flow, threshold)}
+    running = sorted(flow.subscriptions(), key=lambda each: id(each[0]) not in stuck)
     return [
-        _subscription(island, progress, rates)
-        for island, progress in flow.subscriptions()[:_MOST_SUBSCRIPTIONS]
+        _subscription(island, progress, rates, is_stuck=id(island) in stuck)
+        for island, progress in running[:_MOST_SUBSCRIPTIONS]
     ]
 
 
@@ -166,12 +195,17 @@ def _delivered(running: list[tuple[Island, Progress]]) -> int:
     return sum(island.delivered for island, _ in running)
 
 
-def _subscription(island: Island, progress: Progress, rates: _Rates) -> dict[str, Any]:
+def _subscription(
+    island: Island, progress: Progress, rates: _Rates, *, is_stuck: bool
+) -> dict[str, Any]:
     # A copy, so that the rates of others are measured from their own looks.
     stats = subscription_stats(island, replace(progress))
     key = f"{id(island)}"
+    graph = graph_of_subscription(island, cause_of(island) if is_stuck else None)
     return {
         "key": key,
+        "rate": rates.of(key, stats.delivered),
+        "stuck": printable(stats.cause) if is_stuck else None,
         "trail": stats.trail,
         "delivered": stats.delivered,
         "requested": stats.requested,
@@ -179,7 +213,7 @@ def _subscription(island: Island, progress: Progress, rates: _Rates) -> dict[str
         "idle": stats.idle,
         "waits_for": stats.waits_for,
         "calls": [line for part in stats.parts for line in part.awaited],
-        "svg": svg_of(_with_rates(graph_of_subscription(island), key, rates), stats.trail),
+        "svg": svg_of(_with_rates(graph, key, rates), stats.trail),
     }
 
 
@@ -190,12 +224,13 @@ def _with_rates(graph: GraphModel, key: str, rates: _Rates) -> GraphModel:
     return graph
 
 
-def _processors() -> Iterator[dict[str, Any]]:
+def _processors(rates: _Rates) -> Iterator[dict[str, Any]]:
     for stats in sorted((each.stats() for each in named_processors()), key=lambda each: each.name):
         yield {
             "name": stats.name,
             "subscribers": stats.subscribers,
             "accepted": stats.accepted,
+            "rate": rates.of(f"processor {stats.name}", stats.accepted),
             "refused": stats.refused,
             "dropped": sum(stats.dropped.values()),
             "held": stats.held,

@@ -43,15 +43,16 @@ async def inspector(
     host: str = "127.0.0.1",
     token: str | None = None,
     every: Duration = 1.0,
-    stall: Duration = 10.0,
+    stall: Duration | None = None,
 ) -> AsyncGenerator[Inspector]:
     """Serve a page that shows what the named flows of this process do, inside the block.
 
     The page has the subscriptions that run, the graph of each with its rates, its outstanding
     demand and what its parts hold, the last error of each flow, and what `watch` would report:
-    flows that deliver nothing for *stall* seconds, and calls that block the event loop. It is
-    renewed *every* so many seconds. It shows the names and arguments of operators, and no
-    elements. While no page is open, nothing is looked at.
+    flows that deliver nothing for *stall* seconds, and calls that block the event loop. By default
+    *stall* is that of the `watch` that runs in this process, or 10 seconds. The page is renewed
+    *every* so many seconds. It shows the names and arguments of operators, and no elements. While
+    no page is open, nothing is looked at.
 
     Programs of this machine alone can reach it, those of its other users included. Another *host*
     requires a *token*, which the address then contains; traffic is not encrypted. Port 0 chooses a
@@ -80,7 +81,7 @@ async def inspector(
 
 
 def inspector_app(
-    *, token: str | None = None, every: Duration = 1.0, stall: Duration = 10.0
+    *, token: str | None = None, every: Duration = 1.0, stall: Duration | None = None
 ) -> "InspectorApp":
     """The page of `inspector` as an ASGI app, to be mounted in an application of yours.
 
@@ -101,6 +102,7 @@ def inspector_app(
             f"{_SHORTEST_TOKEN}: token=secrets.token_urlsafe()"
         )
     feed = Feed(
-        to_seconds(every, "observe.inspector: every"), to_seconds(stall, "observe.inspector: stall")
+        to_seconds(every, "observe.inspector: every"),
+        None if stall is None else to_seconds(stall, "observe.inspector: stall"),
     )
     return InspectorApp(feed, token)

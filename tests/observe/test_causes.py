@@ -5,7 +5,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -259,6 +259,50 @@ class TestConsumers:
             await asyncio.sleep(60)
             probe.cancel()
         assert stuck_at(reports) == "its subscriber SubscriberProbe, which requests nothing"
+
+    @pytest.mark.parametrize("is_async", [False, True])
+    async def test_a_subscriber_that_is_slow_in_a_signal(self, is_async: bool) -> None:
+        class Slow(SubscriberProbe[int]):
+            def on_next(self, element: int, /) -> Any:
+                super().on_next(element)
+                return asyncio.sleep(3600)
+
+        async def on_next(element: int) -> None:
+            await asyncio.sleep(3600)
+
+        probe = SubscriberProbe[int](9) if is_async else Slow(9)
+        if is_async:
+            cast("Any", probe).on_next = on_next
+        async with watched() as reports:
+            fast().name("orders").subscribe(probe)
+            await asyncio.sleep(60)
+            probe.cancel()
+            await asyncio.sleep(3600)
+        line = "<locals>.on_next (" if is_async else "in on_next of "
+        assert stuck_at(reports).startswith("its subscriber, in ")
+        assert line in stuck_at(reports)
+
+    async def test_a_slow_reader_of_a_generator_that_reads_the_flow(self) -> None:
+        async def read(flow: Flow[int]) -> AsyncIterator[int]:
+            async for x in flow:
+                yield x
+
+        async with watched() as reports:
+            async for _ in read(fast().name("orders")):
+                await asyncio.sleep(60)
+                break
+            await asyncio.sleep(0)
+        assert "TestConsumers.test_a_slow_reader_of_a_generator" in stuck_at(reports)
+
+    async def test_a_full_queue(self) -> None:
+        queue = asyncio.Queue[int](1)
+        async with watched() as reports:
+            task = asyncio.ensure_future(fast().name("orders").to_queue(queue))
+            await asyncio.sleep(60)
+            task.cancel()
+            await asyncio.wait([task])
+        assert "Queue.put" in stuck_at(reports)
+        assert "the call for an element" in stuck_at(reports)
 
     async def test_a_slow_reader_of_a_shared_flow(self) -> None:
         shared = fast().name("source").share(capacity=4)

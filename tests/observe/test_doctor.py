@@ -167,6 +167,7 @@ import asyncio, time
 from reactive_aio import observe
 async def main():
     async with observe.watch(block=0.1, on_report=lambda text: print(text, flush=True)):
+        await asyncio.sleep(0.1)
         print("up", flush=True)
         while True:  # busy, so that the process is stopped in the middle of it
             until = time.monotonic() + 0.01
@@ -185,11 +186,27 @@ asyncio.run(main())
         process.send_signal(signal.SIGSTOP)
         await asyncio.sleep(0.7)
         process.send_signal(signal.SIGCONT)
-        report = (await process.stdout.readline()).decode()
+        async with asyncio.timeout(30):
+            report = (await process.stdout.readline()).decode()
         process.kill()
         await process.wait()
         assert report.startswith("the process did not run for 0."), report
         assert "no call of this program blocks the event loop" in report
+
+    async def test_what_runs_the_loop_is_not_to_blame_for_what_it_does(self) -> None:
+        """Such as ``asyncio.run(main())`` of a program, while the loop itself is slow."""
+        found: list[str | None] = []
+
+        def looks() -> None:
+            frame = sys._getframe()
+            found.append(blocked_loop.blocking_call(frame))
+            found.append(blocked_loop.blocking_call(frame.f_back))
+
+        asyncio.get_running_loop().call_soon(looks)
+        await asyncio.sleep(0.01)
+        assert found[0] is not None
+        assert "looks (" in found[0]
+        assert found[1] is None
 
     async def test_the_loop_itself_is_not_reported(self) -> None:
         assert blocked_loop.blocking_call(None) is None

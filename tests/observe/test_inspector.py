@@ -21,6 +21,7 @@ import reactive_aio as r
 from reactive_aio import observe
 from reactive_aio._core.observation import registry
 from reactive_aio.asgi import from_sse
+from reactive_aio.observe.inspector_feed import Feed
 from tests.asgi.browser import OPTIONS, find_chromium
 
 TOKEN = "a secret of sixteen letters"
@@ -211,8 +212,37 @@ async def test_the_events_have_flows_with_graphs_errors_stalls_and_processors() 
     assert "boundary(8)" in subscription["svg"]
     assert "2 calls" in subscription["svg"]
     assert flow["stalls"][0].startswith("orders: nothing was delivered for ")
+    assert flow["causes"][0].startswith("map_async(save, concurrency=2), in save (")
+    assert subscription["stuck"] == flow["causes"][0]
+    stuck = subscription["svg"].partition('class="stuck"')[2].partition("</g>")[0]
+    assert "map_async(save, concurrency=2)" in stuck
+    assert "stuck here" in stuck
     assert [each["name"] for each in state["processors"]] == ["news"]
     del news
+
+
+async def test_a_stall_is_what_watch_takes_for_one() -> None:
+    async with observe.inspector(every=0.01) as page:
+        assert (await states(page).first())["stall"] == 10
+        async with observe.watch(stall=33, block=None):
+            assert (await states(page).first())["stall"] == 33
+        assert (await states(page).first())["stall"] == 10
+    async with observe.watch(stall=33, block=None), observe.inspector(stall=2) as page:
+        assert (await states(page).first())["stall"] == 2
+
+
+def test_reports_of_the_same_thing_are_counted() -> None:
+    feed = Feed(1.0, None)
+    for seconds in (0.3, 1.2, 0.7):
+        feed._add_report(f"the process did not run for {seconds} s: it was stopped")
+    for number in range(30):
+        feed._add_report(f"the event loop is blocked for more than 0.1 s by f (app.py:{number})")
+    reports = list(feed._reports.values())
+    assert len(reports) == 20, "the oldest are forgotten"
+    feed._add_report("the event loop is blocked for more than 0.2 s by f (app.py:15)")
+    last = list(feed._reports.values())[-1]
+    assert (last["count"], last["text"]) == (2, last["text"].replace("0.1", "0.2"))
+    assert last["first"] <= last["at"]
 
 
 async def test_rates_are_those_since_the_last_look() -> None:
@@ -370,7 +400,18 @@ async def test_a_user_sees_flows_graphs_errors_and_what_stalls(chromium: str) ->
     ):
         await page.wait_for_selector('nav [data-flow="orders"] .stalled')
         assert await page.inner_text("#state") == "live"
-        assert "nothing was delivered for" in await page.inner_text("#doctor")
+        reported = await page.inner_text("#doctor")
+        assert "nothing was delivered for" in reported
+        assert "orders: stuck at map_async(save, concurrency=2), in save (" in reported
+        names = "() => [...document.querySelectorAll('nav button')].map((each) => each.title)"
+        assert await page.evaluate(names) == ["orders", "imports", "moving"], "what stalls is first"
+        await page.click('[data-flow="orders"]')
+        await page.wait_for_selector("#detail svg .stuck")
+        assert "orders" in await page.inner_text("#detail h3")
+        assert "stuck here" in (await page.text_content("#detail svg .stuck") or "")
+        await page.fill("#filter", "MOV")
+        await page.wait_for_function("() => document.querySelectorAll('nav button').length == 1")
+        await page.fill("#filter", "")
         await page.click('[data-flow="moving"]')
         await page.wait_for_function(
             "() => [...document.querySelectorAll('#detail svg text')]"
@@ -426,3 +467,31 @@ async def test_on_a_narrow_screen_a_graph_is_readable_and_has_no_gaps(chromium: 
         assert abs(found["gap"]) < 1
         assert found["width"] >= min(found["natural"], 480) - 1
         assert found["overflow"] == 0
+
+
+@pytest.mark.slow
+async def test_on_a_narrow_screen_the_graph_opens_where_one_taps(chromium: str) -> None:
+    async with AsyncExitStack() as stack:
+        for number in range(20):
+            flow = r.interval(0.5).boundary(4).name(f"flow {number:02}")
+            await stack.enter_async_context(flow.running())
+        inspector = await stack.enter_async_context(observe.inspector(every=0.5, token=TOKEN))
+        page, _ = await stack.enter_async_context(opened(chromium, inspector.url))
+        await page.set_viewport_size({"width": 400, "height": 800})
+        await page.click('[data-flow="flow 15"]')
+        await page.wait_for_function(
+            "() => document.querySelector('#detail svg')?.textContent.includes('flow 15')"
+        )
+        await page.wait_for_function("() => tapped === null")  # it is at its place
+        tapped = await page.locator('[data-flow="flow 15"]').bounding_box()
+        graph = await page.locator("#detail svg").first.bounding_box()
+        assert tapped is not None
+        assert graph is not None
+        assert 0 <= tapped["y"] < graph["y"] < 400
+        assert await page.evaluate("document.getElementById('detail').previousSibling.title") == (
+            "flow 15"
+        )
+        await page.set_viewport_size({"width": 1200, "height": 800})
+        await page.wait_for_function(
+            "() => document.getElementById('detail').parentElement.tagName == 'MAIN'"
+        )

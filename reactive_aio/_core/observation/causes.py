@@ -17,6 +17,7 @@ from ..subscription.input_queue import InputQueue
 from ..subscription.island import Island
 from ..subscription.lifecycle import Phase
 from ..subscription.list_delivery import ListDelivery
+from ..subscription.task_island import TaskIsland
 from ..upstreams.coordinator import Coordinator
 from ..upstreams.inner_subscriber import InnerSubscriber
 from .awaited import Wait, wait_of
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _MOST_SEARCHED: Final = 256
 _MOST_CALLS: Final = 64
+_CALL: Final = "the call for an element"
 
 WaitsOn = Literal["demand", "elements", "function", "limit", "time", "nothing"]
 """What a subscription waits on: its subscriber, its source, a function of the user, what keeps work
@@ -60,11 +62,31 @@ def waits_on_what(island: Island) -> tuple[WaitsOn, str]:
     if isinstance(island.chain.source, AsyncSource) and island.phase is Phase.DRAINING:
         return "elements", f"elements of {island.chain.name}"
     is_running = island.phase is Phase.DRAINING
-    return "nothing", "nothing: it runs" if is_running else island.phase.name.lower()
+    return "nothing", "nothing: it runs" if is_running else "its cleanup, after its end"
 
 
 def _awaited_by(island: Island) -> Wait | None:
-    return None if island.awaited is None else wait_of(island.awaited)
+    """What its loop awaits, or its subscriber in a signal."""
+    awaited = island.awaited if island.awaited_signal is None else island.awaited_signal
+    if awaited is not None and (wait := wait_of(awaited)) is not None:
+        return wait
+    if _is_signalling(island):
+        return Wait("function", _signal_of(island))
+    frame: FrameType | None = getattr(awaited, "cr_frame", None)
+    is_in_stage = frame is not None and operator_at(frame, island.chain) != island.chain.name
+    return Wait("function", _CALL) if is_in_stage else None
+
+
+def _is_signalling(island: Island) -> bool:
+    """Whether it waits until its subscriber has processed an element."""
+    is_awaited = isinstance(island, TaskIsland) and island.is_signalling
+    return is_awaited or island.awaited_signal is not None
+
+
+def _signal_of(island: Island) -> str:
+    kind = type(island.subscriber)
+    is_ours = kind.__module__.partition(".")[0] == __name__.partition(".")[0]
+    return _CALL if is_ours else f"on_next of {kind.__qualname__}"
 
 
 def operator_at(frame: "FrameType", chain: Chain) -> str:
@@ -88,7 +110,10 @@ def cause_of(island: Island) -> Cause:
 
 def _with_operator(island: Island, kind: WaitsOn, text: str) -> str:
     frame: FrameType | None = getattr(island.awaited, "cr_frame", None)
-    operator = "" if frame is None else operator_at(frame, island.chain)
+    if _is_signalling(island):
+        operator = "its subscriber"
+    else:
+        operator = "" if frame is None else operator_at(frame, island.chain)
     if kind == "nothing" or not operator:
         return text
     return f"{operator}, {_how(kind, text)}"

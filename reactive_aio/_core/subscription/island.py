@@ -81,6 +81,7 @@ class Island(TimeSlice, FlowSubscription):
     source: Any = None
     input_queue: InputQueue[Any] | None = None
     pending_signal: Awaitable[None] | None = None
+    awaited_signal: Awaitable[None] | None = None  # what a task of its own awaits now
     task: Task[Any] | None = None
     closing_upstream: FlowSubscription | None = None
     is_finished: bool = False  # everything that it delivered is processed
@@ -542,12 +543,14 @@ class Island(TimeSlice, FlowSubscription):
     async def _run_signal(
         self, pending: Awaitable[None], signal: str, then: Callable[[], None]
     ) -> None:
-        self.task = None
+        self.task, self.awaited_signal = None, pending
         try:
             await pending
         except BaseException as error:
+            self.awaited_signal = None
             if is_cancelled_here(error):
                 raise  # `_on_signal_task_done` ends the subscription
             self._subscriber_raised(signal, error)
         else:
+            self.awaited_signal = None
             then()

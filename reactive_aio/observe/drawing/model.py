@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..._core.compiler.chain import Chain, PushSource
 from ..._core.compiler.places import describe_place
-from ..._core.observation.causes import waits_on_what
+from ..._core.observation.causes import Cause, waits_on_what
 from ..._core.observation.figures import limited
 from ..._core.observation.registry import named_flow
 from ..._core.subscription.island import Island
@@ -75,6 +75,8 @@ class GraphNode:
     """Where these operators, or the boundary, are written."""
     figures: NodeFigures | None = None
     """None as long as nothing runs."""
+    stuck: str = ""
+    """What to say of the node because of which nothing is delivered."""
 
 
 @dataclass(slots=True)
@@ -105,11 +107,13 @@ def graph_of(source: "Fluent[Any]") -> GraphModel:
     return graph
 
 
-def graph_of_subscription(island: Island) -> GraphModel:
-    """The graph of one running subscription."""
+def graph_of_subscription(island: Island, cause: Cause | None = None) -> GraphModel:
+    """The graph of one running subscription; with a *cause*, of one that delivers nothing."""
     builder = _Builder(island.chain)
     builder.graph.running = 1
     builder.lay_over([island])
+    if cause is not None:
+        builder.mark(island, cause)
     return builder.graph
 
 
@@ -122,6 +126,8 @@ class _Builder:
         """Those that have nodes, sources first."""
         self.ends: dict[int, tuple[GraphNode, GraphNode]] = {}
         """The first and the last node of a chain, by the id of its source."""
+        self._operators: dict[int, GraphNode] = {}
+        """The nodes of the operators that run, by their ids."""
         self._hidden: GraphNode | None = None
         """The node for all chains that have none of their own."""
         self._hidden_count = 0
@@ -195,6 +201,15 @@ class _Builder:
             count += 1
             waiting += self._lay_over(island)
 
+    def mark(self, island: Island, cause: Cause) -> None:
+        """Mark the node because of which *island* delivers nothing: the last one that is shown."""
+        shown = [self._operators[id(each)] for each in cause.path if id(each) in self._operators]
+        ends = self.ends.get(id(island.chain.shown_source))
+        if shown:
+            shown[-1].stuck = "stuck here"
+        elif ends is not None:
+            ends[1].stuck = "stuck below" if cause.kind == "demand" else "stuck here"
+
     def _lay_over(self, island: Island) -> Iterator[Island]:
         ends = self.ends.get(id(island.chain.shown_source))
         if ends is not None and ends[0] is not self._hidden:
@@ -204,6 +219,8 @@ class _Builder:
                 _add_queue(_figures(first), island, is_last=first is last)
         upstream = None if island.input_queue is None else island.input_queue.upstream
         if upstream is not None:
+            if ends is not None:
+                self._operators[id(upstream)] = ends[0]
             yield from (each for each in upstream.upstreams if isinstance(each, Island))
 
 

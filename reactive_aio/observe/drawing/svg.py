@@ -37,11 +37,13 @@ _STYLE: Final = """
 .rxg .r{fill:#d1d9e0}.rxg .low{fill:#2da44e}.rxg .half{fill:#bf8700}.rxg .full{fill:#cf222e}
 .rxg .l{stroke:#818b98;stroke-width:1.5;fill:none}.rxg .a{fill:#818b98}
 .rxg .run .i{stroke:#2da44e;stroke-width:1.5}
+.rxg .stuck .i,.rxg .stuck .b{stroke:#cf222e;stroke-width:2.5}.rxg .k{font-weight:600;fill:#cf222e}
 @media (prefers-color-scheme:dark){
 .rxg text{fill:#e6edf3}.rxg .h,.rxg .w{fill:#9da7b3}.rxg .f{fill:#6cb0ff}
 .rxg .i{fill:#151b23;stroke:#3d444d}.rxg .b{fill:#14243a;stroke:#3f6ea3}.rxg .m{stroke:#3d444d}
 .rxg .r{fill:#2f3742}.rxg .low{fill:#3fb950}.rxg .half{fill:#d29922}.rxg .full{fill:#f85149}
-.rxg .l{stroke:#7d8590}.rxg .a{fill:#7d8590}.rxg .run .i{stroke:#3fb950}}
+.rxg .l{stroke:#7d8590}.rxg .a{fill:#7d8590}.rxg .run .i{stroke:#3fb950}
+.rxg .stuck .i,.rxg .stuck .b{stroke:#f85149}.rxg .k{fill:#f85149}}
 """.strip()
 
 
@@ -171,6 +173,7 @@ def _lines(node: GraphNode) -> Iterator[tuple[str, str]]:
     if node.kind == "boundary":
         yield "s", _short(node.label)
         yield ("h", size_text(node.holds)) if figures is None else ("f", held_text(node, figures))
+        yield from [("k", node.stuck)] * bool(node.stuck)
         return
     yield "h", _short(node.label)
     yield from (("s", _short(step)) for step in _few(node.steps))
@@ -180,6 +183,7 @@ def _lines(node: GraphNode) -> Iterator[tuple[str, str]]:
         yield "f", delivered_text(figures)
         if figures.waits_for:
             yield "w", _short(f"waits for {figures.waits_for}")
+    yield from [("k", node.stuck)] * bool(node.stuck)
 
 
 def _few(steps: tuple[str, ...]) -> tuple[str, ...]:
@@ -229,8 +233,8 @@ def _short(text: str) -> str:
 def _draw(card: _Card) -> Iterator[str]:
     node = card.node
     kind = {"island": "i", "boundary": "b", "more": "m"}[node.kind]
-    running = ' class="run"' if node.figures is not None else ""
-    yield f'<g data-node="{node.key}"{running}>'
+    running = "stuck" if node.stuck else "run" if node.figures is not None else ""
+    yield f'<g data-node="{node.key}"' + (f' class="{running}">' if running else ">")
     if places := "\n".join(dict.fromkeys(filter(None, node.places))):
         yield f"<title>{escape(places)}</title>"
     yield (

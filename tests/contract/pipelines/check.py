@@ -17,6 +17,8 @@ from tests.contract.pipelines.run import ChildError, CleanupError, PipelineError
 
 __all__ = ("check", "check_alone")
 
+LATE: Final = ("an error after the end of a flow", "a shared flow failed while it had no subscr")
+"""How the reports of failures begin that come when the sink has left."""
 SETTLED_AFTER: Final = 1000.0
 """Seconds after which nothing of a pipeline happens any more."""
 WITHIN: Final = 1e7
@@ -38,7 +40,7 @@ class Told:
         """
         found = leaves(context.get("exception"))
         has_left = not self.expected.is_whole and self.expected.fails is not False
-        is_late = has_left and context["message"].startswith("an error after the end of a flow")
+        is_late = has_left and context["message"].startswith(LATE)
         allowed = PipelineError if is_late else (ChildError, CleanupError)
         if found and all(isinstance(each, allowed) for each in found):
             self.names += [type(each).__name__ for each in found]

@@ -121,9 +121,12 @@ STAGES: Final[Mapping[str, Callable[[Code, Flow], Flow]]] = {
 FUNCTIONS: Final[Mapping[str, Callable[[Code, Flow], Flow]]] = {
     "map before a boundary": lambda c, up: up.map(c.fails_at_2).boundary(2),
     "scan": lambda c, up: up.scan(lambda _, x: c.fails_at_2(x), seed=1),
+    "window_reduce": lambda c, up: up.window_reduce(60, lambda _, x: c.fails_at_2(x), 1),
+    "debounce": lambda c, up: up.debounce(c.fails),
     "map_async": lambda c, up: up.map_async(c.fails_at_2_async),
     "map_async: workers": lambda c, up: up.map_async(c.fails_at_2_async, concurrency=3),
     "map_async: timeout": lambda c, up: up.map_async(c.fails_at_2_async, timeout=9, concurrency=2),
+    "map_async: ahead": lambda c, up: up.map_async(c.fails_at_2_async, concurrency=2, ahead=5),
     "map_async: key": lambda c, up: up.map_async(c.fails_at_2_async, key=c.fails),
     "map_async: on_error": lambda c, up: up.map_async(fails_otherwise, on_error=c.fails),
     "filter_async": lambda c, up: up.filter_async(c.fails_at_2_async),
