@@ -455,6 +455,8 @@ class Driver:
     # -- a turn ------------------------------------------------------------------------------------
     def _run_turn(self) -> None:
         """Run a turn as soon as other connections of the server leave time for it."""
+        if not self._has_turn:
+            return  # it has been run meanwhile
         if self._responder is None:
             self.take_turn()
         else:

@@ -719,4 +719,9 @@ async def test_a_connection_that_waits_for_its_turn_is_not_read() -> None:
     await turns()
     assert [peer.is_reading] == [True]
     assert [each.stream_id for each in read(peer.written) if isinstance(each, PayloadFrame)] == [1]
+    driver.schedule_turn()
+    driver.data_received(wire(KeepAlive(True)))  # which runs the turn that is scheduled
+    driver.is_heavy, shared._spent = True, ROUND
+    await turns()
+    assert [peer.is_reading] == [True]
     driver.connection_lost()
