@@ -6,12 +6,12 @@ When these places are taken, the one that has waited longest of the client with 
 so that a client with many half-open connections is in the way of nobody but itself.
 """
 
+from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from .client_places import first_of_most
-
+_LOOK_AGAIN: Final = 0.1
 _LEAST_TIME: Final = 0.5
 """Seconds for which others of one client keep their place, which is enough to shake hands."""
 
@@ -37,6 +37,10 @@ class Arrivals:
         self.most: int = most
         self.refused: int = 0
         self._waiting: dict[Arriving, _Arrival] = {}
+        self._by_key: dict[Hashable | None, dict[Arriving, None]] = {}
+        self._silent: deque[Arriving] = deque()
+        self._largest: Hashable | None = None
+        self._listed_at = float("-inf")
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -52,6 +56,7 @@ class Arrivals:
             self.leave(other)
             other.abort()
         self._waiting[who] = _Arrival(key, now)
+        self._by_key.setdefault(key, {})[who] = None
 
     def set_up(self, who: Arriving) -> None:
         """The SETUP of *who* has come: the application decides on it."""
@@ -60,7 +65,13 @@ class Arrivals:
 
     def leave(self, who: Arriving) -> None:
         """*who* is served now, or has gone."""
-        self._waiting.pop(who, None)
+        arrival = self._waiting.pop(who, None)
+        if arrival is None:
+            return
+        others = self._by_key[arrival.key]
+        del others[who]
+        if not others:
+            del self._by_key[arrival.key]
 
     def _who_gives_way(self, key: Hashable | None, now: float) -> Arriving | None:
         """Who has waited longest, of the client with the most; None if all may go on.
@@ -68,15 +79,25 @@ class Arrivals:
         Those whose SETUP has come go on, as do those that have just come, unless their client has
         more than half of the places, and it is another that comes.
         """
-        silent = [
-            (arrival.key, who) for who, arrival in self._waiting.items() if not arrival.is_known
-        ]
-        other = first_of_most(silent)
-        if other is not None and now - self._waiting[other].since >= _LEAST_TIME:
-            return other
-        crowd = first_of_most((arrival.key, who) for who, arrival in self._waiting.items())
-        crowd_key = None if crowd is None else self._waiting[crowd].key
-        if crowd_key in (None, key):
+        if now - self._listed_at >= _LOOK_AGAIN:
+            self._list_silent(now)
+        while self._silent:
+            other = self._silent.popleft()
+            if other in self._waiting and not self._waiting[other].is_known:
+                return other
+        crowd = self._by_key.get(self._largest, {})
+        if self._largest in (None, key) or len(crowd) * 2 <= self.most:
             return None
-        count = sum(arrival.key == crowd_key for arrival in self._waiting.values())
-        return crowd if count * 2 > self.most else None
+        return next(iter(crowd))
+
+    def _list_silent(self, now: float) -> None:
+        """List those that give way; not for each that comes, since all have to be looked at."""
+        self._listed_at = now
+        self._largest = max(self._by_key, key=lambda key: len(self._by_key[key]))
+        silent = [
+            (-len(self._by_key[arrival.key]), arrival.since, number, who)
+            for number, (who, arrival) in enumerate(self._waiting.items())
+            if not arrival.is_known and now - arrival.since >= _LEAST_TIME
+        ]
+        silent.sort()
+        self._silent = deque(who for *_, who in silent)

@@ -44,6 +44,8 @@ WRITE_SIZE: Final = 64 * 1024
 CLOSE_TIMEOUT: Final = 5.0
 SILENT_PEER_TIMEOUT: Final = 0.1
 """The same for a peer that has given no sign of life, and will not read what is left either."""
+FRAMES_A_TURN: Final = 128
+"""So many frames are read in a turn, unless they are of the kinds that cost little."""
 PEER_CLOSES_WITHIN: Final = 2.0
 """How long the peer may take to close a connection whose end was announced to it."""
 Rebind = Callable[["Driver"], object]
@@ -112,6 +114,7 @@ class Driver:
         self._close_callbacks: list[Callable[[Driver], object]] = []
         self._released: Future[None] | None = None
         self._memory = HeldMemory(self.connection.limits)
+        self.connection.frames_a_turn = FRAMES_A_TURN
         self._responder = responder
         self._confirmed: Callable[[], object] | None = None
 
@@ -162,6 +165,8 @@ class Driver:
         if self._state in OVER:
             return
         self._has_turn = True
+        while self.connection.has_more:  # the peer has sent it before the end
+            self._dispatch(self.connection.read_more(self.loop_handle.time()))
         reason = self._loss if error is None else f"the transport failed: {error}"
         self._dispatch(self.connection.transport_lost(self.loop_handle.time(), reason))
         self._transport = self._rebind = None
@@ -455,6 +460,8 @@ class Driver:
     # -- a turn ------------------------------------------------------------------------------------
     def _run_turn(self) -> None:
         """Run a turn as soon as other connections of the server leave time for it."""
+        if not self._has_turn:
+            return  # it has been run meanwhile
         if self._responder is None:
             self.take_turn()
         else:
@@ -470,6 +477,8 @@ class Driver:
         if not self._has_turn or self._state in OVER:
             return
         connection, now = self.connection, self.loop_handle.time()
+        if connection.has_more and not self._is_busy and not self._is_over_pace():
+            self._dispatch(connection.read_more(now))
         held_requests = self.held_requests
         if held_requests.waiting:
             held_requests.release()
@@ -522,8 +531,13 @@ class Driver:
             connection, now = self.connection, self.loop_handle.time()
             (connection.pause_reading if is_busy else connection.resume_reading)(now)
             self._set_deadline_timer()
-        is_paused = is_busy or self.connection.is_awaiting_accept or self._is_over_pace()
-        if self.is_heavy and self._responder is not None:
+        is_over_pace = self._is_over_pace()
+        is_paused = is_busy or self.connection.is_awaiting_accept or is_over_pace
+        if self.connection.has_more:
+            is_paused = True
+            if not (is_busy or is_over_pace):
+                self.schedule_turn()
+        if self._responder is not None:
             is_paused |= self._responder.turns.is_waiting(self)
         if is_paused is not self._is_reading_paused and self._transport is not None:
             self._is_reading_paused = is_paused

@@ -3,7 +3,8 @@
 A turn of a connection is short, but a loop that lets five hundred busy connections have one each
 has everybody else wait for all of them. So in one iteration of the loop, connections whose turns
 take long have `ROUND` seconds together. The others of them wait for the next iteration, in their
-order, and are not read meanwhile. A connection that does little never waits.
+order, and are not read meanwhile. Connections that do little go before them, and wait only if the
+iteration has taken several times as long, since many have become busy at the same time.
 """
 
 from time import perf_counter
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from .driver import Driver
 
 ROUND: Final = 0.01
+MOST: Final = 3 * ROUND
 HEAVY: Final = 0.0005
 """A connection whose last turn took longer than this is one of the busy ones."""
 
@@ -22,18 +24,24 @@ HEAVY: Final = 0.0005
 class Turns:
     """Runs the turns of connections, now or in a later iteration of the loop."""
 
-    __slots__ = ("_is_scheduled", "_spent", "_waiting", "clock")
+    __slots__ = ("_first", "_is_scheduled", "_spent", "_waiting", "clock")
 
     def __init__(self) -> None:
         self.clock: Callable[[], float] = perf_counter
+        self._first: dict[Driver, None] = {}
+        """Those that do little, and wait."""
         self._waiting: dict[Driver, None] = {}
         self._spent = 0.0
         self._is_scheduled = False
 
     def run(self, driver: "Driver") -> None:
         """Run a turn of *driver*, or let it wait."""
-        if driver.is_heavy and (self._waiting or self._spent >= ROUND):
-            self._waiting[driver] = None
+        if driver.is_heavy:
+            queue, must_wait = self._waiting, bool(self._waiting) or self._spent >= ROUND
+        else:
+            queue, must_wait = self._first, self._spent >= MOST
+        if must_wait:
+            queue[driver] = None
             self._schedule(driver)
             driver.wait_for_turn()
         else:
@@ -41,7 +49,7 @@ class Turns:
 
     def is_waiting(self, driver: "Driver") -> bool:
         """Whether *driver* waits for its turn."""
-        return driver in self._waiting
+        return driver in self._waiting or driver in self._first
 
     def _run(self, driver: "Driver") -> None:
         began = self.clock()
@@ -62,9 +70,11 @@ class Turns:
     def _next(self) -> None:
         """The next iteration of the loop."""
         self._is_scheduled, self._spent = False, 0.0
-        while self._waiting and self._spent < ROUND:
-            driver = next(iter(self._waiting))
-            del self._waiting[driver]
-            driver.loop_handle.run(self._run, driver)
-        if self._waiting:
-            self._schedule(next(iter(self._waiting)))
+        for queue in (self._first, self._waiting):
+            while queue and self._spent < ROUND:
+                driver = next(iter(queue))
+                del queue[driver]
+                driver.loop_handle.run(self._run, driver)
+        for driver in self._first or self._waiting:
+            self._schedule(driver)
+            break

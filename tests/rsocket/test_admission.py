@@ -190,6 +190,7 @@ async def test_silent_tls_handshakes_give_way(
     certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arrivals, "_LEAST_TIME", 0.0)
+    monkeypatch.setattr(arrivals, "_LOOK_AGAIN", 0.0)
     here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     here.load_cert_chain(certificate)
     there = ssl.create_default_context(cafile=str(certificate))

@@ -450,7 +450,9 @@ async def test_sessions_count_for_the_process_with_the_memory_they_take() -> Non
         driver, peer = slow_peer_of(served, setup)
         drivers.append(driver)
         driver.data_received(asked("small", *range(1, 1001, 2)))
-        await peer.read_all()
+        while driver.connection.has_more or driver.connection.has_output:
+            await peer.read_all()
+            await turns(1)
     one_driver, other, third = (driver.connection.held_bytes for driver in drivers)
     assert one_driver == other > 500 * 128
     assert third <= 2000
@@ -629,7 +631,7 @@ async def test_keepalives_that_come_too_often_are_read_more_slowly() -> None:
     driver.data_received(wire(KeepAlive(True)) * 49)
     await turns()
     assert [peer.is_reading] == [True]
-    driver.data_received(wire(KeepAlive(True)) * 500)
+    driver.data_received(wire(KeepAlive(True)) * 30)
     await turns()
     assert [peer.is_reading] == [False]
     await asyncio.sleep(1.1)
@@ -719,4 +721,23 @@ async def test_a_connection_that_waits_for_its_turn_is_not_read() -> None:
     await turns()
     assert [peer.is_reading] == [True]
     assert [each.stream_id for each in read(peer.written) if isinstance(each, PayloadFrame)] == [1]
+    driver.schedule_turn()
+    driver.data_received(wire(KeepAlive(True)))  # which runs the turn that is scheduled
+    driver.is_heavy, shared._spent = True, ROUND
+    await turns()
+    assert [peer.is_reading] == [True]
     driver.connection_lost()
+
+
+async def test_many_frames_of_one_read_are_read_in_several_turns() -> None:
+    driver, peer = slow_peer(Router(), Limits())
+    frames = wire(Cancel(1)) * 450
+    driver.data_received(frames)
+    assert driver.connection.has_more
+    assert [peer.is_reading] == [False]
+    await turns(6)
+    assert [driver.connection.has_more, peer.is_reading] == [False, True]
+    driver.data_received(frames)
+    assert driver.connection.has_more
+    driver.connection_lost()
+    assert [driver.connection.has_more] == [False], "what has come before the end is read"

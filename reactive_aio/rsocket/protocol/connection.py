@@ -33,6 +33,7 @@ from .events import Event
 from .fast_path import FastPath
 from .frame_reader import FrameReader
 from .frames import (
+    MAX_31,
     MAX_FRAME,
     Error,
     ErrorCode,
@@ -129,6 +130,10 @@ class Connection:
         self.fast_path: FastPath = FastPath(self.streams)
         """What most commands and most received bytes take; see there."""
         self._zero_requests = 0
+        self.frames_a_turn: int = MAX_31
+        """How many frames are read at a time that take more than the fast path."""
+        self.has_more: bool = False
+        """Whether frames are left, for `read_more`."""
         self._state = ConnectionState(
             self.streams,
             self._reader,
@@ -203,6 +208,14 @@ class Connection:
             self._read()
         return self._take_events()
 
+    def read_more(self, now: float) -> list[Event]:
+        """Take in more of the bytes that were received."""
+        self.streams.now = now
+        self.has_more = False
+        if self._state.is_receiving:
+            self._read()
+        return self._take_events()
+
     def receive_frame(self, frame: bytes, now: float) -> list[Event]:
         """Take in a message, which is a frame."""
         if len(frame) <= MAX_FRAME:
@@ -237,11 +250,16 @@ class Connection:
 
     def _read_frames(self) -> None:
         state, reader = self._state, self._reader
-        begin = reader.position
+        begin, left = reader.position, self.frames_a_turn
+        self.has_more = False
         while state.phase not in _NOT_READING:
+            if not left:
+                self.has_more = True
+                break
             frame = self._next_frame()
             if frame is None:
                 break
+            left -= 1
             self._handle(frame)
         if reader.held > self.limits.max_early and self.is_awaiting_accept:
             raise ProtocolError("too much before the SETUP was answered")
@@ -455,6 +473,7 @@ class Connection:
             or self._reader.deadline is not None
             or streams.reassemblies.deadline is not None
             or streams.pace.may_be_owed
+            or self.has_more
             or output.resume_buffer is not None
             or output.rotation.fragmented_bytes
             or output.queued_bytes > COALESCE_LIMIT
