@@ -144,4 +144,4 @@ def main(ways: list[str]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    json.dump(main(sys.argv[1:] or [*WAYS]), sys.stdout)
+    json.dump(main(sys.argv[1:]), sys.stdout)

@@ -17,6 +17,7 @@ from pyspark import errors
 
 from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.spark import (
+    JobCancelled,
     ModeUnavailable,
     SparkSessionLost,
     UnsupportedDataFrame,
@@ -421,14 +422,14 @@ async def test_the_error_has_pysparks_type(
 
 
 @pytest.mark.usefixtures("expects_error_logs")
-async def test_an_operation_that_is_interrupted_elsewhere_fails(
+async def test_an_operation_that_is_interrupted_elsewhere_is_told(
     flowing: Flowing, remote: "SparkSession", server: Server
 ) -> None:
     probe = SubscriberProbe[Any](15).subscribed_to(await flowing(endless_second_half))
     await wait_for_elements(probe, 10)
     await asyncio.to_thread(remote.interruptAll)
     await probe.end()
-    assert isinstance(probe.error, errors.PySparkException)
+    assert isinstance(probe.error, JobCancelled)
     assert "OPERATION_CANCELED" in str(probe.error)
     await server.freed()
 
