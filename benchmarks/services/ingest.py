@@ -14,6 +14,7 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))  # as for the program itself
 
 import reactive_aio as rx
+from reactive_aio.delivery import Outage
 
 from ..runner.question import Question
 
@@ -28,7 +29,7 @@ try:
         shown,
         text_of,
     )
-    from ingest_store import DEAD_LETTER, EVENTS, LOCK, Store
+    from ingest_store import AGAIN, DEAD_LETTER, EVENTS, LOCK, Store
     from recipes.redis_streams import Consumer, Entry
 
     from .place import GROUP, STREAM, Place, filled
@@ -94,7 +95,7 @@ class Manual:
                         id, payload = text_of(entry, b"id"), text_of(entry, b"payload")
                         return id, payload, await self._enrich(payload)
                 except Exception as error:
-                    if isinstance(error, NotValid) or attempt == ATTEMPTS:
+                    if isinstance(error, NotValid) or attempt == ATTEMPTS.attempts:
                         await self._bury(entry, error)
                         return None
                 await asyncio.sleep(0.05 * 2**attempt)
@@ -109,7 +110,9 @@ class Manual:
         id, payload = (shown(entry.fields.get(name, b"")) for name in (b"id", b"payload"))
         async with self.place.pool.acquire() as connection, connection.transaction():
             await connection.execute(LOCK)
-            await connection.execute(DEAD_LETTER, id or entry.id, payload, repr(error))
+            fields = [*entry.fields], [*entry.fields.values()]
+            letter = id or entry.id, payload, repr(error), "failed", *fields
+            await connection.execute(DEAD_LETTER, *letter)
 
 
 async def manual(place: Place, enrich: Enrich) -> None:
@@ -118,9 +121,9 @@ async def manual(place: Place, enrich: Enrich) -> None:
 
 # -- by flows --------------------------------------------------------------------------------------
 async def service(place: Place, enrich: Enrich) -> None:
-    store = Store(place.pool)
+    store = Store(place.pool, Outage("PostgreSQL", AGAIN))
     consumer = Consumer(place.redis, STREAM, GROUP, count=BATCH)
-    flow = Ingest(consumer, store, enrich, rx.RateLimit(RATE), BATCH, deliveries=5).flow()
+    flow = Ingest(consumer, store, enrich, rx.RateLimit(RATE), BATCH).flow()
     written = 0
     async with flow.stream() as lists:
         async for each in lists:
