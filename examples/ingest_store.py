@@ -101,7 +101,7 @@ class Letter(NamedTuple):
 
 def key_of(id: str) -> str:
     """What can be a key, in place of an *id* that may be too long for one."""
-    if len(id.encode()) <= LONGEST_ID:
+    if len(id) <= LONGEST_ID // 4 or len(id.encode()) <= LONGEST_ID:
         return id
     return f"sha256:{hashlib.sha256(id.encode()).hexdigest()}"
 

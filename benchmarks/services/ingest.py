@@ -95,7 +95,7 @@ class Manual:
                         id, payload = text_of(entry, b"id"), text_of(entry, b"payload")
                         return id, payload, await self._enrich(payload)
                 except Exception as error:
-                    if isinstance(error, NotValid) or attempt == ATTEMPTS:
+                    if isinstance(error, NotValid) or attempt == ATTEMPTS.attempts:
                         await self._bury(entry, error)
                         return None
                 await asyncio.sleep(0.05 * 2**attempt)
@@ -110,7 +110,9 @@ class Manual:
         id, payload = (shown(entry.fields.get(name, b"")) for name in (b"id", b"payload"))
         async with self.place.pool.acquire() as connection, connection.transaction():
             await connection.execute(LOCK)
-            await connection.execute(DEAD_LETTER, id or entry.id, payload, repr(error))
+            fields = [*entry.fields], [*entry.fields.values()]
+            letter = id or entry.id, payload, repr(error), "failed", *fields
+            await connection.execute(DEAD_LETTER, *letter)
 
 
 async def manual(place: Place, enrich: Enrich) -> None:

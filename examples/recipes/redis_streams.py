@@ -87,7 +87,7 @@ class Consumer:
 
     async def worked(self, ids: Iterable[str]) -> None:
         """The work on these entries has not ended this process, whatever else its outcome is."""
-        if marked := self._alone.intersection(ids):
+        if self._alone and (marked := self._alone.intersection(ids)):
             await self._call("hdel", self.marks, *marked)
             self._alone -= marked
 
@@ -189,12 +189,12 @@ class Consumer:
         return max(1, min(self.count, int(READ_BYTES / self._mean)))
 
     def _begun(self, found: Iterable[Any]) -> list[Entry]:
-        begun: list[Entry] = []
-        for id, fields, times, crashes in found:
-            if fields:  # another one was deleted
-                whole = {as_bytes(name): as_bytes(fields[name]) for name in fields}
-                begun.append(Entry(text(id), whole, times, crashes))
-        sizes = [sum(len(n) + len(v) + 100 for n, v in each.fields.items()) for each in begun]
+        begun = [
+            Entry(text(id), in_bytes(fields), times, crashes)
+            for id, fields, times, crashes in found
+            if fields  # another one was deleted
+        ]
+        sizes = [sum(map(len, each.fields.values())) + 200 for each in begun]
         self.working.update(zip((each.id for each in begun), sizes, strict=True))
         if begun:  # a larger read than four times the last one might not fit
             self._mean = max(sum(sizes) / len(sizes), self._mean / 4)
@@ -219,9 +219,11 @@ def text(id: Any) -> str:
     return id.decode() if isinstance(id, bytes) else id
 
 
-def as_bytes(value: Any) -> bytes:
-    """A part of an entry, likewise."""
-    return value.encode() if isinstance(value, str) else value
+def in_bytes(fields: dict[Any, Any]) -> dict[bytes, bytes]:
+    """The fields of an entry, likewise."""
+    if isinstance(next(iter(fields)), bytes):
+        return fields
+    return {name.encode(): fields[name].encode() for name in fields}
 
 
 async def main(options: argparse.Namespace) -> int:

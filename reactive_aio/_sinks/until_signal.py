@@ -4,8 +4,8 @@ import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from .._core.process_end import NOT_DONE, ProcessEnd
 from ..stage import Duration, Fluent, LoopHandle, describe, to_seconds
-from .process_end import NOT_DONE, ProcessEnd
 from .running import DRAIN_TIME, DrainReport, Run
 
 if TYPE_CHECKING:

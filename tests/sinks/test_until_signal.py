@@ -15,7 +15,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import DrainReport
-from reactive_aio._sinks.process_end import called_off
+from reactive_aio._core.process_end import called_off
 from tests.cases import Needs
 
 BOTH: Final = (signal.SIGTERM, signal.SIGINT)

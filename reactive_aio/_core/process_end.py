@@ -8,10 +8,9 @@ from threading import Event, Thread, main_thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
-from .._core.foreign_text import printable
-from .._core.loop import Task, current_task
-from .._core.observation.waiting import what_waits
-from ..stage import LoopHandle
+from .foreign_text import printable
+from .loop import LoopHandle, Task, current_task
+from .observation.waiting import what_waits
 
 if TYPE_CHECKING:
     from types import FrameType
