@@ -171,6 +171,13 @@ Handlers: TypeAlias = dict[bytes | None, DirectHandler | None]
 class RouterResponder:
     """Serves the requests of one or many connections by a router."""
 
+    refused_connections: int = 0
+    """The number of clients refused because too many connections were open."""
+    unread_connections: int = 0
+    """The number of connections that were ended since the client did not read."""
+    admission: "Admission | None" = None
+    """Which clients have a place; all of them if it is None."""
+
     def __init__(
         self,
         router: Router,
@@ -222,12 +229,6 @@ class RouterResponder:
         """Set when the lease of a connection is used up, or void since the session was resumed."""
         self.ending: EndingHandlers = EndingHandlers()
         self.turns: Turns = Turns()
-        self.unread_connections: int = 0
-        """The number of connections that were ended since the client did not read."""
-        self.refused_connections: int = 0
-        """The number of clients refused because too many connections were open."""
-        self.admission: Admission | None = None
-        """Which clients have a place; all of them if it is None."""
         self.fire_and_forget: FireAndForget = FireAndForget(
             max_fire_and_forget,
             max_fire_and_forget_total,
@@ -507,17 +508,29 @@ class RouterResponder:
                 self._refuse_directly(driver, direct, stream_id, error)
                 continue
             if is_coroutine(result):
-                if refusal := self.ending.refusal(driver):
-                    result.close()
-                    self._reject(driver, stream_id, refusal)
-                    continue
-                coroutines = coroutines or CoroutineResponses(self, driver)
-                coroutines.add(CoroutineResponse(driver, direct, request, result))
+                coroutines = self._hold_coroutine(driver, coroutines, direct, request, result)
             else:
                 begin = partial(RequestExecution.handle_result, result=result)
                 self._begin(driver, _requested(*request), begin)
         if responses:
             driver.connection.fast_path.respond_all(responses)
+        return coroutines
+
+    def _hold_coroutine(
+        self,
+        driver: Driver,
+        coroutines: CoroutineResponses | None,
+        direct: DirectHandler,
+        request: RequestTuple,
+        result: Any,
+    ) -> CoroutineResponses | None:
+        """Add the coroutine of a handler to *coroutines*, or refuse its request."""
+        if refusal := self.ending.refusal(driver):
+            result.close()
+            self._reject(driver, request[0], refusal)
+            return coroutines
+        coroutines = coroutines or CoroutineResponses(self, driver)
+        coroutines.add(CoroutineResponse(driver, direct, request, result))
         return coroutines
 
     def _refuse_directly(

@@ -1,6 +1,6 @@
 """Which connections a server has: half-open ones are few, and a full server is not shut."""
 
-# pyright: reportUnknownLambdaType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
 
 import asyncio
 import contextlib
