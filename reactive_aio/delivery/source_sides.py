@@ -28,6 +28,8 @@ class Record:
     attempts: Attempts | None = None
     error: Exception | None = None
     """Why it was nacked."""
+    origin: object = None
+    """The part of the source that it is from."""
 
 
 class Keeper(Protocol):
@@ -100,7 +102,7 @@ class EachDelivery:
             )
         delivery: Delivery[Any] = element
         ack, nack = delivery.take_over()
-        return Record(delivery.value, ack, nack, attempt=delivery.attempt)
+        return Record(delivery.value, ack, nack, attempt=delivery.attempt, origin=delivery.origin)
 
     def acked(self, record: Record) -> None:
         self._keeper.call(record.ack, (), self._free)

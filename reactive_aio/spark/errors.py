@@ -54,6 +54,12 @@ _OUT_OF_MEMORY: Final = (
     "its rows are read: make the partitions smaller (df.repartition(n), "
     "spark.sql.files.maxPartitionBytes), window= smaller, or spark.driver.memory larger."
 )
+_MOST_OF_A_RESULT: Final = "spark.driver.maxResultSize"
+_TOO_LARGE: Final = (
+    "{text} A partition is read as a whole: make the partitions smaller (df.repartition(n), "
+    "spark.sql.files.maxPartitionBytes), or give the session a larger "
+    "spark.driver.maxResultSize (0 is no limit), and as much spark.driver.memory."
+)
 _ABANDONED: Final = (
     "The Spark Connect server has abandoned the result that it computed for this subscription, as "
     "it does when a client has not fetched from it for some minutes "
@@ -83,6 +89,10 @@ _NEEDED: Final = {  # what is needed, the remedy without a DataFrame, and that f
 
 class SparkSessionLost(ReactiveError, ConnectionError):
     """The Spark session of a flow was stopped, or its JVM is gone; the message says which."""
+
+
+class ResultTooLarge(ReactiveError, RuntimeError):
+    """The rows of a job have more bytes than the driver takes: ``spark.driver.maxResultSize``."""
 
 
 class UnsupportedDataFrame(ReactiveError, TypeError):
@@ -225,12 +235,20 @@ def _explain_classic(error: Exception, session: Any) -> Exception:
         if isinstance(error, Py4JJavaError):
             if (cause := out_of_memory(error)) is not None:
                 return SparkSessionLost(f"{_OUT_OF_MEMORY.format(detail=f': {cause}')} {_REMEDY}")
-            return typed_error(error)
+            return _with_remedy(typed_error(error))
         if isinstance(error, PySparkException):
-            return plain_error(error)
+            return _with_remedy(plain_error(error))
     if is_broken or (isinstance(error, Py4JError) and _ANSWER not in str(error)):
         return SparkSessionLost(f"The connection to Spark's JVM broke: {error}. {_REMEDY}")
     return error
+
+
+def _with_remedy(error: Exception) -> Exception:
+    """Return *error*, unless it says that a result is too large: then one that says what to do."""
+    text, _, _ = str(error).partition("\n")
+    if _MOST_OF_A_RESULT not in text:
+        return error
+    return ResultTooLarge(_TOO_LARGE.format(text=text.rstrip(".") + "."))
 
 
 def _loss_of_session(session: Any, wait: float) -> str | None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from ._internals import arrow_schema
 from .arrow.reading_state import BatchSizes
+from .spark_version import pyspark_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -81,6 +82,24 @@ def batch_sizes(schema: "StructType", kind: RowKind, requested: int | None) -> B
     if kind == "tuple":  # which takes half of the time of another row
         by_columns *= 2
     return BatchSizes(DEFAULT_BATCH, max(DEFAULT_BATCH, by_columns))
+
+
+def read_schema(df: "DataFrame") -> "StructType":
+    """Return the schema by which the rows of *df* are made. Calls the JVM.
+
+    ``collect()`` makes a bytearray of a binary value where a setting of the session, or a PySpark
+    before 4.1, says so.
+    """
+    schema = df.schema
+    if not any(type(kind).__name__ == "BinaryType" for kind in types_in(schema)):
+        return schema
+    default = "true" if pyspark_version() >= (4, 1) else "false"
+    is_bytes = df.sparkSession.conf.get(_BINARY_AS_BYTES, default) == "true"
+    if is_bytes:
+        return schema
+    from .byte_arrays import with_byte_arrays
+
+    return cast("StructType", with_byte_arrays(schema))
 
 
 def decoder(schema: "StructType", kind: RowKind) -> Decode:
@@ -348,6 +367,10 @@ def _local(microseconds: int) -> datetime:
     return moment.replace(microsecond=fraction) if fraction else moment
 
 
+def _byte_arrays(_: "DataType") -> Convert:
+    return lambda column: [None if each is None else bytearray(each) for each in column.to_pylist()]
+
+
 def _array(kind: Any) -> Convert | None:
     element = _converter(kind.elementType)
     if element is None:
@@ -450,8 +473,10 @@ _NUMBERS: Final = {  # the format code of memoryview, and the size in bytes
 _CHEAP: Final = frozenset(
     (*_NUMBERS, "NullType", "BooleanType", "StringType", "CharType", "VarcharType", "BinaryType")
 )
+_BINARY_AS_BYTES: Final = "spark.sql.execution.pyspark.binaryAsBytes"
 _SQL_TYPES: Final = "pyspark.sql.types"
 _MAKERS: Final[dict[str, Callable[[Any], Convert | None]]] = {
+    "ByteArrayType": _byte_arrays,
     "DateType": _date,
     "TimestampType": _timestamp,
     "TimestampNTZType": _since_epoch,

@@ -18,13 +18,12 @@ from reactive_aio.spark import (
     WriteResult,
     append_table,
     from_dataframe,
-    terminals,
     to_dataframe,
     write_parquet,
 )
+from reactive_aio.spark.writing import CommitOptions, Save, Writer, write
 
 from .conftest import wait_until
-from .test_column_values import OF_NOTHING, plain, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +48,13 @@ async def no_thread_is_left() -> AsyncIterator[None]:
 
 def rows(count: int) -> "Flow[tuple[int, str]]":
     return rx.range(count).map(lambda number: (number, f"n{number}"))
+
+
+async def saved_by(
+    save: Save, flow: "Flow[Any]", session: "SparkSession", *, batch: int
+) -> WriteResult:
+    options = CommitOptions.checked("test", batch, 1 << 20, None, "append")
+    return await write(flow, Writer("test", session, SCHEMA), save, options)
 
 
 async def collected(df: "DataFrame") -> list[Any]:
@@ -155,18 +161,6 @@ async def test_more_rows_than_the_limit_raise(spark: "SparkSession") -> None:
     assert len(await collected(await to_dataframe(rows(10), spark, SCHEMA, limit=10))) == 10
 
 
-async def test_values_of_every_type_are_unchanged(spark: "SparkSession") -> None:
-    # PySpark itself cannot make a DataFrame of these.
-    unfit = {"struct with a name twice", "collated string", *OF_NOTHING}
-    df = await asyncio.to_thread(lambda: table(spark).drop(*unfit))
-    expected = await asyncio.to_thread(df.collect)
-    schema = await asyncio.to_thread(lambda: df.schema)
-    made = await to_dataframe(rx.from_iterable(expected), spark, schema)
-    found = await asyncio.to_thread(made.collect)
-    for name in schema.names:
-        assert [plain(row[name]) for row in found] == [plain(row[name]) for row in expected], name
-
-
 # -- write_parquet -----------------------------------------------------------------------------
 async def test_rows_are_written_in_commits(spark: "SparkSession", tmp_path: Path) -> None:
     path = tmp_path / "rows"
@@ -256,9 +250,7 @@ async def test_a_cancellation_says_what_was_committed(spark: "SparkSession") -> 
         if len(saved) == 3:
             free.wait(20)
 
-    task = asyncio.create_task(
-        terminals._write(rows(9), "test", spark, SCHEMA, save, batch=2, within=None, mode="append")
-    )
+    task = asyncio.create_task(saved_by(save, rows(9), spark, batch=2))
     await wait_until(lambda: len(saved) == 3)
     task.cancel()
     await asyncio.sleep(0)
@@ -283,11 +275,7 @@ async def cancelling_cancels_the_commit(
         more = many.selectExpr("id", "explode(sequence(n, n + 1000000)) as m").where("m < 0")
         more.write.mode(mode).parquet(str(path))
 
-    task = asyncio.create_task(
-        terminals._write(
-            rows(5), "test", session, SCHEMA, save, batch=5, within=None, mode="append"
-        )
-    )
+    task = asyncio.create_task(saved_by(save, rows(5), session, batch=5))
     tracker = await asyncio.to_thread(spark.sparkContext.statusTracker)
     await wait_until(lambda: asyncio.to_thread(tracker.getActiveJobsIds))
     task.cancel()
@@ -309,9 +297,7 @@ async def test_the_flow_waits_while_spark_writes(spark: "SparkSession") -> None:
         free.wait(20)
 
     flow = rows(1000).do_on_next(lambda row: sent.append(row[0]))
-    task = asyncio.create_task(
-        terminals._write(flow, "test", spark, SCHEMA, save, batch=10, within=None, mode="append")
-    )
+    task = asyncio.create_task(saved_by(save, flow, spark, batch=10))
     await wait_until(lambda: len(sent) >= 10)
     for _ in range(50):
         await asyncio.sleep(0)

@@ -16,8 +16,10 @@ demand, *largest* and the memory allow, and at most twice as large as the one be
 there is demand, as many elements as have been read are expected to be requested: `async for` and
 workers request few at a time, and Spark would be idle while they process them. Under unbounded
 demand it is at most half of the remaining partitions, since Spark has nothing to compute while the
-last rows are read. Record batches are small until the size of a row is known, and have few rows
-where rows are large.
+last rows are read. As long as all partitions that were read are empty, a job has few: they say
+nothing about the next ones. A job whose result is larger than the driver takes is divided into two,
+down to single partitions. Record batches are small until the size of a row is known, and have few
+rows where rows are large.
 """
 
 from collections.abc import Iterator
@@ -44,6 +46,7 @@ MEMORY_LIMIT: Final = 32 << 20
 _BATCH_BYTES: Final = 1 << 20  # of a record batch that has more rows than the least, about
 _LARGE_BATCH_BYTES: Final = 8 << 20  # of a record batch, about, however few rows that are
 _SINGLE_JOBS: Final = 2  # jobs of one partition, before they grow
+_UNMEASURED: Final = 4  # partitions of a job at most, as long as those before were empty
 _SMALLEST_LAST: Final = 4  # partitions: near the end, smaller jobs cost more than they save
 _UNMEASURED_JOBS: Final = 2  # jobs beside another one, before the size of a partition is known
 
@@ -139,6 +142,18 @@ class PartitionWindows:
         self._in_flight[window] = None
         return window
 
+    def divide(self, window: Window) -> tuple[Window, Window]:
+        """Return two windows in the place of *window*; the next ones are no larger."""
+        del self._in_flight[window]
+        middle = (window.start + window.stop) // 2
+        halves = (
+            Window(window.start, middle, window.batch),
+            Window(middle, window.stop, window.batch),
+        )
+        self._in_flight.update(dict.fromkeys(halves))
+        self.largest = min(self.largest, middle - window.start)
+        return halves
+
     def finish(self, window: Window) -> None:
         """Record that *window* has been read to its end, and measure it."""
         del self._in_flight[window]
@@ -173,6 +188,8 @@ class PartitionWindows:
             size = ceil(min(uncovered / self._elements_per_partition, size))
         if self._bytes_per_partition:
             size = min(size, int(MEMORY_LIMIT / self._bytes_per_partition))
+        else:
+            size = min(size, _UNMEASURED)
         if uncovered == inf:
             size = min(size, max(_SMALLEST_LAST, ceil((self.partitions - self._next) / 2)))
         return max(1, size)
@@ -194,8 +211,8 @@ class Action(Enum):
 class ReadingState(Generic[T]):
     """The windows, the demand and the batch of one subscription."""
 
-    __slots__ = ("_current", "_delivered", "_elements", "_in_flight", "_is_ordered", "_is_planned",
-                 "_windows", "demand", "is_prepared", "is_processed", "remaining",
+    __slots__ = ("_again", "_current", "_delivered", "_elements", "_in_flight", "_is_ordered",
+                 "_is_planned", "_windows", "demand", "is_prepared", "is_processed", "remaining",
                  "window")  # fmt: skip
 
     def __init__(self, *, largest: int, batch_sizes: BatchSizes, is_ordered: bool) -> None:
@@ -203,6 +220,7 @@ class ReadingState(Generic[T]):
         self._is_planned = False
         self._windows = PartitionWindows(0, largest, batch_sizes)
         self._in_flight: list[Window] = []  # launched, and not taken for reading
+        self._again: list[Window] = []  # in flight, and to be launched
         self._current: Window | None = None  # is read or confirmed, or has failed
         self.window: Window
         """The window that the last action is about; set by the actions that name it."""
@@ -247,6 +265,15 @@ class ReadingState(Generic[T]):
         """The job of *window* has failed."""
         window.phase, window.error = Phase.FAILED, error
 
+    def on_too_large(self, window: Window) -> bool:
+        """The result of the job of *window* is too large; return whether it can be divided."""
+        if window.partitions == 1:
+            return False
+        halves, at = self._windows.divide(window), self._in_flight.index(window)
+        self._in_flight[at : at + 1] = halves
+        self._again += halves
+        return True
+
     def on_end(self, window: Window, error: Exception | None = None) -> None:
         """The connection of *window* has ended, or broken with *error*."""
         window.phase, window.error = Phase.ENDED, error
@@ -259,7 +286,7 @@ class ReadingState(Generic[T]):
 
     def close(self) -> None:
         """The subscription has ended: drop everything."""
-        self._in_flight, self._current = [], None
+        self._in_flight, self._again, self._current = [], [], None
         self._elements, self.remaining = iter(()), 0
 
     # -- the decision -----------------------------------------------------------------------------
@@ -272,7 +299,9 @@ class ReadingState(Generic[T]):
             # Before the next launch, which waits for the same threads.
             self.window, current.phase = current, Phase.CONFIRMING
             return Action.CONFIRM
-        if self._launch():
+        if self._again or self._launch():
+            if self._again:
+                self.window = self._again.pop(0)
             return Action.LAUNCH
         if self.remaining:
             return Action.PUSH if self.demand else Action.WAIT

@@ -20,6 +20,7 @@ from ...stage import Downstream
 from .._internals import ArrowBatches, java_dataset, release
 from .._partition_jobs import RunJob, job_runner, marking_job_runner
 from ..call_threads import CallThreads
+from ..errors import ResultTooLarge
 from ..progress import ProgressMeter
 from ..resuming import Resume
 from ..rows import Decode
@@ -79,6 +80,11 @@ class WindowJobs:
         """Commit the partition at *position* among those that are computed."""
         assert self._resume is not None
         self._resume.commit(position)
+
+    def number(self, position: int) -> int:
+        """Return the number of the partition at *position* among those that are computed."""
+        assert self._resume is not None
+        return self._resume.partitions[position]
 
     def _rdd(self, rows: int) -> Any:
         """Return a new RDD of record batches over the plan of this subscription.
@@ -182,7 +188,9 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         self._threads = CallThreads(self._loop_handle, "from_dataframe", interrupt=jobs.cancel)
         self._commits: PartitionCommits | None = None
         if commits:
-            self._commits = PartitionCommits(self._loop_handle, jobs.commit, self._on_commit)
+            self._commits = PartitionCommits(
+                self._loop_handle, jobs.commit, jobs.number, self._on_commit
+            )
         self._readers: dict[Window, FrameReader] = {}  # whose connections are open
         self._watched: FrameReader | None = None
         self._parts: Iterator[tuple[Iterator[T], int]] = iter(())
@@ -250,6 +258,8 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
             self._readers[window] = reader
             self._state.on_served(window)
             self._meter.add("computed", window.partitions)
+        elif isinstance(error, ResultTooLarge) and self._state.on_too_large(window):
+            self._meter.add("launched", -window.partitions)  # they are launched again
         elif error is not None:
             self._state.on_failed(window, error)
         self._advance()

@@ -10,9 +10,8 @@ from uuid import uuid4
 import anyio
 
 from ...stage import FlowSubscription, describe, require_int
-from .._internals import arrow_schema
+from ..conversion import RowConversion, RowRejected
 from ..errors import require_pyspark
-from ..rejected_rows import RowRejected, table_of
 from ..schemas import parsed_schema, require_schema
 from .listener import Connection, ListenOptions, ServedAddress, listen
 from .replay_log import ReplayLog, RowsUnavailable
@@ -287,9 +286,11 @@ def encode_rows(rows: Sequence[Any], schema: "StructType", first: int = 0) -> by
 
     Raises `RowRejected` for one that does not fit the schema.
     """
-    if not rows:
-        return encode_table(arrow_schema(schema).empty_table())
-    return encode_table(table_of(rows, schema, function="serve_flow", first=first))
+    import pyarrow
+
+    conversion = RowConversion("serve_flow", schema, rows=first)
+    batches = conversion.batches(rows)
+    return encode_table(cast("Any", pyarrow).Table.from_batches(batches, conversion.arrow))
 
 
 def _parse(schema: str) -> "StructType":

@@ -25,7 +25,7 @@ class InputRows:
     *holds* is how many rows of a record batch wait for demand at most.
     """
 
-    def __init__(self, convert: Convert, *, has_batches: bool, holds: int) -> None:
+    def __init__(self, convert: Convert, *, has_batches: bool, holds: int | None) -> None:
         self.convert = convert
         self.has_batches = has_batches
         self.on_wanted: Callable[[], object] = _ignore
