@@ -12,6 +12,8 @@ from .executors.output_rows import OutputRows
 if TYPE_CHECKING:
     from ..flow import Flow
 
+_PARTS: Final = 8
+"""How many parts of a commit a large record batch is cut into, so that a commit is about full."""
 _CHUNK: Final = 10_000
 """Rows that are converted to Arrow at a time, at most."""
 
@@ -100,7 +102,7 @@ class Commits:
     def add(self, batches: list[Any]) -> None:
         """Take the next record batches."""
         for each in batches:
-            self._batches += cut(each, self._most_rows, self._most_bytes)
+            self._batches += cut(each, self._most_rows, max(1, self._most_bytes // _PARTS))
 
     @property
     def is_empty(self) -> bool:
@@ -110,14 +112,19 @@ class Commits:
         """Return the record batches of a full commit; none if there are not enough."""
         rows = size = 0
         for at, batch in enumerate(self._batches):
+            if at and size + batch.nbytes > self._most_bytes:
+                return self._take(at)
             missing = self._most_rows - rows
-            rows, size = rows + batch.num_rows, size + batch.nbytes
             if batch.num_rows > missing:
                 self._batches[at : at + 1] = [batch.slice(0, missing), batch.slice(missing)]
+            rows, size = rows + batch.num_rows, size + batch.nbytes
             if rows >= self._most_rows or size >= self._most_bytes:
-                full, self._batches = self._batches[: at + 1], self._batches[at + 1 :]
-                return full
+                return self._take(at + 1)
         return []
+
+    def _take(self, count: int) -> list[Any]:
+        taken, self._batches = self._batches[:count], self._batches[count:]
+        return taken
 
     def rest(self) -> list[Any]:
         """Return all that waits."""

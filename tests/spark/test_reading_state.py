@@ -228,3 +228,42 @@ def test_every_element_is_delivered_once_and_never_beyond_demand(
     while driver.advance() is not Action.COMPLETE:
         driver.serve()
     assert driver.received == [*range(7 * partitions)]
+
+
+def test_a_window_whose_result_is_too_large_is_divided() -> None:
+    """Its halves take its place, also beside other windows, and the next ones are as small."""
+    driver = Driver(16, largest=8)
+    driver.request(10**9)
+    while driver.running[-1].partitions < 2:
+        driver.serve()
+    large = driver.running.pop()
+    assert driver.state.on_too_large(large)
+    driver.advance()
+    halves = [(each.start, each.stop) for each in driver.running if each.start >= large.start]
+    middle = large.start + large.partitions // 2
+    assert halves[:2] == [(large.start, middle), (middle, large.stop)]
+    launched = list[int]()
+    while driver.running:
+        launched += [each.partitions for each in driver.running]
+        driver.serve()
+    assert driver.received == [*range(160)]
+    assert max(launched) <= large.partitions // 2
+
+
+def test_a_single_partition_is_not_divided() -> None:
+    driver = Driver(9)
+    driver.request(10**9)
+    window = driver.running[0]
+    assert window.partitions == 1
+    assert not driver.state.on_too_large(window)
+
+
+def test_windows_stay_small_while_all_partitions_are_empty() -> None:
+    driver = Driver(64, elements=0, largest=16)
+    driver.request(10**9)
+    sizes = list[int]()
+    while driver.running:
+        sizes.append(driver.running[0].partitions)
+        driver.serve()
+    assert sum(sizes) == 64
+    assert max(sizes) == 4
