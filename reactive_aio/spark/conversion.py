@@ -215,7 +215,10 @@ class RowConversion:
                     f"{', '.join(needed)}; select or rename them in the flow",
                 )
             columns = [self._cast(batch.column(each.name), each) for each in self.arrow]
-            fitted = type(batch).from_arrays(columns, schema=self.arrow)
+            import pyarrow
+
+            untyped: Any = pyarrow
+            fitted = untyped.RecordBatch.from_arrays(columns, schema=self.arrow)
         for position, field in enumerate(self.arrow):
             column = fitted.column(position)
             if not field.nullable and column.null_count:

@@ -49,6 +49,8 @@ DEFAULT_BATCH: Final = 1024
 _LARGEST_BATCH: Final = 4096
 _PART_BYTES: Final = 4 << 20  # of a record batch that become rows at a time, about
 _VALUES: Final = 16_384  # of a record batch, at most, if it has more rows than DEFAULT_BATCH
+_MOST_VALUES: Final = 1 << 19
+"""Values of a record batch at most, also where it has fewer rows for that."""
 Column = Any
 """A ``pyarrow.Array``. PyArrow has no types."""
 Convert = Callable[[Column], list[Any]]
@@ -76,12 +78,14 @@ def batch_sizes(schema: "StructType", kind: RowKind, requested: int | None) -> B
         return BatchSizes(requested, requested)
     if kind == "batch":  # no values are made
         return BatchSizes(_LARGEST_BATCH, _LARGEST_BATCH)
+    columns = max(1, len(schema.fields))
+    least = max(1, min(DEFAULT_BATCH, _MOST_VALUES // columns))
     if not all(type(field.dataType).__name__ in _CHEAP for field in schema.fields):
-        return BatchSizes(DEFAULT_BATCH, DEFAULT_BATCH)
-    by_columns = min(_LARGEST_BATCH, _VALUES // max(1, len(schema.fields)))
+        return BatchSizes(least, least)
+    by_columns = min(_LARGEST_BATCH, _VALUES // columns)
     if kind == "tuple":  # which takes half of the time of another row
         by_columns *= 2
-    return BatchSizes(DEFAULT_BATCH, max(DEFAULT_BATCH, by_columns))
+    return BatchSizes(least, max(least, by_columns))
 
 
 def read_schema(df: "DataFrame") -> "StructType":

@@ -1,18 +1,22 @@
 """Errors of Spark arrive as on_error, typed, with Spark's own message first."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark import errors
 
 from reactive_aio._core.demand import UNBOUNDED
+from reactive_aio.spark import ResultTooLarge, from_dataframe
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .conftest import Make, Trace, flow_threads, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from reactive_aio import Flow
 
 pytestmark = pytest.mark.spark
 
@@ -89,3 +93,30 @@ async def test_a_job_that_is_cancelled_elsewhere_fails(spark: "SparkSession", tr
     assert isinstance(probe.error, errors.PySparkException)
     assert "[SPARK_JOB_CANCELLED]" in str(probe.error)
     await wait_until(lambda: not flow_threads())
+
+
+@pytest.fixture
+def small_results(spark: "SparkSession") -> Iterator[None]:
+    """The driver takes two megabytes of a job. Spark reads this setting for each stage."""
+    untyped: Any = spark.sparkContext
+    settings, name = untyped._jsc.sc().conf(), "spark.driver.maxResultSize"
+    settings.set(name, "2m")
+    yield
+    settings.remove(name)
+
+
+@pytest.mark.usefixtures("small_results")
+async def test_jobs_are_divided_until_the_driver_takes_their_results(spark: "SparkSession") -> None:
+    """Eight empty partitions, and then eight of a megabyte each."""
+
+    def build(megabytes: int) -> "Flow[Any]":
+        text = f"repeat(md5(string(id)), {megabytes * 31_250})"
+        df = spark.range(0, 16, 1, 16).where("id >= 8").selectExpr("id", f"{text} as s")
+        return from_dataframe(df, rows="tuple")
+
+    flow = await asyncio.to_thread(build, 1)
+    assert [number for number, _ in await flow.to_list(limit=16)] == [*range(8, 16)]
+    flow = await asyncio.to_thread(build, 3)
+    words = r"bigger than .*maxResultSize.*repartition\(n\).* larger spark.driver.maxResultSize"
+    with pytest.raises(ResultTooLarge, match=words):
+        await flow.to_list(limit=16)

@@ -20,6 +20,7 @@ from reactive_aio.spark import (
     from_dataframe,
     to_dataframe,
     write_parquet,
+    writing,
 )
 from reactive_aio.spark.writing import CommitOptions, Save, Writer, write
 
@@ -204,6 +205,23 @@ async def test_overwrite_replaces_existing_files(spark: "SparkSession", tmp_path
     assert await collected(found) == []
 
 
+async def test_a_commit_has_so_many_bytes_and_a_row_as_well(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows"
+    flow = rx.range(20).map(lambda number: (number, "x" * 1000))
+    written = await write_parquet(flow, spark, path, SCHEMA, batch_bytes=5500)
+    assert written == WriteResult(rows=20, commits=4)
+    batch = untyped.RecordBatch.from_pydict({"id": [*range(20)], "name": ["x" * 1000] * 20})
+    written = await write_parquet(rx.just(batch), spark, path, SCHEMA, batch_bytes=11_000)
+    assert written == WriteResult(rows=20, commits=2)
+    monkeypatch.setattr(writing, "LARGEST_COMMIT", 2000)
+    long = rx.just((1, "a"), (2, "x" * 3000))
+    with pytest.raises(RowRejected, match=r"row 1 .* bytes, and a row may have at most") as raised:
+        await write_parquet(long, spark, path, SCHEMA, batch_bytes=1500)
+    assert raised.value.row == 1
+
+
 async def test_a_flow_that_fails_leaves_whole_commits(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -319,8 +337,55 @@ async def test_a_table_is_created_and_appended_to(
         await asyncio.to_thread(spark.sql, f"drop table if exists {name}")
 
 
+TABLES = {
+    "partitioned": "using parquet partitioned by (name)", "orc": "using orc", "csv": "using csv",
+    "buckets": "using parquet clustered by (id) into 4 buckets",
+}  # fmt: skip
+
+
+async def test_a_table_that_exists_is_appended_to_by_its_own_definition(
+    spark: "SparkSession",
+) -> None:
+    for kind, definition in TABLES.items():
+        table = f"t_{kind}"
+        await asyncio.to_thread(spark.sql, f"drop table if exists {table}")
+        try:
+            create = f"create table {table} (id long, name string) {definition}"
+            await asyncio.to_thread(spark.sql, create)
+            flow = rx.just(("x", 1), {"ID": 2, "name": "y"}, ("z", 3))
+            written = await append_table(flow, spark, table, "name string, ID long", batch=2)
+            assert written == WriteResult(3, 2)
+            df = await asyncio.to_thread(spark.table, table)
+            assert await collected(df) == [(1, "x"), (2, "y"), (3, "z")]
+        finally:
+            await asyncio.to_thread(spark.sql, f"drop table if exists {table}")
+
+
+async def test_a_table_with_other_columns_and_a_view_are_refused_at_once(
+    spark: "SparkSession",
+) -> None:
+    def refused(element: int) -> Any:
+        pytest.fail("it was requested")
+
+    flow = rx.just(1).map(refused)
+    try:
+        await asyncio.to_thread(spark.sql, "create table t_other (id long, name string) using csv")
+        await asyncio.to_thread(spark.range(1).createOrReplaceTempView, "t_view")
+        for table, schema, words in (
+            ("t_other", "id long, nmae string", "columns id, nmae, and the table .* id, name"),
+            ("t_other", "id int, name string", "column 'id' is int .* bigint in the table"),
+            ("t_view", "id long", "'t_view' is a temporary view"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                await append_table(flow, spark, table, schema)
+    finally:
+        await asyncio.to_thread(spark.sql, "drop table if exists t_other")
+        await asyncio.to_thread(spark.catalog.dropTempView, "t_view")
+
+
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"batch": 0}, ValueError, "batch must be at least 1"),
+    ({"batch_bytes": 2**30 + 1}, ValueError, r"batch_bytes must be at most .* less than 2 GiB"),
     ({"files": 0}, ValueError, "files must be at least 1"),
     ({"files": 2**31}, ValueError, "files must be at most 2147483647"),
     ({"within": -1}, ValueError, "within must be more than 0"),

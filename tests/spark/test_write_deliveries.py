@@ -71,8 +71,9 @@ async def test_elements_are_acknowledged_when_their_commit_is_done(
 ) -> None:
     out, acked, buried = tmp_path / "out", list[Any](), list[Any]()
 
-    def ack(element: Any) -> None:
-        assert list(out.glob("*.parquet")), "nothing is acknowledged before it is written"
+    async def ack(element: Any) -> None:
+        files = await asyncio.to_thread(lambda: [*out.glob("*.parquet")])
+        assert files, "nothing is acknowledged before it is written"
         acked.append(element)
 
     source = deliveries(rx.just(1, "wrong", 3, 4), ack)

@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
-from pyspark.sql.types import ArrayType, LongType, MapType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 import reactive_aio as rx
 from reactive_aio.spark import (
@@ -25,6 +33,8 @@ from reactive_aio.spark.conversion import RowConversion
 from .written_values import TAKEN, differences
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -36,11 +46,13 @@ def test_no_value_is_changed_to_fit() -> None:
     for text, (taken, refused) in TAKEN.items():
         (kind,) = (field.dataType for field in cast("Any", StructType).fromDDL(f"v {text}"))
         inside = StructType([StructField("a", kind)])
-        for column, nest in (
-            (kind, lambda value: value), (ArrayType(kind), lambda value: [None, value]),
+        forms: list[tuple[DataType, Callable[[Any], Any]]] = [
+            (kind, lambda value: value),
+            (ArrayType(kind), lambda value: [None, value]),
             (MapType(StringType(), kind), lambda value: {"k": value}),
             (inside, lambda value: (value,)),
-        ):  # fmt: skip
+        ]
+        for column, nest in forms:
             schema = StructType([StructField("n", LongType()), StructField("v", column)])
             given = [(1, None), *((2, nest(each)) for each in taken)]
             assert RowConversion("f", schema).batches(given)[0].num_rows == len(given)
@@ -55,6 +67,7 @@ def test_a_value_is_the_same_on_each_way(spark: "SparkSession", tmp_path: Path) 
     assert differences(spark, spark, tmp_path) == []
 
 
+@pytest.mark.thorough
 def test_a_value_is_the_same_on_each_way_over_connect(
     spark: "SparkSession", remote: "SparkSession", tmp_path: Path
 ) -> None:
@@ -103,7 +116,7 @@ def test_two_fields_of_one_name_are_refused_at_once(spark: "SparkSession", tmp_p
         map_flow(spark.range(1), lambda rows: rows, TWICE)
     df = cast("Any", spark).createDataFrame([([(1, 2)],)], TWICE)
     with pytest.raises(
-        UnsupportedDataFrame, match=r"map_flow.* column 's' .* two fields named 'a'"
+        UnsupportedDataFrame, match=r"map_flow.* column 's': .* two fields named 'a'"
     ):
         map_flow(df, lambda rows: rows, "id long")
 

@@ -148,9 +148,9 @@ WAYS: Final[dict[str, Way]] = {
     "to_dataframe": _to_dataframe, "write_parquet": _parquet, "append_table": _table,
     "map_flow": _map_flow, "serve_flow": _serve_flow,
 }  # fmt: skip
-_IN_NO_FILE: Final = ("void", "nothing", "null", "geo", "without fields")
+_IN_NO_FILE: Final[tuple[str, ...]] = ("void", "nothing", "null", "geo", "without fields")
 """Parts of the names of columns that Parquet cannot hold."""
-_IN_NO_WORKER: Final = ("nothing",)
+_IN_NO_WORKER: Final[tuple[str, ...]] = ("nothing",)
 """The same of PySpark's workers."""
 _NOT_OVER_CONNECT: Final = ("interval day", "nothing")
 """The same of what Spark Connect's ``createDataFrame`` refuses."""
@@ -188,8 +188,10 @@ def differences(
     fields = [StructField("n", LongType()), *(field for field, _, _ in found)]
     written = [range(longest), *(_filled(values, longest) for _, values, _ in found)]
     same = [range(longest), *(_filled(values, longest) for _, _, values in found)]
-    create: Any = spark.createDataFrame
-    expected = _sorted(create([*zip(*same, strict=True)], StructType(fields)).collect())
+    untyped: Any = spark
+    expected = _sorted(
+        untyped.createDataFrame([*zip(*same, strict=True)], StructType(fields)).collect()
+    )
     made = list[str]()
     for way, write in WAYS.items():
         if is_connect(session) and way == "serve_flow":
