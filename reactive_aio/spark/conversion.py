@@ -280,7 +280,10 @@ def _reader(kind: type, names: Sequence[str]) -> Callable[[Any], Values]:
             attributes = vars(row)
             return [attributes[name] for name in names]
         except (TypeError, KeyError):
-            raise TypeError(f"{type(row).__name__} is not a tuple, Row or dict") from None
+            raise TypeError(
+                f"{type(row).__name__} is not a tuple, Row or dict, nor an object with attributes "
+                f"of these names: {', '.join(names)}"
+            ) from None
 
     return read_mapping if issubclass(kind, Mapping) else read_object
 
@@ -296,7 +299,7 @@ def _converter(kind: "DataType", target: Any) -> Convert:
     if name in _NESTED:
         return _NESTED[name](kind, target)
     if name in _OBJECTS:
-        return partial(_objects, target, name, *_OBJECTS[name])
+        return partial(_objects, target, *_OBJECTS[name])
     if name == "DecimalType":
         return partial(_decimals, kind, target)
     prepare = _PREPARED.get(name)
@@ -431,7 +434,7 @@ _OBJECTS: Final = {
 """Types whose values are of a class of PySpark, which Arrow carries as structs of attributes."""
 
 
-def _objects(target: Any, _: str, needed: str, first: str, second: str, values: Values) -> Column:
+def _objects(target: Any, needed: str, first: str, second: str, values: Values) -> Column:
     for kind in set(map(type, values)):
         if kind is not NoneType and kind.__name__ != needed:
             raise TypeError(f"{kind.__name__} is not a {needed}")
