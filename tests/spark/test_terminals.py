@@ -370,7 +370,7 @@ async def test_a_table_with_other_columns_and_a_view_are_refused_at_once(
     flow = rx.just(1).map(refused)
     try:
         await asyncio.to_thread(spark.sql, "create table t_other (id long, name string) using csv")
-        await asyncio.to_thread(spark.range(1).createOrReplaceTempView, "t_view")
+        await asyncio.to_thread(lambda: spark.range(1).createOrReplaceTempView("t_view"))
         for table, schema, words in (
             ("t_other", "id long, nmae string", "columns id, nmae, and the table .* id, name"),
             ("t_other", "id int, name string", "column 'id' is int .* bigint in the table"),
@@ -380,7 +380,7 @@ async def test_a_table_with_other_columns_and_a_view_are_refused_at_once(
                 await append_table(flow, spark, table, schema)
     finally:
         await asyncio.to_thread(spark.sql, "drop table if exists t_other")
-        await asyncio.to_thread(spark.catalog.dropTempView, "t_view")
+        await asyncio.to_thread(lambda: spark.catalog.dropTempView("t_view"))
 
 
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
