@@ -256,14 +256,3 @@ def test_a_single_partition_is_not_divided() -> None:
     window = driver.running[0]
     assert window.partitions == 1
     assert not driver.state.on_too_large(window)
-
-
-def test_windows_stay_small_while_all_partitions_are_empty() -> None:
-    driver = Driver(64, elements=0, largest=16)
-    driver.request(10**9)
-    sizes = list[int]()
-    while driver.running:
-        sizes.append(driver.running[0].partitions)
-        driver.serve()
-    assert sum(sizes) == 64
-    assert max(sizes) == 4

@@ -16,10 +16,9 @@ demand, *largest* and the memory allow, and at most twice as large as the one be
 there is demand, as many elements as have been read are expected to be requested: `async for` and
 workers request few at a time, and Spark would be idle while they process them. Under unbounded
 demand it is at most half of the remaining partitions, since Spark has nothing to compute while the
-last rows are read. As long as all partitions that were read are empty, a job has few: they say
-nothing about the next ones. A job whose result is larger than the driver takes is divided into two,
-down to single partitions. Record batches are small until the size of a row is known, and have few
-rows where rows are large.
+last rows are read. A job whose result is larger than the driver takes, as partitions after empty
+ones may be, is divided into two, down to single partitions; the next ones are no larger. Record
+batches are small until the size of a row is known, and have few rows where rows are large.
 """
 
 from collections.abc import Iterator
@@ -46,7 +45,6 @@ MEMORY_LIMIT: Final = 32 << 20
 _BATCH_BYTES: Final = 1 << 20  # of a record batch that has more rows than the least, about
 _LARGE_BATCH_BYTES: Final = 8 << 20  # of a record batch, about, however few rows that are
 _SINGLE_JOBS: Final = 2  # jobs of one partition, before they grow
-_UNMEASURED: Final = 4  # partitions of a job at most, as long as those before were empty
 _SMALLEST_LAST: Final = 4  # partitions: near the end, smaller jobs cost more than they save
 _UNMEASURED_JOBS: Final = 2  # jobs beside another one, before the size of a partition is known
 
@@ -188,8 +186,6 @@ class PartitionWindows:
             size = ceil(min(uncovered / self._elements_per_partition, size))
         if self._bytes_per_partition:
             size = min(size, int(MEMORY_LIMIT / self._bytes_per_partition))
-        else:
-            size = min(size, _UNMEASURED)
         if uncovered == inf:
             size = min(size, max(_SMALLEST_LAST, ceil((self.partitions - self._next) / 2)))
         return max(1, size)
