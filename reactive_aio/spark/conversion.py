@@ -267,13 +267,13 @@ def _reader(kind: type, names: Sequence[str]) -> Callable[[Any], Values]:
     known = frozenset(names)
 
     def read_mapping(row: Mapping[str, Any]) -> Values:
-        unknown = [key for key in row if key not in known]
-        if unknown:
+        if not known.issuperset(row):
+            unknown = [key for key in row if key not in known]
             raise ValueError(
                 f"the key {', '.join(map(repr, unknown))} is no column or field of the schema, "
                 f"which has {', '.join(names)}; a dict may lack keys, and has no others"
             )
-        return [row.get(name) for name in names]
+        return [*map(row.get, names)]
 
     def read_object(row: object) -> Values:
         try:
