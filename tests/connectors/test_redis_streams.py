@@ -4,11 +4,18 @@ from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 import pytest
-from ingest_service import connected, keeping, leave
-from recipes.redis_streams import Consumer, Entry
 from redis.asyncio import Redis
-from redis.exceptions import ResponseError
+from redis.exceptions import (
+    ConnectionError as RedisConnectionError,
+    OutOfMemoryError,
+    ResponseError,
+)
 
+import reactive_aio as rx
+from reactive_aio import RetryPolicy
+from reactive_aio.connectors import redis_streams
+from reactive_aio.connectors.redis_streams import Consumer, Entry
+from reactive_aio.delivery import BatchFailed
 from tests.harness.servers import RedisServer
 from tests.recipes.waiting import until
 
@@ -36,6 +43,10 @@ async def add(redis: Redis, count: int) -> None:
 async def pending(redis: Redis) -> int:
     summary: Any = await redis.xpending(STREAM, "g")
     return cast("int", summary["pending"])
+
+
+async def nothing_pending(redis: Redis) -> bool:
+    return await pending(redis) == 0
 
 
 async def consumers(redis: Redis) -> list[bytes]:
@@ -82,13 +93,13 @@ async def test_a_consumer_leaves_unless_entries_are_pending(redis: Redis) -> Non
     consumer, done = Consumer(redis, STREAM, "g", "me"), list[int]()
     async with consumer.entries().as_flow().running() as run:
         await until(lambda: run.delivered == 2)
-    await leave(consumer)
+    await consumer.leave()
     assert await consumers(redis) == [b"me"]
     consumer = Consumer(redis, STREAM, "g", "another", idle=0.01)
     async with consumer.entries().map(number).ack_after(done.append).running():
         await until(lambda: len(done) == 2)
     for name in ("me", "another"):
-        await leave(Consumer(redis, STREAM, "g", name))
+        await Consumer(redis, STREAM, "g", name).leave()
     assert await consumers(redis) == []
 
 
@@ -107,7 +118,7 @@ async def test_what_another_consumer_has_left_is_taken_over(redis: Redis) -> Non
 
 async def test_connections_that_the_server_ends_cost_no_entry(redis: Redis, url: str) -> None:
     done: list[int] = []
-    async with connected(url) as patient:
+    async with redis_streams.connect(url) as patient:
         consumer = Consumer(patient, STREAM, "g", idle=0.05, count=3)
         async with consumer.entries().map(number).ack_after(done.append).running() as run:
             for _ in range(5):
@@ -174,25 +185,25 @@ async def test_an_entry_knows_how_often_it_was_delivered_and_is_alone_from_the_t
 
 
 async def test_what_is_shown_to_be_in_work_is_not_taken_over(redis: Redis) -> None:
-    class Curious(Consumer):
-        looks = 0
-
-        async def _left(self) -> list[Entry]:
-            Curious.looks += 1
-            return await super()._left()
-
     await add(redis, 3)
-    busy = Consumer(redis, STREAM, "g", "busy", idle=1)
-    other = Curious(redis, STREAM, "g", "other", idle=1)
+    busy = Consumer(redis, STREAM, "g", "busy", idle=0.3)
+    other = Consumer(redis, STREAM, "g", "other", idle=0.3)
     taken: list[Entry] = []
-    async with busy.entries().as_flow().running() as run, keeping(busy):
+    async with busy.entries().as_flow().running() as run:
         await until(lambda: run.delivered == 3)
+        await cast("Any", redis).config_resetstat()
         async with other.entries().ack_after(taken.append).running():
-            await until(lambda: Curious.looks > 3)
-        assert not taken
+            await until(lambda: looks(redis, 6))
+        assert not taken, "an interval of three looks is longer than idle"
     async with other.entries().ack_after(taken.append).running():
         await until(lambda: len(taken) == 3)
     assert [each.deliveries for each in taken] == [2, 2, 2], "keeping is not a delivery"
+
+
+async def looks(redis: Redis, count: int) -> bool:
+    """Whether consumers have looked for what others left, *count* times in all."""
+    stats: Any = await cast("Any", redis).info("commandstats")
+    return bool(stats.get("cmdstat_xpending", {"calls": 0})["calls"] >= count)
 
 
 async def test_a_deleted_entry_is_left_out(redis: Redis) -> None:
@@ -216,5 +227,134 @@ async def test_a_group_that_is_destroyed_fails_the_flow(redis: Redis) -> None:
     async def destroy(_: Entry) -> None:
         await redis.xgroup_destroy(STREAM, "g")
 
-    with pytest.raises(ResponseError, match="NOGROUP"):
+    with pytest.raises(ResponseError, match="NOGROUP") as failed:
         await consumer.entries().ack_after(destroy).run()
+    assert redis_streams.GONE in failed.value.__notes__
+
+
+CLIENTS: list[dict[str, Any]] = [
+    {"protocol": 2},
+    {"protocol": 3},
+    {"legacy_responses": False},
+    {"decode_responses": True},
+]
+
+
+@pytest.mark.parametrize("options", CLIENTS, ids=str)
+async def test_each_kind_of_client_will_do(redis: Redis, url: str, options: dict[str, Any]) -> None:
+    await add(redis, 5)
+    await redis.xgroup_create(STREAM, "g", "0")
+    await redis.xreadgroup("g", "dead", {STREAM: ">"}, 2)
+    done: list[str] = []
+    async with redis_streams.connect(url, **options) as client:
+        flow = redis_streams.source(client, STREAM, group="g", idle=0.05)
+        async with flow.ack_after(lambda entry: done.append(entry.id)).running() as run:
+            await until(lambda: len(done) == 5)
+            await run.drain()
+    assert await pending(redis) == 0
+
+
+async def test_entries_that_were_trimmed_do_not_hold_back_those_that_were_left(
+    redis: Redis,
+) -> None:
+    await add(redis, 40)
+    await redis.xgroup_create(STREAM, "g", "0")
+    found: Any = await redis.xreadgroup("g", "dead", {STREAM: ">"}, 40)
+    await redis.xclaim(STREAM, "g", "dead as well", 0, [id for id, _ in found[0][1]])
+    await redis.xtrim(STREAM, maxlen=0, approximate=False)
+    await add(redis, 1)
+    await redis.xreadgroup("g", "dead", {STREAM: ">"}, 1)
+    await cast("Any", redis).config_resetstat()
+    done: list[int] = []
+    consumer = Consumer(redis, STREAM, "g", idle=0.2, count=7)
+    async with consumer.entries().map(number).ack_after(done.append).running() as run:
+        await until(lambda: done == [0])
+        assert not await looks(redis, 20)
+        await until(lambda: nothing_pending(redis))
+        await run.drain()
+
+
+async def test_what_processes_died_of_while_it_was_alone_is_a_dead_letter(redis: Redis) -> None:
+    await add(redis, 3)
+    await redis.xgroup_create(STREAM, "g", "0")
+    found: Any = await redis.xreadgroup("g", "dead", {STREAM: ">"}, 3)
+    ids = [id.decode() for id, _ in found[0][1]]
+    for _ in range(5):  # an outage after another: that is no proof
+        await redis.xclaim(STREAM, "g", "dead", 0, cast("Any", ids))
+    for _ in range(redis_streams.CRASHES):
+        await redis.hincrby(f"{STREAM}:g:alone", ids[1], 1)
+    done: list[int] = []
+    buried: list[str] = []
+    flow = redis_streams.source(
+        redis,
+        STREAM,
+        group="g",
+        idle=0.05,
+        on_dead_letter=lambda entry, error: buried.append(f"{entry.id} {error}"),
+    )
+    async with flow.map(number).ack_after(done.append).running() as run:
+        await until(lambda: len(done) == 2)
+        await run.drain()
+    assert done == [0, 2]
+    assert buried == [f"{ids[1]} {redis_streams.DIED.format(redis_streams.CRASHES)}"]
+    assert await pending(redis) == 0
+    assert await redis.exists(f"{STREAM}:g:alone") == 0, "no mark is left"
+
+
+async def test_what_always_fails_is_a_dead_letter(redis: Redis) -> None:
+    await add(redis, 3)
+    done: list[int] = []
+    buried: list[str] = []
+
+    def write(value: int) -> None:
+        if value == 1:
+            raise ValueError("never")
+        done.append(value)
+
+    async def bury(entry: Entry, error: Exception) -> None:
+        buried.append(f"{number(entry)} {error!r}")
+
+    flow = redis_streams.source(redis, STREAM, group="g", attempts=2, on_dead_letter=bury)
+    async with flow.map(number).ack_after(write).running() as run:
+        await until(lambda: buried and len(done) == 2)
+        await run.drain()
+    assert (done, buried) == ([0, 2], ["1 ValueError('never')"])
+    assert await pending(redis) == 0
+
+
+async def test_a_sink_appends_a_list_with_one_call(redis: Redis) -> None:
+    send = redis_streams.sink(redis, STREAM)
+    await rx.range(250).map(lambda n: {"n": n}).buffer(100).for_each(send)
+    found: Any = await redis.xrange(STREAM)
+    assert [int(fields[b"n"]) for _, fields in found] == [*range(250)]
+
+
+async def test_a_sink_says_which_entries_redis_refuses(redis: Redis) -> None:
+    await redis.set("text", "no stream")
+    with pytest.raises(BatchFailed) as failed:
+        await redis_streams.sink(redis, "text")([{"a": "b"}])
+    assert "WRONGTYPE" in str(failed.value.errors[0])
+    await cast("Any", redis).config_set("maxmemory", "1")
+    try:
+        with pytest.raises(BatchFailed) as failed:
+            await redis_streams.sink(redis, STREAM)([{"a": "b"}])
+        assert isinstance(failed.value.errors[0], OutOfMemoryError)
+        with pytest.raises(OutOfMemoryError):
+            await redis_streams.source(redis, "new", group="g").ack_after(nothing).run()
+    finally:
+        await cast("Any", redis).config_set("maxmemory", "0")
+
+
+async def test_a_redis_that_is_gone_fails_the_flow_when_the_policy_gives_up(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with redis_streams.connect("redis://127.0.0.1:9") as redis:
+        again = RetryPolicy(attempts=3, delay=0.01)
+        with pytest.raises(RedisConnectionError) as failed:
+            await (
+                redis_streams.source(redis, STREAM, group="g", retry=again).ack_after(nothing).run()
+            )
+    assert "attempt 3 failed with this error" in failed.value.__notes__[0]
+    assert [record.message.partition(":")[0] for record in caplog.records] == [
+        f"Redis (stream {STREAM!r}) cannot be reached, and is tried again"
+    ]

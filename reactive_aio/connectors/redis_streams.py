@@ -1,0 +1,337 @@
+"""Redis Streams: entries as one consumer of a group, acknowledged in lists; and a sink.
+
+::
+
+    async with redis_streams.connect("redis://127.0.0.1:6379") as redis:
+        orders = redis_streams.source(redis, "orders", group="billing")
+        await orders.ack_after(store).run()
+
+The extra ``redis`` is needed, and Redis 7 or newer.
+"""
+
+import os
+import socket
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from inspect import isawaitable
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import anyio
+
+from .._sources.timers import interval
+from ..delivery import DeliveryFlow, Unfinished, deliveries
+from ..errors import MissingExtra
+from ..retry import RetryPolicy
+from ..stage import Duration, from_async, require_int, to_seconds
+from .common import ATTEMPTS, RECONNECT, Outage, Send, raise_failed, with_dead_letters
+
+try:
+    from redis.asyncio import Redis
+    from redis.asyncio.retry import Retry
+    from redis.backoff import NoBackoff
+    from redis.exceptions import (
+        ConnectionError as RedisConnectionError,
+        ReadOnlyError,
+        ResponseError,
+        TimeoutError,
+    )
+except ModuleNotFoundError as _error:
+    if (_error.name or "").partition(".")[0] != "redis":
+        raise
+    raise MissingExtra("connectors.redis_streams", "redis") from _error
+
+__all__ = ("Consumer", "Entry", "connect", "sink", "source")
+
+LOST: Final = (RedisConnectionError, TimeoutError, ReadOnlyError, OSError)
+"""A server that cannot be reached, starts, or has become a replica."""
+WAIT: Final = 2.0  # seconds for which one call waits for entries: less than the socket_timeout
+CRASHES: Final = 3  # as many processes have to die of an entry until it is a dead letter
+GONE: Final = (
+    "the stream or its group was deleted, or never created; entries since then are not read: "
+    "restart the service, which creates the group from the first entry on"
+)
+
+DIED: Final = "{} processes have ended while they worked on this entry alone"
+
+Fields: TypeAlias = Mapping[Any, Any]
+
+
+class Entry(NamedTuple):
+    """An entry of a stream: its fields, as the client decodes them, and how often it came."""
+
+    id: str
+    fields: dict[bytes, bytes]
+    deliveries: int = 1
+    """This one included. It is no proof of anything: each outage adds to it."""
+
+
+OnDeadLetter: TypeAlias = Callable[[Entry, Exception], object]
+
+
+@asynccontextmanager
+async def connect(url: str, **options: Any) -> AsyncGenerator["Redis"]:
+    """A client, whose commands are not repeated: `source` and `sink` do that, each as it may be."""
+    made: Any = Redis
+    async with made.from_url(url, **({"retry": Retry(NoBackoff(), 0)} | options)) as redis:
+        yield redis
+
+
+def source(
+    redis: "Redis",
+    stream: str,
+    *,
+    group: str,
+    name: str | None = None,
+    limit: int = 256,
+    count: int = 100,
+    idle: Duration = 30.0,
+    retry: RetryPolicy | int = RECONNECT,
+    attempts: RetryPolicy | int = ATTEMPTS,
+    on_dead_letter: OnDeadLetter | None = None,
+) -> DeliveryFlow[Entry]:
+    """The entries of *stream* that no other consumer of *group* works on.
+
+    Stream and group are created if they do not exist. Entries are read (XREADGROUP), at most
+    *count* with one call, and acknowledged in lists (XACK). Those that another consumer has left
+    are taken over after *idle* seconds (XCLAIM), and are shown to be in work meanwhile, however
+    long that takes. An entry that was delivered twice is taken over alone; what three processes
+    died of while they worked on it alone is a dead letter.
+
+    Demand: passed through, while fewer than *limit* entries are held.
+    Completes: never; a drain ends it.
+    Fails: when Redis cannot be reached for longer than *retry* allows; when it refuses a command,
+        as after the group was deleted (NOGROUP).
+    Cancels: the call that waits for entries.
+    Holds: *limit* entries, and a list of *count*.
+    Rules: 1.1
+    """
+    more: dict[str, Any] = {} if name is None else {"name": name}
+    seconds = to_seconds(idle, "redis_streams.source: idle")
+    consumer = Consumer(redis, stream, group, idle=seconds, count=count, retry=retry, **more)
+    return consumer.entries(limit=limit, attempts=attempts, on_dead_letter=on_dead_letter)
+
+
+def sink(
+    redis: "Redis",
+    stream: str,
+    *,
+    maxlen: int | None = None,
+    retry: RetryPolicy | int = RECONNECT,
+) -> Send[Fields]:
+    """A function that appends a list of fields to *stream* with one call (XADD, in a pipeline).
+
+    With *maxlen*, older entries are removed, whether they were read or not: about that many remain.
+    A list whose answer was lost is sent again, and may then be there twice.
+    """
+    outage = Outage(f"Redis (sink {stream!r})", retry, LOST)
+
+    async def send(batch: Sequence[Fields]) -> None:
+        raise_failed(await outage.call(add, batch))
+
+    async def add(batch: Sequence[Fields]) -> list[object]:
+        pipeline: Any = redis.pipeline(transaction=False)
+        for fields in batch:
+            pipeline.xadd(stream, fields, maxlen=maxlen)
+        results: list[object] = await pipeline.execute(raise_on_error=False)
+        for each in results:
+            if isinstance(each, LOST):
+                raise each
+        return results
+
+    return send
+
+
+@dataclass(slots=True)
+class Consumer:
+    """One consumer of a group: what `source` reads with, where you need more of it.
+
+    - redis, stream, group: where it reads.
+    - name: its name in the group, made of host and process if it is not given.
+    - idle: the seconds after which what another consumer has left is taken over.
+    - count: how many entries are read with one call.
+    - retry: what follows when the connection is lost.
+    - working: the ids of the entries that are in work.
+    """
+
+    redis: "Redis"
+    stream: str
+    group: str
+    name: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
+    idle: float = 30.0
+    count: int = 100
+    retry: RetryPolicy | int = RECONNECT
+    working: set[str] = field(default_factory=set[str], init=False)
+    _alone: str = field(default="", init=False)
+    """The entry that is tried alone: a mark of it is in Redis, until it is settled."""
+    _client: Any = field(init=False)
+    _marks: str = field(init=False)
+    """The key of a hash: how often the work on an entry was begun alone, and has not ended."""
+    _calls: Outage = field(init=False)
+    """Of the acknowledgements."""
+
+    def __post_init__(self) -> None:
+        require_int("redis_streams.source", "count", self.count, least=1)
+        self._client = self.redis
+        self._marks = f"{self.stream}:{self.group}:alone"
+        self._calls = self._outage()
+
+    def entries(
+        self,
+        *,
+        limit: int = 256,
+        attempts: RetryPolicy | int = ATTEMPTS,
+        on_dead_letter: OnDeadLetter | None = None,
+    ) -> DeliveryFlow[Entry]:
+        """What `source` returns. Only one subscription may use a consumer at a time."""
+        name = f"redis_streams({self.stream!r}, group={self.group!r})"
+        lists = from_async(partial(self._lists, on_dead_letter), name=name)
+        flow = deliveries(
+            lists.flat_map(lambda entries: entries),
+            ack_many=self._ack,
+            nack=self._release,
+            limit=limit,
+            ack_timeout=self._calls.ack_timeout,
+        )
+        return with_dead_letters(flow, attempts, on_dead_letter)
+
+    async def leave(self) -> None:
+        """Remove the consumer from its group at the end; not while entries of it are pending."""
+        where = self.stream, self.group
+        if not await self._client.xpending_range(*where, "-", "+", 1, self.name):
+            await self._client.xgroup_delconsumer(*where, self.name)
+
+    def _outage(self) -> Outage:
+        return Outage(f"Redis (stream {self.stream!r})", self.retry, LOST)
+
+    # -- reading ----------------------------------------------------------------------------------
+    async def _lists(self, on_dead_letter: OnDeadLetter | None) -> AsyncGenerator[list[Entry]]:
+        self.working.clear()
+        outage = self._outage()
+        await outage.call(self._create)
+        async with interval(self.idle / 3).running(self._keep):
+            due = 0.0
+            while True:
+                is_due = anyio.current_time() >= due
+                entries = await outage.call(self._left, on_dead_letter) if is_due else []
+                if is_due and not entries:
+                    due = anyio.current_time() + self.idle / 2
+                wait = min(due - anyio.current_time(), WAIT)
+                yield entries or await outage.call(self._new, wait)
+                if self._alone:
+                    await self._all_done()
+
+    async def _create(self) -> None:
+        try:
+            await self._client.xgroup_create(self.stream, self.group, "0", mkstream=True)
+        except ResponseError as error:
+            if not str(error).startswith("BUSYGROUP"):  # it exists
+                raise
+
+    async def _new(self, seconds: float) -> list[Entry]:
+        """Entries that no consumer has received; wait *seconds* for the first of them."""
+        me, wait = (self.group, self.name), max(1, round(1000 * seconds))
+        try:
+            answer: Any = await self._client.xreadgroup(*me, {self.stream: ">"}, self.count, wait)
+        except ResponseError as error:
+            if str(error).startswith("NOGROUP"):
+                error.add_note(GONE)
+            raise
+        return self._begun([(*each, 1) for each in entries_in(answer)])
+
+    async def _left(self, on_dead_letter: OnDeadLetter | None) -> list[Entry]:
+        """Entries that a consumer has left; one at a time if they were delivered twice."""
+        where, idle = (self.stream, self.group), round(1000 * self.idle)
+        first = "-"
+        while True:
+            found: Any = await self._client.xpending_range(
+                *where, first, "+", self.count, idle=idle
+            )
+            times = {each["message_id"]: each["times_delivered"] for each in found}
+            free = {id: times[id] for id in times if text(id) not in self.working}
+            if entries := await self._taken_over(free, idle, on_dead_letter):
+                return entries
+            if len(found) < self.count:
+                return []
+            first = f"({text(found[-1]['message_id'])}"  # those were trimmed, or are in work here
+
+    async def _taken_over(
+        self, times: dict[Any, int], idle: int, on_dead_letter: OnDeadLetter | None
+    ) -> list[Entry]:
+        me = self.stream, self.group, self.name
+        if fresh := [id for id in times if times[id] < 2]:
+            answer: Any = await self._client.xclaim(*me, idle, fresh)
+            if claimed := self._begun([(*each, times[each[0]] + 1) for each in answer]):
+                return claimed
+        suspects = [id for id in times if times[id] > 1]
+        if suspects:
+            await self._all_done()
+        for id in suspects:  # Redis takes what was trimmed off its list when it is claimed
+            answer = await self._client.xclaim(*me, idle, [id])
+            for alone in self._begun([(*each, times[id] + 1) for each in answer]):
+                if await self._is_tried(alone, on_dead_letter):
+                    return [alone]
+        return []
+
+    async def _is_tried(self, entry: Entry, on_dead_letter: OnDeadLetter | None) -> bool:
+        """Mark that the work on an entry begins, alone; bury it if others died of that."""
+        begun: int = await self._client.hincrby(self._marks, entry.id, 1)
+        self._alone = entry.id
+        if on_dead_letter is None or begun <= CRASHES:
+            return True
+        result = on_dead_letter(entry, Unfinished(DIED.format(CRASHES)))
+        if isawaitable(result):
+            await result
+        await self._ack([entry])
+        return False
+
+    async def _unmark(self, ids: Iterable[str]) -> None:
+        """The work on an entry has ended, and this process has not."""
+        if self._alone in ids:
+            await self._calls.call(self._client.hdel, self._marks, self._alone)
+            self._alone = ""
+
+    def _begun(self, found: list[Any]) -> list[Entry]:
+        entries = [Entry(text(id), fields, times) for id, fields, times in found]
+        self.working.update(entry.id for entry in entries)
+        return entries
+
+    async def _all_done(self) -> None:
+        for _ in range(100):  # not for ever: a buffer may wait for more entries
+            if self.working:
+                await anyio.sleep(self.idle / 100)
+
+    async def _keep(self, _: int) -> None:
+        """Show that entries are in work: no other consumer takes them over."""
+        if ids := [*self.working]:
+            with suppress(*LOST, ResponseError):  # the next read raises it
+                me = self.stream, self.group, self.name
+                await self._client.xclaim(*me, 0, ids, justid=True)  # no delivery is counted
+
+    # -- acknowledging ----------------------------------------------------------------------------
+    async def _release(self, entry: Entry, error: Exception) -> None:
+        """Redis takes nothing back: the entry follows after *idle* seconds."""
+        self.working.discard(entry.id)
+        await self._unmark([entry.id])
+
+    async def _ack(self, entries: list[Entry]) -> None:
+        ids = [entry.id for entry in entries]
+        await self._calls.call(self._client.xack, self.stream, self.group, *ids)
+        await self._unmark(ids)
+        self.working.difference_update(ids)
+
+
+def entries_in(answer: Any) -> list[Any]:
+    """The entries of an answer of XREADGROUP about one stream, of RESP2 or RESP3."""
+    of_resp3 = isinstance(answer, dict)
+    lists: list[Any] = [*answer.values()] if of_resp3 else [each[1] for each in answer]
+    found = [entry for each in lists for entry in each]
+    # One list more in RESP3, unless the client was made with legacy_responses=False.
+    is_nested = bool(found) and isinstance(found[0], list)
+    return [*found[0]] if is_nested else found
+
+
+def text(id: Any) -> str:
+    """An id, of a client that decodes answers or does not."""
+    return id.decode() if isinstance(id, bytes) else id
