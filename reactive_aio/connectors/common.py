@@ -42,6 +42,13 @@ class Message:
     to: str | None = None
 
 
+def content(message: Message, broker: str) -> bytes:
+    """What is sent to a broker that has no null values."""
+    if message.value is None:
+        raise TypeError(f"{broker} has no null values, as Kafka has: send bytes")
+    return message.value
+
+
 class Send(Protocol[T_contra]):
     """Sends a list, and returns when the server has all of it.
 

@@ -72,9 +72,13 @@ OnDeadLetter: TypeAlias = Callable[[Entry, Exception], object]
 
 @asynccontextmanager
 async def connect(url: str, **options: Any) -> AsyncGenerator["Redis"]:
-    """A client, whose commands are not repeated: `source` and `sink` do that, each as it may be."""
+    """A client, whose commands are not repeated: `source` and `sink` do that, each as it may be.
+
+    The server has to be there.
+    """
     made: Any = Redis
     async with made.from_url(url, **({"retry": Retry(NoBackoff(), 0)} | options)) as redis:
+        await redis.ping()
         yield redis
 
 

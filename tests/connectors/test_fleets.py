@@ -14,12 +14,12 @@ import pytest
 from aiokafka import TopicPartition
 
 from reactive_aio import Run
-from reactive_aio.connectors import Message, kafka, redis_streams
+from reactive_aio.connectors import Message, kafka, rabbitmq, redis_streams
 from tests.connectors.workers import GROUP, OPENED, work_on
-from tests.harness.servers import KafkaServer, RedisServer
+from tests.harness.servers import KafkaServer, RabbitServer, RedisServer
 from tests.recipes.waiting import until
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(240)]
 
 ROOT = Path(__file__).parents[2]
 COUNT = 1000
@@ -79,7 +79,26 @@ async def in_kafka(server: KafkaServer) -> AsyncGenerator[Place]:
         yield Place(server.url, topic, send, is_settled, keeps_order=True)
 
 
-PLACES: dict[str, Any] = {"redis": in_redis, "kafka": in_kafka}
+@asynccontextmanager
+async def in_rabbit(server: RabbitServer) -> AsyncGenerator[Place]:
+    queue = server.queue()
+    async with rabbitmq.connect(server.url) as connection, connection.channel() as channel:
+        await channel.declare_queue(queue, durable=True)
+        append = rabbitmq.sink(connection, queue)
+
+        async def is_settled() -> bool:
+            """When all consumers have gone, what they left unacknowledged is back."""
+            found = await channel.declare_queue(queue, passive=True)
+            result = found.declaration_result
+            return (result.message_count, result.consumer_count) == (0, 0)
+
+        async def send(numbers: list[int]) -> None:
+            await append([message(n) for n in numbers])
+
+        yield Place(server.url, queue, send, is_settled)
+
+
+PLACES: dict[str, Any] = {"redis": in_redis, "kafka": in_kafka, "rabbit": in_rabbit}
 
 
 @asynccontextmanager
@@ -138,8 +157,8 @@ async def test_one_is_killed_and_one_joins(broker: str, server: Any) -> None:
                 await until(lambda: {*killed.done, *stays, *joins} == {*range(COUNT)})
                 await producing
                 await until(lambda: joins)
-                await until(place.is_settled)
                 reports = await asyncio.gather(first.drain(), second.drain())
+        await until(place.is_settled)
     assert all(report.is_complete and not report.unacknowledged for report in reports)
     if place.keeps_order:
         for done in (killed.done, stays, joins):

@@ -5,6 +5,8 @@ from typing import Any, cast
 
 import pytest
 from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from redis.exceptions import (
     ConnectionError as RedisConnectionError,
     OutOfMemoryError,
@@ -345,15 +347,20 @@ async def test_a_sink_says_which_entries_redis_refuses(redis: Redis) -> None:
         await cast("Any", redis).config_set("maxmemory", "0")
 
 
+async def test_a_redis_that_is_not_there_fails_at_once() -> None:
+    with pytest.raises(RedisConnectionError):
+        async with redis_streams.connect("redis://127.0.0.1:9"):
+            pass
+
+
 async def test_a_redis_that_is_gone_fails_the_flow_when_the_policy_gives_up(
-    caplog: pytest.LogCaptureFixture,
+    redis: Redis, url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with redis_streams.connect("redis://127.0.0.1:9") as redis:
+    async with Redis(host="127.0.0.1", port=9, retry=Retry(NoBackoff(), 0)) as nowhere:
         again = RetryPolicy(attempts=3, delay=0.01)
+        flow = redis_streams.source(nowhere, STREAM, group="g", retry=again).ack_after(nothing)
         with pytest.raises(RedisConnectionError) as failed:
-            await (
-                redis_streams.source(redis, STREAM, group="g", retry=again).ack_after(nothing).run()
-            )
+            await flow.run()
     assert "attempt 3 failed with this error" in failed.value.__notes__[0]
     assert [record.message.partition(":")[0] for record in caplog.records] == [
         f"Redis (stream {STREAM!r}) cannot be reached, and is tried again"

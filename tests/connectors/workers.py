@@ -14,7 +14,7 @@ from typing import Any, Final
 from aiokafka.consumer import group_coordinator
 from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance
 
-from reactive_aio.connectors import kafka, redis_streams
+from reactive_aio.connectors import kafka, rabbitmq, redis_streams
 from reactive_aio.delivery import DeliveryFlow
 
 Opened = AbstractAsyncContextManager[DeliveryFlow[int]]
@@ -36,7 +36,8 @@ class _PatientLeader(CoordinatorGroupRebalance):  # type: ignore[misc]  # it has
 
     async def _on_join_leader(self, response: Any) -> Any:
         await asyncio.sleep(0.3)
-        return await super()._on_join_leader(response)  # pyright: ignore[reportUnknownMemberType]
+        join: Any = getattr(super(), "_on_join_leader")  # noqa: B009
+        return await join(response)
 
 
 @asynccontextmanager
@@ -49,9 +50,17 @@ async def of_kafka(url: str, where: str, name: str) -> AsyncGenerator[DeliveryFl
         yield records.map(lambda record: int(record.value))
 
 
+@asynccontextmanager
+async def of_rabbit(url: str, where: str, name: str) -> AsyncGenerator[DeliveryFlow[int]]:
+    async with rabbitmq.connect(url) as connection:
+        messages = rabbitmq.source(connection, where, limit=20)
+        yield messages.map(lambda message: int(message.body))
+
+
 OPENED: Final[dict[str, Callable[[str, str, str], Opened]]] = {
     "redis": of_redis,
     "kafka": of_kafka,
+    "rabbit": of_rabbit,
 }
 
 

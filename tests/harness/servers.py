@@ -33,7 +33,7 @@ from typing import Any, Final, NoReturn
 
 import pytest
 
-STARTED_WITHIN: Final = 60.0
+STARTED_WITHIN: Final = 120.0
 STOPPED_WITHIN: Final = 20.0
 NUMBERS: Final = count(1)
 
