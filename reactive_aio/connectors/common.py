@@ -75,7 +75,10 @@ class Outage:
 
         self._what = what
         self._policy = replace(policy, only=is_lost)
+        self._since: float | None = None
+        self._failed = 0
         self._attempts: Attempts | None = None
+        """Of the loop that calls `wait`."""
 
     @property
     def ack_timeout(self) -> float:
@@ -84,39 +87,46 @@ class Outage:
         return ACK_TIMEOUT + (600.0 if within is None else to_seconds(within, "within"))
 
     async def call(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
-        """Call *function*, again after a loss."""
+        """Call *function*, again after a loss; several calls may run at a time."""
+        attempts: Attempts | None = None
         while True:
             try:
                 result = await function(*arguments)
             except Exception as error:
-                await self.wait(error)
+                attempts = attempts or Attempts(self._policy, anyio.current_time())
+                await self._wait(attempts, error)
             else:
-                self.over()
+                self._over()
                 return result
 
     async def wait(self, error: Exception) -> None:
-        """Wait until the next attempt after *error*; raise it where none follows."""
-        now = anyio.current_time()
-        if self._attempts is None:
-            attempts = Attempts(self._policy, now)
-            delay = attempts.failed(error, now, random())
-            if delay is None:
-                raise error
-            self._attempts = attempts
-            LOG.warning("%s cannot be reached, and is tried again: %r", self._what, error)
-        else:
-            delay = self._attempts.failed(error, now, random())
-            if delay is None:
-                self._attempts = None
-                raise error
-        await anyio.sleep(delay)
+        """In a loop: wait until the next attempt after *error*; raise it where none follows."""
+        self._attempts = self._attempts or Attempts(self._policy, anyio.current_time())
+        await self._wait(self._attempts, error)
 
     def over(self) -> None:
-        """The server has answered."""
-        if (attempts := self._attempts) is not None:
-            self._attempts = None
-            seconds, count = anyio.current_time() - attempts.began, attempts.retries
-            LOG.warning("%s is back after %.1f s and %d attempts", self._what, seconds, count)
+        """In a loop: the server has answered."""
+        self._attempts = None
+        self._over()
+
+    async def _wait(self, attempts: Attempts, error: Exception) -> None:
+        now = anyio.current_time()
+        delay = attempts.failed(error, now, random())
+        if delay is None:
+            raise error
+        self._failed += 1
+        if self._since is None:
+            self._since = now
+            LOG.warning("%s cannot be reached, and is tried again: %r", self._what, error)
+        await anyio.sleep(delay)
+
+    def _over(self) -> None:
+        if self._since is not None:
+            seconds = anyio.current_time() - self._since
+            LOG.warning(
+                "%s is back after %.1f s and %d failed calls", self._what, seconds, self._failed
+            )
+            self._since, self._failed = None, 0
 
 
 def with_dead_letters(

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
+from nats.js.api import StreamConfig
 
 from reactive_aio import Run
-from reactive_aio.connectors import Message, kafka, rabbitmq, redis_streams
+from reactive_aio.connectors import Message, kafka, nats, rabbitmq, redis_streams
 from tests.connectors.workers import GROUP, OPENED, work_on
-from tests.harness.servers import KafkaServer, RabbitServer, RedisServer
+from tests.harness.servers import KafkaServer, NatsServer, RabbitServer, RedisServer
 from tests.recipes.waiting import until
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(240)]
@@ -98,7 +99,31 @@ async def in_rabbit(server: RabbitServer) -> AsyncGenerator[Place]:
         yield Place(server.url, queue, send, is_settled)
 
 
-PLACES: dict[str, Any] = {"redis": in_redis, "kafka": in_kafka, "rabbit": in_rabbit}
+@asynccontextmanager
+async def in_nats(server: NatsServer) -> AsyncGenerator[Place]:
+    subject = server.subject()
+    async with nats.connect(server.url) as client:
+        context: Any = client
+        context = context.jetstream()
+        await context.add_stream(StreamConfig(name=subject, subjects=[subject]))
+        append = nats.sink(client, subject)
+
+        async def is_settled() -> bool:
+            info = await context.consumer_info(subject, GROUP)
+            return (info.num_ack_pending, info.num_pending) == (0, 0)
+
+        async def send(numbers: list[int]) -> None:
+            await append([message(n) for n in numbers])
+
+        yield Place(server.url, subject, send, is_settled)
+
+
+PLACES: dict[str, Any] = {
+    "redis": in_redis,
+    "kafka": in_kafka,
+    "rabbit": in_rabbit,
+    "nats": in_nats,
+}
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from typing import Any, Final
 from aiokafka.consumer import group_coordinator
 from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance
 
-from reactive_aio.connectors import kafka, rabbitmq, redis_streams
+from reactive_aio.connectors import kafka, nats, rabbitmq, redis_streams
 from reactive_aio.delivery import DeliveryFlow
 
 Opened = AbstractAsyncContextManager[DeliveryFlow[int]]
@@ -57,10 +57,18 @@ async def of_rabbit(url: str, where: str, name: str) -> AsyncGenerator[DeliveryF
         yield messages.map(lambda message: int(message.body))
 
 
+@asynccontextmanager
+async def of_nats(url: str, where: str, name: str) -> AsyncGenerator[DeliveryFlow[int]]:
+    async with nats.connect(url) as client:
+        messages = nats.source(client, where, group=GROUP, limit=20, count=10, ack_wait=1)
+        yield messages.map(lambda message: int(message.data))
+
+
 OPENED: Final[dict[str, Callable[[str, str, str], Opened]]] = {
     "redis": of_redis,
     "kafka": of_kafka,
     "rabbit": of_rabbit,
+    "nats": of_nats,
 }
 
 
