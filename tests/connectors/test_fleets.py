@@ -15,9 +15,9 @@ from aiokafka import TopicPartition
 from nats.js.api import StreamConfig
 
 from reactive_aio import Run
-from reactive_aio.connectors import Message, kafka, nats, rabbitmq, redis_streams
-from tests.connectors.workers import GROUP, OPENED, work_on
-from tests.harness.servers import KafkaServer, NatsServer, RabbitServer, RedisServer
+from reactive_aio.connectors import Message, kafka, mqtt, nats, rabbitmq, redis_streams
+from tests.connectors.workers import GROUP, OPENED, session_of, work_on
+from tests.harness.servers import KafkaServer, MqttServer, NatsServer, RabbitServer, RedisServer
 from tests.recipes.waiting import until
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(240)]
@@ -118,11 +118,35 @@ async def in_nats(server: NatsServer) -> AsyncGenerator[Place]:
         yield Place(server.url, subject, send, is_settled)
 
 
+@asynccontextmanager
+async def in_mqtt(server: MqttServer) -> AsyncGenerator[Place]:
+    topic = server.topic()
+    for name in ("stays", "killed"):  # what comes before a session begins is for nobody
+        async with mqtt.connect(server.url, name=session_of(topic, name)) as client:
+            await client.subscribe(f"$share/{GROUP}/{topic}", qos=1)
+    async with mqtt.connect(server.url, name=f"sends to {topic}") as client:
+        append = mqtt.sink(client, topic)
+
+        async def is_settled() -> bool:
+            """The broker sends nothing again to those who return."""
+            for name in ("stays", "killed"):
+                async with mqtt.connect(server.url, name=session_of(topic, name)) as client:
+                    await asyncio.sleep(0.2)
+                    assert not len(client.messages)
+            return True
+
+        async def send(numbers: list[int]) -> None:
+            await append([message(n) for n in numbers])
+
+        yield Place(server.url, topic, send, is_settled)
+
+
 PLACES: dict[str, Any] = {
     "redis": in_redis,
     "kafka": in_kafka,
     "rabbit": in_rabbit,
     "nats": in_nats,
+    "mqtt": in_mqtt,
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from aiokafka.consumer import group_coordinator
 from aiokafka.consumer.group_coordinator import CoordinatorGroupRebalance
 
-from reactive_aio.connectors import kafka, nats, rabbitmq, redis_streams
+from reactive_aio.connectors import kafka, mqtt, nats, rabbitmq, redis_streams
 from reactive_aio.delivery import DeliveryFlow
 
 Opened = AbstractAsyncContextManager[DeliveryFlow[int]]
@@ -64,11 +64,25 @@ async def of_nats(url: str, where: str, name: str) -> AsyncGenerator[DeliveryFlo
         yield messages.map(lambda message: int(message.data))
 
 
+@asynccontextmanager
+async def of_mqtt(url: str, where: str, name: str) -> AsyncGenerator[DeliveryFlow[int]]:
+    session = session_of(where, name)
+    async with mqtt.connect(url, name=session, limit=20) as client:
+        messages = mqtt.source(client, where, group=GROUP, limit=20)
+        yield messages.map(lambda message: int(bytes(message.payload)))
+
+
+def session_of(where: str, name: str) -> str:
+    """The one that joins takes the place of the one that was killed: its session is kept."""
+    return f"{where} killed" if name == "joins" else f"{where} {name}"
+
+
 OPENED: Final[dict[str, Callable[[str, str, str], Opened]]] = {
     "redis": of_redis,
     "kafka": of_kafka,
     "rabbit": of_rabbit,
     "nats": of_nats,
+    "mqtt": of_mqtt,
 }
 
 
