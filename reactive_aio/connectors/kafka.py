@@ -134,7 +134,7 @@ def source(
     reader = _Reader(consumer, topics, count, outage)
     lists = from_async(reader.lists, name=f"kafka({', '.join(topics) or 'subscribed'})")
     flow = log_deliveries(
-        lists.flat_map(lambda each: each),
+        lists.concat_map(lambda each: each),
         reader.commit,
         position=lambda record: record.offset,
         partition=lambda record: TopicPartition(record.topic, record.partition),

@@ -100,7 +100,7 @@ def source(
     reader = _Reader(client, names, outage)
     client._client.manual_ack_set(True)  # which aiomqtt has no option for
     lists = from_async(reader.lists, name=f"mqtt({', '.join(names)})")
-    flow = deliveries(lists.flat_map(lambda each: each), limit=limit)
+    flow = deliveries(lists.concat_map(lambda each: each), limit=limit)
     return with_dead_letters(flow, attempts, on_dead_letter)
 
 

@@ -134,7 +134,7 @@ def source(
     reader = _Reader(_jetstream(client), subject, group, stream, count, config, outage)
     lists = from_async(reader.lists, name=f"nats({subject!r}, group={group!r})")
     flow = deliveries(
-        lists.flat_map(lambda each: each),
+        lists.concat_map(lambda each: each),
         limit=limit,
         ack_concurrency=32,  # each is a request of its own
         ack_timeout=outage.ack_timeout,

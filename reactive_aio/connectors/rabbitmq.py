@@ -101,7 +101,7 @@ def source(
     outage = Outage(f"RabbitMQ (queue {queue!r})", retry, LOST)
     reader = _Reader(connection, queue, limit, dead_letters, outage)
     lists = from_async(reader.lists, name=f"rabbitmq({queue!r})", holds=limit)
-    flow = deliveries(lists.flat_map(lambda each: each), limit=limit)
+    flow = deliveries(lists.concat_map(lambda each: each), limit=limit)
     return with_dead_letters(flow, attempts, on_dead_letter)
 
 

@@ -192,7 +192,7 @@ class Consumer:
         name = f"redis_streams({self.stream!r}, group={self.group!r})"
         lists = from_async(partial(self._lists, on_dead_letter), name=name)
         flow = deliveries(
-            lists.flat_map(lambda entries: entries),
+            lists.concat_map(lambda each: each),
             ack_many=self._ack,
             nack=self._release,
             limit=limit,

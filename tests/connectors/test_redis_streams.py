@@ -78,6 +78,15 @@ async def test_entries_before_and_after_the_start_are_acknowledged(redis: Redis)
     assert await pending(redis) == 0
 
 
+async def test_no_more_is_read_than_the_limit_and_a_list(redis: Redis) -> None:
+    await add(redis, 100)
+    flow = redis_streams.source(redis, STREAM, group="g", limit=5, count=10)
+    async with flow.as_flow().running() as run:
+        await until(lambda: run.delivered == 5)
+        await add(redis, 1)
+        assert await pending(redis) == 10
+
+
 async def test_two_consumers_share_the_entries(redis: Redis) -> None:
     one, other = (Consumer(redis, STREAM, "g", name, count=5) for name in ("one", "other"))
     done: list[int] = []
