@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["reactive-aio[nats]"]
+# dependencies = ["reactive-aio[nats]", "nats-py>=2.9"]
 # ///
 """NATS JetStream: print the messages of a durable consumer; what always fails is moved.
 

@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["reactive-aio[postgres]"]
+# dependencies = ["reactive-aio[postgres]", "asyncpg>=0.30"]
 # ///
 """PostgreSQL: the rows of a query by demand, and rows into a table by COPY.
 
