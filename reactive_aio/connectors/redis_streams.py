@@ -47,6 +47,9 @@ __all__ = ("Consumer", "Entry", "connect", "sink", "source")
 LOST: Final = (RedisConnectionError, TimeoutError, ReadOnlyError, OSError)
 """A server that cannot be reached, starts, or has become a replica."""
 WAIT: Final = 2.0  # seconds for which one call waits for entries: less than the socket_timeout
+PAGE: Final = 1000  # entries whose state is asked for with one call
+READ_BYTES: Final = 1_000_000  # about that much is read with one call; more, if one entry is larger
+HELD_BYTES: Final = 32_000_000  # nothing is read while that much is in work
 CRASHES: Final = 3  # as many processes have to die of an entry until it is a dead letter
 GONE: Final = (
     "the stream or its group was deleted, or never created; entries since then are not read: "
@@ -59,12 +62,14 @@ Fields: TypeAlias = Mapping[Any, Any]
 
 
 class Entry(NamedTuple):
-    """An entry of a stream: its fields, as the client decodes them, and how often it came."""
+    """An entry of a stream, and what is known of its deliveries."""
 
     id: str
     fields: dict[bytes, bytes]
     deliveries: int = 1
-    """This one included. It is no proof of anything: each outage adds to it."""
+    """How often it came, this time included. It proves nothing: each outage adds to it."""
+    crashes: int = 0
+    """How many processes have ended while they worked on it alone."""
 
 
 OnDeadLetter: TypeAlias = Callable[[Entry, Exception], object]
@@ -99,9 +104,10 @@ def source(
 
     Stream and group are created if they do not exist. Entries are read (XREADGROUP), at most
     *count* with one call, and acknowledged in lists (XACK). Those that another consumer has left
-    are taken over after *idle* seconds (XCLAIM), and are shown to be in work meanwhile, however
-    long that takes. An entry that was delivered twice is taken over alone; what three processes
-    died of while they worked on it alone is a dead letter.
+    are taken over after *idle* seconds (XCLAIM); those in work here are shown to be, however long
+    that takes. An entry that was delivered twice is taken over alone; what three processes died of
+    while they worked on it alone is a dead letter. A read has about a megabyte, and no more is read
+    while 32 are in work.
 
     Demand: passed through, while fewer than *limit* entries are held.
     Completes: never; a drain ends it.
@@ -156,7 +162,7 @@ class Consumer:
     - idle: the seconds after which what another consumer has left is taken over.
     - count: how many entries are read with one call.
     - retry: what follows when the connection is lost.
-    - working: the ids of the entries that are in work.
+    - working: the ids of the entries that are in work, and their bytes.
     """
 
     redis: "Redis"
@@ -166,9 +172,11 @@ class Consumer:
     idle: float = 30.0
     count: int = 100
     retry: RetryPolicy | int = RECONNECT
-    working: set[str] = field(default_factory=set[str], init=False)
-    _alone: str = field(default="", init=False)
-    """The entry that is tried alone: a mark of it is in Redis, until it is settled."""
+    working: dict[str, int] = field(default_factory=dict[str, int], init=False)
+    _alone: set[str] = field(default_factory=set[str], init=False)
+    """Entries that are tried alone: a mark of each is in Redis, until it is settled."""
+    _mean: float = field(default=READ_BYTES, init=False)
+    """The bytes of an entry, as of the last reads."""
     _client: Any = field(init=False)
     _marks: str = field(init=False)
     """The key of a hash: how often the work on an entry was begun alone, and has not ended."""
@@ -214,17 +222,20 @@ class Consumer:
         self.working.clear()
         outage = self._outage()
         await outage.call(self._create)
-        async with interval(self.idle / 3).running(self._keep):
-            due = 0.0
-            while True:
-                is_due = anyio.current_time() >= due
-                entries = await outage.call(self._left, on_dead_letter) if is_due else []
-                if is_due and not entries:
-                    due = anyio.current_time() + self.idle / 2
-                wait = min(due - anyio.current_time(), WAIT)
-                yield entries or await outage.call(self._new, wait)
-                if self._alone:
-                    await self._all_done()
+        try:
+            async with interval(self.idle / 3).running(self._keep):
+                due = 0.0
+                while True:
+                    is_due = anyio.current_time() >= due
+                    entries = await outage.call(self._left, on_dead_letter) if is_due else []
+                    if is_due and not entries:
+                        due = anyio.current_time() + self.idle / 2
+                    wait = min(due - anyio.current_time(), WAIT)
+                    yield entries or await outage.call(self._new, wait)
+                    if self._alone:
+                        await self._all_done()
+        finally:  # what was not handed over is not given back either
+            await self._unmark([*self._alone])
 
     async def _create(self) -> None:
         try:
@@ -235,71 +246,93 @@ class Consumer:
 
     async def _new(self, seconds: float) -> list[Entry]:
         """Entries that no consumer has received; wait *seconds* for the first of them."""
+        if sum(self.working.values()) > HELD_BYTES:
+            await anyio.sleep(min(seconds, 0.05))
+            return []
         me, wait = (self.group, self.name), max(1, round(1000 * seconds))
         try:
-            answer: Any = await self._client.xreadgroup(*me, {self.stream: ">"}, self.count, wait)
+            answer: Any = await self._client.xreadgroup(
+                *me, {self.stream: ">"}, self._fitting(), wait
+            )
         except ResponseError as error:
             if str(error).startswith("NOGROUP"):
                 error.add_note(GONE)
             raise
-        return self._begun([(*each, 1) for each in entries_in(answer)])
+        return self._begun((*each, 1, 0) for each in entries_in(answer))
 
     async def _left(self, on_dead_letter: OnDeadLetter | None) -> list[Entry]:
         """Entries that a consumer has left; one at a time if they were delivered twice."""
-        where, idle = (self.stream, self.group), round(1000 * self.idle)
-        first = "-"
+        where, idle, first = (self.stream, self.group), round(1000 * self.idle), "-"
         while True:
-            found: Any = await self._client.xpending_range(
-                *where, first, "+", self.count, idle=idle
-            )
-            times = {each["message_id"]: each["times_delivered"] for each in found}
-            free = {id: times[id] for id in times if text(id) not in self.working}
-            if entries := await self._taken_over(free, idle, on_dead_letter):
+            found: Any = await self._client.xpending_range(*where, first, "+", PAGE, idle=idle)
+            times = {text(each["message_id"]): each["times_delivered"] for each in found}
+            free = {id: times[id] for id in times if id not in self.working}
+            if entries := await self._taken_over(free, on_dead_letter):
                 return entries
-            if len(found) < self.count:
+            if len(found) < PAGE:
                 return []
             first = f"({text(found[-1]['message_id'])}"  # those were trimmed, or are in work here
 
     async def _taken_over(
-        self, times: dict[Any, int], idle: int, on_dead_letter: OnDeadLetter | None
+        self, times: dict[str, int], on_dead_letter: OnDeadLetter | None
     ) -> list[Entry]:
-        me = self.stream, self.group, self.name
-        if fresh := [id for id in times if times[id] < 2]:
-            answer: Any = await self._client.xclaim(*me, idle, fresh)
-            if claimed := self._begun([(*each, times[each[0]] + 1) for each in answer]):
-                return claimed
-        suspects = [id for id in times if times[id] > 1]
-        if suspects:
-            await self._all_done()
-        for id in suspects:  # Redis takes what was trimmed off its list when it is claimed
-            answer = await self._client.xclaim(*me, idle, [id])
-            for alone in self._begun([(*each, times[id] + 1) for each in answer]):
-                if await self._is_tried(alone, on_dead_letter):
-                    return [alone]
+        fresh = [id for id in times if times[id] < 2]
+        for start in range(0, len(fresh), count := self._fitting()):
+            if entries := await self._claimed(fresh[start : start + count], 2, 0):
+                return entries
+        suspects = [id for id in times if times[id] >= 2]
+        if not suspects:
+            return []
+        await self._all_done()
+        marks: Any = await self._client.hmget(self._marks, suspects)
+        crashes = {id: int(mark or 0) for id, mark in zip(suspects, marks, strict=True)}
+        for id in sorted(suspects, key=lambda id: crashes[id]):  # others pass before it comes again
+            is_alone = not self.working
+            found = await self._claimed([id], times[id] + 1, crashes[id])
+            if on_dead_letter is not None and crashes[id] >= CRASHES:
+                await self._bury(found, on_dead_letter)
+            elif found:
+                if is_alone:  # a buffer may keep others from their end
+                    self._alone.add(id)
+                    await self._client.hset(self._marks, id, crashes[id] + 1)
+                return found
         return []
 
-    async def _is_tried(self, entry: Entry, on_dead_letter: OnDeadLetter | None) -> bool:
-        """Mark that the work on an entry begins, alone; bury it if others died of that."""
-        begun: int = await self._client.hincrby(self._marks, entry.id, 1)
-        self._alone = entry.id
-        if on_dead_letter is None or begun <= CRASHES:
-            return True
-        result = on_dead_letter(entry, Unfinished(DIED.format(CRASHES)))
-        if isawaitable(result):
-            await result
-        await self._ack([entry])
-        return False
+    async def _claimed(self, ids: list[str], times: int, crashes: int) -> list[Entry]:
+        """Take entries over. It has the same effect twice, which XCLAIM without JUSTID has not."""
+        me, idle = (self.stream, self.group, self.name), round(1000 * self.idle)
+        claim, read = self._client.xclaim, self._client.xrange
+        claimed = [text(id) for id in await claim(*me, idle, ids, retrycount=times, justid=True)]
+        found: list[Any] = []
+        for id in claimed:
+            found += [(*each, times, crashes) for each in await read(self.stream, id, id)]
+        if gone := set(claimed).difference(text(each[0]) for each in found):
+            await self._client.xack(self.stream, self.group, *gone)  # they were trimmed or deleted
+        return self._begun(found)
 
-    async def _unmark(self, ids: Iterable[str]) -> None:
-        """The work on an entry has ended, and this process has not."""
-        if self._alone in ids:
-            await self._calls.call(self._client.hdel, self._marks, self._alone)
-            self._alone = ""
+    async def _bury(self, entries: list[Entry], on_dead_letter: OnDeadLetter) -> None:
+        """Do not try again what others have died of."""
+        for entry in entries:
+            result = on_dead_letter(entry, Unfinished(DIED.format(entry.crashes)))
+            if isawaitable(result):
+                await result
+            self._alone.add(entry.id)
+            await self._ack([entry])
 
-    def _begun(self, found: list[Any]) -> list[Entry]:
-        entries = [Entry(text(id), fields, times) for id, fields, times in found]
-        self.working.update(entry.id for entry in entries)
-        return entries
+    def _fitting(self) -> int:
+        """How many entries to read with one call."""
+        return max(1, min(self.count, int(READ_BYTES / self._mean)))
+
+    def _begun(self, found: Iterable[Any]) -> list[Entry]:
+        begun: list[Entry] = []
+        for id, fields, times, crashes in found:
+            whole = {as_bytes(name): as_bytes(fields[name]) for name in fields}
+            begun.append(Entry(text(id), whole, times, crashes))
+        sizes = [sum(len(n) + len(v) + 100 for n, v in each.fields.items()) for each in begun]
+        self.working.update(zip((each.id for each in begun), sizes, strict=True))
+        if begun:  # a larger read than four times the last one might not fit
+            self._mean = max(sum(sizes) / len(sizes), self._mean / 4)
+        return begun
 
     async def _all_done(self) -> None:
         for _ in range(100):  # not for ever: a buffer may wait for more entries
@@ -316,14 +349,21 @@ class Consumer:
     # -- acknowledging ----------------------------------------------------------------------------
     async def _release(self, entry: Entry, error: Exception) -> None:
         """Redis takes nothing back: the entry follows after *idle* seconds."""
-        self.working.discard(entry.id)
+        self.working.pop(entry.id, None)
         await self._unmark([entry.id])
 
     async def _ack(self, entries: list[Entry]) -> None:
         ids = [entry.id for entry in entries]
         await self._calls.call(self._client.xack, self.stream, self.group, *ids)
         await self._unmark(ids)
-        self.working.difference_update(ids)
+        for id in ids:
+            self.working.pop(id, None)
+
+    async def _unmark(self, ids: Iterable[str]) -> None:
+        """The work on these entries has ended, and this process has not."""
+        if marked := self._alone.intersection(ids):
+            await self._calls.call(self._client.hdel, self._marks, *marked)
+            self._alone -= marked
 
 
 def entries_in(answer: Any) -> list[Any]:
@@ -339,3 +379,8 @@ def entries_in(answer: Any) -> list[Any]:
 def text(id: Any) -> str:
     """An id, of a client that decodes answers or does not."""
     return id.decode() if isinstance(id, bytes) else id
+
+
+def as_bytes(value: Any) -> bytes:
+    """A part of an entry, likewise."""
+    return value.encode() if isinstance(value, str) else value
