@@ -195,6 +195,7 @@ def server(broker: str, request: pytest.FixtureRequest) -> Any:
     return request.getfixturevalue(f"{broker}_server")
 
 
+@pytest.mark.usefixtures("expects_error_logs")  # aiokafka reports each commit that fails
 async def test_one_is_killed_and_one_joins(broker: str, server: Any) -> None:
     async with PLACES[broker](server) as place, other_process(broker, place) as killed:
         stays, joins = list[int](), list[int]()
