@@ -75,7 +75,6 @@ LOST: Final = (
 WAIT: Final = 2.0  # seconds for which one call waits for messages, and then asks for the consumer
 CONFIRMED: Final = 5.0  # seconds within which the server has to answer
 AGAIN: Final = 1.0  # seconds after which a message whose work has failed is delivered again
-DELIVERIES: Final = 20  # what was delivered more often, without an answer, may stop its consumers
 GONE: Final = (
     "the consumer or its stream was deleted, or was in memory when the server ended; messages "
     "since then are not read: restart the service, which creates the consumer again"
@@ -116,8 +115,7 @@ def source(
 
     The consumer is created if it does not exist. Messages are pulled, at most *count* with one
     call, and each acknowledgement is confirmed by the server. One without an answer is delivered
-    again after *ack_wait*: more than its work takes. One that was delivered more than 20 times is
-    a dead letter at once, as it may stop the process each time.
+    again after *ack_wait*: more than its work takes.
 
     Demand: passed through, while fewer than *limit* messages are held.
     Completes: never; a drain ends it.
@@ -245,10 +243,7 @@ class _Reader:
             raise
 
     def _delivery(self, message: Msg) -> Delivery[Msg]:
-        times = message.metadata.num_delivered or 1
-        attempt = times if times > DELIVERIES else 1
-        ack, nack = partial(self._ack, message), partial(self._nack, message)
-        return Delivery(message, ack, nack, attempt=attempt)
+        return Delivery(message, partial(self._ack, message), partial(self._nack, message))
 
     async def _ack(self, message: Msg) -> None:
         try:

@@ -129,28 +129,6 @@ async def test_a_message_that_always_fails_is_a_dead_letter(
     assert buried == ["2 ValueError('never')"]
 
 
-async def test_a_message_is_buried_at_once_when_it_was_delivered_without_an_answer_for_long(
-    context: JetStreamContext, subject: str
-) -> None:
-    await publish(context, subject, 1)
-    subscription = await context.pull_subscribe(subject, "d")
-    for _ in range(nats.DELIVERIES):  # as many processes that it has stopped
-        [message] = await subscription.fetch(1, timeout=20)
-        await message.nak()
-    await subscription.unsubscribe()
-    worked: list[int] = []
-    buried: list[str] = []
-
-    def bury(_: Msg, error: Exception) -> None:
-        buried.append(str(error))
-
-    flow = messages(context, subject, "d", on_dead_letter=bury)
-    async with flow.map(number).ack_after(worked.append).running():
-        await until(lambda: is_done(context, subject))
-    assert worked == []
-    assert f"delivered {nats.DELIVERIES + 1} times" in buried[0]
-
-
 async def test_a_message_that_fails_is_delivered_again(
     context: JetStreamContext, subject: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
