@@ -232,6 +232,13 @@ class _Reader:
             self._delayed.add(partition)
 
     async def commit(self, last: dict[TopicPartition, int]) -> None:
+        try:
+            await self.outage.call(self._commit, last)
+        except (CommitFailedError, IllegalStateError):
+            return  # the partitions move to another consumer, which does the work again
+
+    async def _commit(self, last: dict[TopicPartition, int]) -> None:
+        """Commit what may be committed now: partitions may have moved since the last attempt."""
         mine = self.consumer.assignment() - self._assigned
         following = {
             partition: offset + 1
@@ -240,10 +247,7 @@ class _Reader:
         }
         if not following:
             return
-        try:
-            await self.outage.call(self.consumer.commit, following)
-        except (CommitFailedError, IllegalStateError):
-            return  # the partitions move to another consumer, which does the work again
+        await self.consumer.commit(following)
         for partition, offset in following.items():
             self._least[partition] = max(offset, self._least[partition])
         self._delayed -= following.keys()

@@ -229,6 +229,25 @@ async def test_a_partition_that_returns_is_not_committed_backwards() -> None:
 
 
 @pytest.mark.virtual_time
+async def test_a_commit_that_is_repeated_after_an_outage_leaves_out_what_returned_meanwhile() -> (
+    None
+):
+    consumer = StandIn(length=10)
+    consumer.error = KafkaConnectionError("no broker")
+    again = rx.RetryPolicy(attempts=None, delay=1, maximum=1)
+    async with records(consumer, retry=again).ack_after(lambda record: None).running() as run:
+        await asyncio.sleep(5)
+        consumer.revoke(ONE)
+        consumer.come_back(ONE, offset=100, length=200)
+        await asyncio.sleep(5)
+        consumer.error = None
+        await asyncio.sleep(5)
+        await run.drain()
+    assert [each[ONE] for each in consumer.commits if ONE in each] == [200]
+    assert consumer.committed == {ONE: 200, OTHER: 200}
+
+
+@pytest.mark.virtual_time
 async def test_gaps_of_a_log_delay_commits_and_do_not_prevent_them() -> None:
     consumer = StandIn(length=200)
 
