@@ -178,14 +178,9 @@ def parts(flow: rx.Flow[list[Event]]) -> list[Any]:
     return [part for each in flow.stats().subscriptions for part in each.parts]
 
 
-def connected(url: str) -> AbstractAsyncContextManager[Any]:
-    """A client of Redis, which has to be there at the start."""
-    return connect(url, socket_timeout=30)
-
-
 async def serve(options: argparse.Namespace) -> int:
     """Ingest until a signal arrives; return the exit status."""
-    async with connected(options.redis) as redis, Store.opened(options.postgres) as store:
+    async with connect(options.redis) as redis, Store.opened(options.postgres) as store:
         consumer = Consumer(
             redis, "events", options.name, idle=options.idle, count=options.batch, retry=AGAIN
         )
@@ -204,7 +199,7 @@ async def serve(options: argparse.Namespace) -> int:
 
 async def requeue(options: argparse.Namespace) -> int:
     """Put dead letters back into the stream; return the exit status."""
-    async with connected(options.redis) as redis, Store.opened(options.postgres) as store:
+    async with connect(options.redis) as redis, Store.opened(options.postgres) as store:
         count = await store.put_back(options.requeue, partial(redis.xadd, "events"))
     print(f"{count:,} dead letters were put back into the stream events", flush=True)
     return 0

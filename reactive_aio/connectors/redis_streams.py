@@ -63,6 +63,7 @@ PAGE: Final = 1000  # entries whose state is asked for with one call
 READ_BYTES: Final = 1_000_000  # about that much is read with one call; more, if one entry is larger
 HELD_BYTES: Final = 32_000_000  # nothing is read while that much is in work
 ANSWER: Final = 5.0  # seconds within which a call has to be answered that need not succeed
+LEAVE: Final = 2.0  # seconds that a consumer has for leaving its group
 CRASHES: Final = 3  # as many processes have to die of an entry until it is a dead letter
 GONE: Final = (
     "the stream or its group was deleted, or never created; entries since then are not read: "
@@ -99,10 +100,12 @@ OnDeadLetter: TypeAlias = Callable[[Entry, Exception], object]
 async def connect(url: str, **options: Any) -> AsyncGenerator["Redis"]:
     """A client, whose commands are not repeated: `source` and `sink` do that, each as it may be.
 
-    The server has to be there.
+    The server has to be there. One that does not answer for half a minute is lost, unless *options*
+    have another ``socket_timeout``.
     """
     made: Any = Redis
-    async with made.from_url(url, **({"retry": Retry(NoBackoff(), 0)} | options)) as redis:
+    settings: dict[str, Any] = {"retry": Retry(NoBackoff(), 0), "socket_timeout": 30.0}
+    async with made.from_url(url, **(settings | options)) as redis:
         with anyio.move_on_after(ANSWER) as limit:
             await redis.ping()
         if limit.cancelled_caught:
@@ -243,7 +246,7 @@ class Consumer:
         Where Redis does not answer, the name stays in the group.
         """
         where = self.stream, self.group
-        with suppress(RedisError, OSError), anyio.fail_after(ANSWER):
+        with suppress(RedisError, OSError), anyio.fail_after(LEAVE):
             if not await self._client.xpending_range(*where, "-", "+", 1, self.name):
                 await self._client.xgroup_delconsumer(*where, self.name)
 
