@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["reactive-aio", "asyncpg>=0.30", "redis>=5.2"]
+# dependencies = ["reactive-aio[postgres,redis]"]
 # ///
 """A service: entries of a Redis Stream, enriched, in PostgreSQL; each id is decided once.
 
@@ -35,22 +35,18 @@ import json
 import logging
 import signal
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import Any, Final, cast
 
 from ingest_store import LOST, REFUSED, Event, Letter, Store, key_of
-from recipes.redis_streams import Consumer, Entry, is_outage
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 import reactive_aio as rx
-from reactive_aio.delivery import Outage
+from reactive_aio.connectors.redis_streams import Consumer, Entry, connect
 
 Enrich = Callable[[str], Awaitable[str]]
 
@@ -63,7 +59,7 @@ OWN: Final = (ValueError, TypeError, LookupError, ArithmeticError, *REFUSED)
 ATTEMPTS: Final = rx.RetryPolicy(
     attempts=4, delay=0.05, maximum=5, only=lambda error: not isinstance(error, (NotValid, Died))
 )
-AGAIN: Final = rx.RetryPolicy(attempts=None, delay=0.1, maximum=2, only=is_outage)
+AGAIN: Final = rx.RetryPolicy(attempts=None, delay=0.1, maximum=2)
 
 
 async def enrich(payload: str) -> str:
@@ -182,73 +178,29 @@ def parts(flow: rx.Flow[list[Event]]) -> list[Any]:
     return [part for each in flow.stats().subscriptions for part in each.parts]
 
 
-@asynccontextmanager
-async def connected(url: str) -> AsyncGenerator[Redis]:
-    """A client that repeats no command: what may be repeated, its caller knows."""
-    client: Any = Redis  # the options of from_url have no types
-    async with client.from_url(url, retry=Retry(NoBackoff(), 0), socket_timeout=30) as redis:
-        try:
-            async with asyncio.timeout(10):
-                await redis.ping()  # it has to be there at the start
-        except TimeoutError as error:
-            raise RedisError("no answer within 10 s") from error
-        yield redis
-
-
-def keeping(consumer: Consumer) -> AbstractAsyncContextManager[object]:
-    """Show that its entries are in work, however long that takes: no process takes them over."""
-    me = consumer.stream, consumer.group, consumer.name
-    now = asyncio.get_running_loop().time
-
-    async def keep(_: int) -> None:
-        ids: list[Any] = [*consumer.working]
-        try:
-            async with asyncio.timeout(5):
-                if ids:  # with JUSTID, this does not count as a delivery
-                    await consumer.redis.xclaim(*me, 0, ids, justid=True)
-        except (RedisError, OSError) as error:
-            consumer.outage.failed(error, now())
-
-    return rx.interval(consumer.idle / 3).running(keep)
-
-
-async def leave(consumer: Consumer) -> None:
-    """Remove a consumer from its group at the end; not while entries of it are pending."""
-    redis, where = consumer.redis, (consumer.stream, consumer.group)
-    with suppress(RedisError, OSError):  # Redis does not answer: the name stays in the group
-        async with asyncio.timeout(2):
-            if not await redis.xpending_range(*where, "-", "+", 1, consumer.name):
-                await redis.xgroup_delconsumer(*where, consumer.name)
-
-
 async def serve(options: argparse.Namespace) -> int:
     """Ingest until a signal arrives; return the exit status."""
-    async with connected(options.redis) as redis, Store.opened(options.postgres) as store:
+    async with connect(options.redis) as redis, Store.opened(options.postgres) as store:
         consumer = Consumer(
-            redis,
-            "events",
-            options.name,
-            idle=options.idle,
-            count=options.batch,
-            outage=Outage("Redis (--redis)", AGAIN),
+            redis, "events", options.name, idle=options.idle, count=options.batch, retry=AGAIN
         )
+        keeping = rx.interval(options.idle / 3).running(consumer.keep)  # also while it drains
         rate = rx.RateLimit(options.rate, per=1)
         ingest = Ingest(consumer, store, options.enrich, rate, options.batch, options.crashes)
         flow = ingest.flow()
         print(f"reads the stream events as {consumer.name} of {options.name}", flush=True)
-        async with keeping(consumer), figures(store, flow, options.every):
+        async with keeping, figures(store, flow, options.every):
             status = await rx.run_until_signal(flow, timeout=DRAIN, on_drained=print)
         print(store, flush=True)
         if status == 0:
-            await leave(consumer)
+            await consumer.leave()
         return status
 
 
 async def requeue(options: argparse.Namespace) -> int:
     """Put dead letters back into the stream; return the exit status."""
-    async with connected(options.redis) as redis, Store.opened(options.postgres) as store:
-        client: Any = redis
-        count = await store.put_back(options.requeue, partial(client.xadd, "events"))
+    async with connect(options.redis) as redis, Store.opened(options.postgres) as store:
+        count = await store.put_back(options.requeue, partial(redis.xadd, "events"))
     print(f"{count:,} dead letters were put back into the stream events", flush=True)
     return 0
 

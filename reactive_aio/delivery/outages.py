@@ -40,6 +40,8 @@ class Outage:
         self._began: float | None = None
         self._since = ""
         self._failed = 0
+        self._attempts: Attempts | None = None
+        """Of the loop that calls `wait`, since what it reads from was lost."""
 
     def __repr__(self) -> str:
         return f"<Outage {self}>"
@@ -62,20 +64,44 @@ class Outage:
             try:
                 result = await function(*arguments)
             except Exception as error:
-                if not self._policy.covers(error):
-                    raise
-                self.failed(error, loop_handle.time())
-                wait = attempts.failed(error, loop_handle.time(), random())
-                if wait is None:
-                    add_bounded_note(error, _NOTE, f"{_NOTE}{self}")
-                    raise
-                await sleep(wait)
+                await self._wait(error, attempts, loop_handle)
             else:
-                self.over(loop_handle.time())
+                self._over(loop_handle)
                 return result
 
-    def failed(self, error: Exception, now: float) -> None:
-        """A call has failed, at *now* of the event loop's clock."""
+    async def wait(self, error: Exception) -> None:
+        """Wait until the next attempt after *error*, or raise it, as `call` does.
+
+        For a loop that opens something, reads from it until it is lost, and opens it again: let it
+        call `over` when it has opened it. One loop may do that at a time.
+        """
+        loop_handle = LoopHandle("Outage.wait()")
+        attempts = self._attempts or Attempts(self._policy, loop_handle.time())
+        self._attempts = None  # unless the next attempt follows
+        await self._wait(error, attempts, loop_handle)
+        self._attempts = attempts
+
+    def failed(self, error: Exception) -> None:
+        """A call that is not repeated has failed."""
+        self._failed_at(error, LoopHandle("Outage.failed()").time())
+
+    def over(self) -> None:
+        """A call has succeeded, or what was lost is open again."""
+        self._attempts = None
+        self._over(LoopHandle("Outage.over()"))
+
+    async def _wait(self, error: Exception, attempts: Attempts, loop_handle: LoopHandle) -> None:
+        if not self._policy.covers(error):
+            raise error
+        now = loop_handle.time()
+        self._failed_at(error, now)
+        wait = attempts.failed(error, now, random())
+        if wait is None:
+            add_bounded_note(error, _NOTE, f"{_NOTE}{self}")
+            raise error
+        await sleep(wait)
+
+    def _failed_at(self, error: Exception, now: float) -> None:
         self._failed += 1
         if self._began is None:
             self._began = now
@@ -84,10 +110,9 @@ class Outage:
             text = "%s fails since %s, and is tried again: %s"
             LOG.warning(text, self._name, self._since, printable(without_secrets(what)))
 
-    def over(self, now: float) -> None:
-        """A call has succeeded."""
+    def _over(self, loop_handle: LoopHandle) -> None:
         if self._began is not None:
-            seconds, self._began = now - self._began, None
+            seconds, self._began = loop_handle.time() - self._began, None
             text = "%s is back after %.1f s and %d failed attempts"
             LOG.warning(text, self._name, seconds, self._failed)
             self._failed = 0

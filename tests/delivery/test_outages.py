@@ -58,3 +58,31 @@ async def test_the_last_error_says_since_when_it_fails() -> None:
     with pytest.raises(ConnectionError, match="no answer 3") as caught:
         await Outage("Redis", policy).call(server.answer, 1)
     assert any(note.startswith("outage: Redis fails since ") for note in caught.value.__notes__)
+
+
+async def test_a_loop_that_opens_something_again_counts_anew_after_each_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    outage = Outage("NATS", RetryPolicy(attempts=2, delay=1, only=OSError))
+    for _ in range(5):
+        await outage.wait(OSError("lost"))
+        outage.over()
+    assert len(caplog.records) == 10
+    with pytest.raises(ValueError, match="no such subject"):
+        await outage.wait(ValueError("no such subject"))
+    for _ in range(2):  # also where the same loop is begun again
+        await outage.wait(OSError("lost"))
+        with pytest.raises(OSError, match="lost again") as caught:
+            await outage.wait(OSError("lost again"))
+        assert any(note.startswith("outage: NATS fails since ") for note in caught.value.__notes__)
+
+
+async def test_a_call_that_is_not_repeated_may_begin_an_outage(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    outage = Outage("Redis", FOREVER)
+    outage.failed(OSError("no answer"))
+    outage.failed(OSError("no answer"))
+    assert str(outage).endswith("2 attempts")
+    assert await outage.call(Server(0).answer, 1) == 1
+    assert len(caplog.records) == 2

@@ -17,6 +17,7 @@ SHARED: Final = {
     "tests/spark/test_lost_sessions": "other Spark sessions",
     "tests/spark/": "Spark session",
     "tests/recipes/": "servers",
+    "tests/connectors/": "servers",
 }
 """Groups of files that share a session fixture that is expensive to make, as a JVM is."""
 

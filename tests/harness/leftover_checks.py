@@ -9,6 +9,7 @@ that were never awaited, as every warning is an error.
 import asyncio
 import gc
 import logging
+import signal
 import threading
 import time
 import traceback
@@ -18,6 +19,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+
+from reactive_aio._core.process_end import called_off
 
 Context = dict[str, Any]
 
@@ -116,6 +119,17 @@ def expects_error_logs(lost_errors: LostErrors) -> list[logging.LogRecord]:
     """The log records of level ERROR and above, which this test checks."""
     lost_errors.expects_records = True
     return lost_errors.records
+
+
+@pytest.fixture
+def process_goes_on() -> Iterator[None]:
+    """For tests that send signals to their own process, which is not to end."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    called_off.set()
+    yield
+    called_off.clear()
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Servers for tests: one Redis, one PostgreSQL and one NATS for all of them.
+"""Servers for tests: one Redis, PostgreSQL, NATS, RabbitMQ, Mosquitto and Kafka for all of them.
 
 ::
 
@@ -7,8 +7,9 @@
         await asyncpg.connect(postgres_server.database())     # a new, empty one
 
 Each is started for the first test that needs it, in a temporary folder, and listens at a Unix
-socket there (NATS: at a free port). It is stopped in the end. The tests of tests/recipes share a
-worker (`tests.harness.groups`), and so these servers.
+socket there, or at a free port. It is stopped in the end. The tests of tests/recipes and
+tests/connectors share a worker (`tests.harness.groups`), and so these servers. Kafka is the mock
+cluster that the library of its C client contains: a process that speaks the protocol.
 
 Without a server, such a test is skipped with the name of the package to install; in CI (where the
 variable CI is set) it fails.
@@ -20,6 +21,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -31,7 +33,7 @@ from typing import Any, Final, NoReturn
 
 import pytest
 
-STARTED_WITHIN: Final = 60.0
+STARTED_WITHIN: Final = 120.0
 STOPPED_WITHIN: Final = 20.0
 NUMBERS: Final = count(1)
 
@@ -62,7 +64,12 @@ def folder(prefix: str) -> Generator[Path]:
 
 @contextmanager
 def running(
-    command: list[str], place: Path, is_ready: Callable[[], bool], **options: Any
+    command: list[str],
+    place: Path,
+    is_ready: Callable[[], bool],
+    *,
+    stop: signal.Signals = signal.SIGINT,  # PostgreSQL would wait for its clients at SIGTERM
+    **options: Any,
 ) -> Generator[None]:
     """A server that runs, and has answered once."""
     log = place / "log"
@@ -79,7 +86,7 @@ def running(
             time.sleep(0.02)
         yield
     finally:
-        process.send_signal(signal.SIGINT)  # PostgreSQL would wait for its clients at SIGTERM
+        process.send_signal(stop)
         try:
             process.wait(STOPPED_WITHIN)
         except subprocess.TimeoutExpired:
@@ -220,6 +227,127 @@ def nats_running() -> Generator[NatsServer]:
         yield NatsServer(str(json.loads(address()[0])["nats"][0]))
 
 
+# -- RabbitMQ --------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class RabbitServer:
+    """A running RabbitMQ. Tests use queues of their own."""
+
+    url: str
+
+    def queue(self) -> str:
+        """A name that no other test uses."""
+        return f"queue-{next(NUMBERS)}"
+
+
+def free_port() -> int:
+    """A port that nothing listens at."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+    return port
+
+
+def accepts(port: int) -> bool:
+    """Whether a server accepts connections at a port."""
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def rabbit_running() -> Generator[RabbitServer]:
+    """Start a RabbitMQ with the daemon that it needs, and stop both in the end."""
+    folders = sorted(Path("/usr/lib/rabbitmq/lib").glob("*/sbin"), reverse=True)
+    program = find("rabbitmq-server", "rabbitmq-server", *folders)
+    if folders:  # the program of /usr/sbin changes to another user
+        program = str(folders[0] / "rabbitmq-server")
+    with folder("rabbit") as place, ExitStack() as stack:
+        port, names = free_port(), str(free_port())
+        (place / "plugins").write_text("[].")
+        settings = {
+            "HOME": str(place),
+            "ERL_EPMD_PORT": names,
+            "RABBITMQ_NODENAME": f"test-{port}@localhost",
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODE_PORT": str(port),
+            "RABBITMQ_DIST_PORT": str(free_port()),
+            "RABBITMQ_MNESIA_BASE": str(place / "data"),
+            "RABBITMQ_LOG_BASE": str(place / "logs"),
+            "RABBITMQ_LOGS": "-",
+            "RABBITMQ_PID_FILE": str(place / "pid"),
+            "RABBITMQ_CONF_ENV_FILE": os.devnull,
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(place / "plugins"),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "+S 1:1 +sbwt none",
+        }
+        stack.callback(subprocess.run, ["epmd", "-port", names, "-kill"], capture_output=True)
+        server = running(
+            [program], place, lambda: accepts(port), stop=signal.SIGTERM, env=os.environ | settings
+        )
+        stack.enter_context(server)
+        yield RabbitServer(f"amqp://guest:guest@127.0.0.1:{port}/")
+
+
+# -- Mosquitto -------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class MqttServer:
+    """A running Mosquitto. Tests use topics of their own."""
+
+    url: str
+
+    def topic(self) -> str:
+        """A name that no other test uses."""
+        return f"topic-{next(NUMBERS)}"
+
+
+@contextmanager
+def mqtt_running() -> Generator[MqttServer]:
+    """Start a Mosquitto, and stop it in the end."""
+    program = find("mosquitto", "mosquitto")
+    with folder("mqtt") as place:
+        port = free_port()
+        settings = f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n"
+        (place / "settings").write_text(settings + "set_tcp_nodelay true\n")
+        command = [program, "-c", str(place / "settings")]
+        with running(command, place, lambda: accepts(port)):
+            yield MqttServer(f"mqtt://127.0.0.1:{port}")
+
+
+# -- Kafka -----------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class KafkaServer:
+    """A mock cluster of Kafka with one broker. Topics are made when used, with four partitions."""
+
+    url: str
+
+    def topic(self) -> str:
+        """A name that no other test uses."""
+        return f"topic-{next(NUMBERS)}"
+
+
+MOCK_CLUSTER: Final = """
+import time
+from pathlib import Path
+from confluent_kafka import Producer
+
+producer = Producer({"bootstrap.servers": "mock", "test.mock.num.brokers": 1, "log_level": 0})
+[broker] = producer.list_topics(timeout=30).brokers.values()
+Path("new").write_text(f"kafka://{broker.host}:{broker.port}")
+Path("new").rename("address")
+time.sleep(1e6)
+"""
+
+
+@contextmanager
+def kafka_running() -> Generator[KafkaServer]:
+    """Start a mock cluster of Kafka, and stop it in the end."""
+    with folder("kafka") as place:
+        command = [sys.executable, "-c", MOCK_CLUSTER]
+        with running(command, place, (place / "address").exists, stop=signal.SIGKILL):
+            yield KafkaServer((place / "address").read_text())
+
+
 # -- fixtures --------------------------------------------------------------------------------------
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
@@ -239,4 +367,25 @@ def postgres_server() -> Iterator[PostgresServer]:
 def nats_server() -> Iterator[NatsServer]:
     """One NATS for all tests."""
     with nats_running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rabbit_server() -> Iterator[RabbitServer]:
+    """One RabbitMQ for all tests."""
+    with rabbit_running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mqtt_server() -> Iterator[MqttServer]:
+    """One Mosquitto for all tests."""
+    with mqtt_running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_server() -> Iterator[KafkaServer]:
+    """One mock cluster of Kafka for all tests."""
+    with kafka_running() as server:
         yield server

@@ -9,7 +9,7 @@ import pytest
 
 RECIPES = Path(__file__).parents[2] / "examples" / "recipes"
 PROGRAMS = sorted(RECIPES.glob("[a-z]*.py"))
-MOST_LINES = 250
+MOST_LINES = 120
 NO_DATABASE = ["--postgres", "postgresql://x:x@127.0.0.1:9/x"]
 UNREACHABLE = {
     "http_pages": ["ftp://127.0.0.1:9/list"],

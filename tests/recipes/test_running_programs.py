@@ -25,11 +25,12 @@ from recipes import (
 from redis.asyncio import Redis
 from websockets.asyncio.server import ServerConnection, serve
 
+from reactive_aio.connectors import postgres
 from tests.harness.servers import NatsServer, PostgresServer, RedisServer
 from tests.recipes.http_server import Answer, Request, http_server
 from tests.recipes.waiting import until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("process_goes_on")]
 
 Main = Callable[[Namespace], Awaitable[int]]
 Captured = pytest.CaptureFixture[str]
@@ -70,7 +71,7 @@ async def test_postgres(postgres_server: PostgresServer, capsys: Captured) -> No
     url = await asyncio.to_thread(postgres_server.database)
     connection = await asyncpg.connect(url)
     try:
-        await connection.execute(postgres_outbox.TABLE)
+        await connection.execute(postgres.TABLE.format("outbox"))
         await connection.execute("create table archive (topic text, payload text)")
         insert = "insert into outbox (topic, payload) values ($1, $2)"
         await connection.executemany(insert, [("orders", "one"), ("orders", "two")])

@@ -1,15 +1,15 @@
 """Queries, COPY and an outbox, with a real PostgreSQL."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
 import asyncpg
 import pytest
-from recipes import postgres_outbox
-from recipes.postgres_copy import copy_into, from_query
-from recipes.postgres_outbox import Outbox
 
+import reactive_aio as rx
+from reactive_aio.connectors import postgres
+from reactive_aio.connectors.postgres import Outbox
+from reactive_aio.errors import Overflow
 from tests.harness.servers import PostgresServer
 from tests.recipes.waiting import until
 
@@ -42,9 +42,8 @@ class TestCopy:
 
     async def test_rows_are_copied_in_batches(self, pool: Pool) -> None:
         await pool.execute("create table copies (n int primary key, name text)")
-        rows = from_query(pool, self.NUMBERS, 2500, prefetch=100).map(tuple)
-        copy = copy_into(pool, "copies", ["n", "name"])
-        assert await rows.buffer(1000).map_async(copy).to_list(limit=9) == [1000, 1000, 500]
+        rows = postgres.rows(pool, self.NUMBERS, 2500, count=100).map(tuple)
+        await rows.buffer(1000).for_each(postgres.sink(pool, "copies", ["n", "name"]))
         found = await pool.fetchrow("select count(*), sum(n), max(name) from copies")
         assert tuple(found) == (2500, 2500 * 2501 // 2, "999")
 
@@ -52,13 +51,13 @@ class TestCopy:
         self, pool: Pool
     ) -> None:
         endless = "select generate_series(1, 1000000000)"
-        rows = from_query(pool, endless, prefetch=10).map(lambda row: row[0])
+        rows = postgres.rows(pool, endless, count=10).map(lambda row: row[0])
         assert await rows.take(25).to_list(limit=99) == [*range(1, 26)]
         assert pool.get_idle_size() == pool.get_size()
 
     async def test_a_batch_is_copied_as_a_whole_or_not_at_all(self, pool: Pool) -> None:
         await pool.execute("create table copies (n int primary key)")
-        copy = copy_into(pool, "copies", ["n"])
+        copy = postgres.sink(pool, "copies", ["n"])
         with pytest.raises(asyncpg.UniqueViolationError):
             await copy([(1,), (2,), (1,)])
         assert await pool.fetchval("select count(*) from copies") == 0
@@ -135,42 +134,120 @@ class TestOutbox:
         # The second one may find "b" before the first one has deleted it.
         assert sent[-1] == ("second", "c")
 
-    async def test_a_relay_that_does_not_answer_loses_its_lease(
-        self, pool: Pool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        async def freeze(*_: object) -> None:
-            """It is stopped: nothing renews the lease."""
-
-        monkeypatch.setattr(postgres_outbox, "_renew", freeze)
+    async def test_a_lost_connection_is_made_again(self, pool: Pool) -> None:
         sent: list[str] = []
-        frozen = asyncio.ensure_future(
-            Outbox(pool, lease=0.5).rows().ack_after(lambda row: None).run()
-        )
-        await until(lambda: has_table(pool))
-        other = Outbox(pool, lease=0.2).rows().map(lambda row: str(row["payload"]))
-        async with other.ack_after(sent.append).running():
-            with pytest.raises(ConnectionError, match="the connection that listens is lost"):
-                await frozen
-            await add(pool, "a")
-            await until(lambda: "a" in sent)
-        assert "outbox: another relay reads, and this one waits" in capsys.readouterr().err
-
-    async def test_a_lost_connection_fails_the_flow(self, pool: Pool) -> None:
-        sent: list[Any] = []
-        end = "select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory'"
-        async with asyncio.TaskGroup() as group:
-            work = group.create_task(failing(Outbox(pool, poll=60), sent))
+        again = rx.RetryPolicy(attempts=None, delay=0.01, within=30)
+        outbox = Outbox(pool, poll=60, retry=again)
+        async with outbox.rows().ack_after(lambda row: sent.append(row["payload"])).running():
             await until(lambda: has_table(pool))
             await add(pool, "a")
             await until(lambda: sent)
-            await pool.execute(end)
-        assert "the connection that listens is lost" in work.result()
+            await pool.execute(END)
+            await add(pool, "b")
+            await until(lambda: "b" in sent)
+
+    async def test_a_connection_that_stays_lost_fails_the_flow(self, pool: Pool) -> None:
+        async with Outbox(pool, retry=1).rows().ack_after(print).running() as run:
+            await until(lambda: has_table(pool))
+            await until(lambda: is_listening(pool))
+            await pool.execute(END)
+            with pytest.raises((OSError, asyncpg.InterfaceError)):
+                await run.wait()
+
+    async def test_one_that_does_nothing_loses_its_place(
+        self, pool: Pool, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """A process that is frozen: its session holds the lock, and is not used."""
+        sent: list[str] = []
+        async with pool.acquire() as frozen:
+            await Outbox(pool, lease=0.5)._alone(frozen)
+            flow = Outbox(pool, lease=0.2).rows().ack_after(lambda row: sent.append(row["payload"]))
+            async with flow.running():
+                await add(pool, "a")
+                await until(lambda: sent)
+        waits = "PostgreSQL: another process reads 'outbox', and this one waits"
+        assert [record.message for record in caplog.records] == [waits]
+
+    async def test_relays_that_start_together_make_the_table_once(self, pool: Pool) -> None:
+        async with asyncpg.create_pool(dsn_of(pool), min_size=1, max_size=20) as larger:
+            sent: list[str] = []
+            relays = [
+                Outbox(larger).rows().ack_after(lambda row: sent.append(row["payload"])).running()
+                for _ in range(5)
+            ]
+            async with relays[0], relays[1], relays[2], relays[3], relays[4]:
+                await until(lambda: has_table(pool))
+                await add(pool, "a")
+                await until(lambda: sent == ["a"])
+
+    async def test_what_always_fails_is_a_dead_letter(self, pool: Pool) -> None:
+        sent: list[str] = []
+        buried: list[str] = []
+
+        def send(row: Any) -> None:
+            if row["payload"] == "bad":
+                raise ValueError("never")
+            sent.append(row["payload"])
+
+        def bury(row: Any, error: Exception) -> None:
+            buried.append(f"{row['payload']} {error!r}")
+
+        flow = postgres.source(pool, "outbox", attempts=2, on_dead_letter=bury)
+        async with flow.ack_after(send).running() as run:
+            await until(lambda: has_table(pool))
+            await add(pool, "a", "bad", "b")
+            await until(lambda: buried and len(sent) == 2)
+            await run.drain()
+        assert (sent, buried) == (["a", "b"], ["bad ValueError('never')"])
+        assert await pool.fetchval("select count(*) from outbox") == 0
+
+    def test_a_name_that_has_to_be_quoted_is_refused(self) -> None:
+        pool: Any = None
+        with pytest.raises(ValueError, match="plain name"):
+            postgres.source(pool, 'outbox"; drop table orders')
 
 
-async def failing(outbox: Outbox, sent: list[Any]) -> str:
-    with pytest.raises(ConnectionError) as failed:
-        await outbox.rows().ack_after(sent.append).run()
-    return str(failed.value)
+class TestListen:
+    async def test_notifications_and_gaps(self, pool: Pool) -> None:
+        heard: list[str] = []
+        again = rx.RetryPolicy(attempts=None, delay=0.01, within=30)
+        async with postgres.listen(pool, "news", retry=again).running(heard.append):
+            await until(lambda: heard == [""])
+            await pool.execute("select pg_notify('news', 'a'), pg_notify('news', 'b')")
+            await until(lambda: heard == ["", "a", "b"])
+            ended = (
+                "select pg_terminate_backend(pid) from pg_stat_activity where query like 'LISTEN%'"
+            )
+            await pool.execute(ended)
+            await until(lambda: heard == ["", "a", "b", ""])
+
+    async def test_one_that_does_not_read_fails(self, pool: Pool) -> None:
+        async with postgres.listen(pool, "news", limit=3).stream(prefetch=1) as notifications:
+            assert await anext(notifications) == ""
+            for n in range(9):
+                await pool.execute("select pg_notify('news', $1)", str(n))
+            with pytest.raises(Overflow, match="holds 3 elements"):
+                async for _ in notifications:
+                    pass
+
+
+END_LISTENING = """
+select pg_terminate_backend(pid) from pg_stat_activity
+where pid <> pg_backend_pid() and (query like 'LISTEN%' or query = 'select 1')
+"""
+END = """
+select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and granted
+"""
+
+
+def dsn_of(pool: Any) -> str:
+    dsn: str = pool._connect_args[0]
+    return dsn
+
+
+async def is_listening(pool: Pool) -> bool:
+    query = "select exists (select from pg_stat_activity where query like 'LISTEN%')"
+    return bool(await pool.fetchval(query))
 
 
 async def has_table(pool: Pool) -> bool:

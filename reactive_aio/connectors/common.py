@@ -1,0 +1,103 @@
+"""What all connectors have in common: messages that are sent, and lost connections."""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol, TypeVar
+
+from ..delivery import BatchFailed, DeliveryFlow, Outage
+from ..retry import Errors, RetryPolicy, matches
+from ..stage import to_seconds
+
+T = TypeVar("T")
+T_contra = TypeVar("T_contra", contravariant=True)
+
+LOG: Final = logging.getLogger("reactive_aio.connectors")
+
+RECONNECT: Final = RetryPolicy(attempts=None, delay=0.1, maximum=5.0, within=60.0)
+"""How connectors try again after a lost connection, unless *retry* is given."""
+
+ATTEMPTS: Final = RetryPolicy(attempts=5, delay=0.2)
+"""How often an element is tried before *on_dead_letter* is called, unless *attempts* is given."""
+
+ACK_TIMEOUT: Final = 30.0
+DAY: Final = 86_400.0
+
+OWN: Final = (ValueError, TypeError, LookupError, ArithmeticError)
+"""Errors of an element itself. Any other may be one of what all elements need."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message to be sent, by a sink of any broker.
+
+    - value: its content; None is a tombstone of Kafka.
+    - key: messages of one key keep their order, where the broker has keys.
+    - headers: texts that travel with it, where the broker has headers.
+    - to: the topic, subject or queue that it is sent to, instead of that of the sink.
+    """
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    to: str | None = None
+
+
+def content(message: Message, broker: str) -> bytes:
+    """What is sent to a broker that has no null values."""
+    if message.value is None:
+        raise TypeError(f"{broker} has no null values, as Kafka has: send bytes")
+    return message.value
+
+
+class Send(Protocol[T_contra]):
+    """Sends a list, and returns when the server has all of it.
+
+    `BatchFailed` says which of its elements the server has refused: the others were sent.
+    """
+
+    async def __call__(self, batch: Sequence[T_contra], /) -> None: ...
+
+
+def outage_of(
+    name: str, retry: RetryPolicy | int, lost: Errors | Callable[[BaseException], object]
+) -> Outage:
+    """Calls of a server, repeated as *retry* allows after an error that is one of *lost*."""
+    policy = RetryPolicy.of(retry)
+
+    def is_lost(error: BaseException) -> bool:
+        return matches("connectors", lost, error) and policy.covers(error)
+
+    return Outage(name, replace(policy, only=is_lost))
+
+
+def ack_timeout(retry: RetryPolicy | int) -> float:
+    """How long an acknowledgement may take: one call, and the attempts after a loss."""
+    within = RetryPolicy.of(retry).within
+    return ACK_TIMEOUT + (DAY if within is None else to_seconds(within, "within"))
+
+
+def may_be_outage(error: BaseException) -> bool:
+    """Whether all elements may have an error for now, and not this one for ever."""
+    return not isinstance(error, OWN)
+
+
+def with_dead_letters(
+    flow: DeliveryFlow[T],
+    attempts: RetryPolicy | int,
+    on_dead_letter: Callable[[T, Exception], object] | None,
+) -> DeliveryFlow[T]:
+    """The flow of a source; with *on_dead_letter*, one that no element can stop.
+
+    An element is set aside for an error of its own, or for what it does while others pass.
+    """
+    if on_dead_letter is None:
+        return flow
+    return flow.nack_on_error(attempts, dead_letter=on_dead_letter, outage=may_be_outage)
+
+
+def raise_failed(results: Iterable[object]) -> None:
+    """Raise `BatchFailed` for those of the results of a batch that are errors."""
+    errors = {n: each for n, each in enumerate(results) if isinstance(each, Exception)}
+    if errors:
+        raise BatchFailed(errors)

@@ -1,0 +1,240 @@
+"""MQTT: the messages of topics, acknowledged when the work on them is done; and a sink.
+
+::
+
+    async with mqtt.connect("mqtt://127.0.0.1:1883", name="billing-1") as client:
+        readings = mqtt.source(client, "sensors/+/temperature")
+        await readings.ack_after(store).run()
+
+The extra ``mqtt`` is needed (aiomqtt), and a broker of MQTT 5.
+"""
+
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import anyio
+
+from ..delivery import Delivery, DeliveryFlow, Outage, deliveries
+from ..errors import MissingExtra
+from ..retry import RetryPolicy
+from ..stage import Duration, from_async, require_int, to_seconds
+from .common import (
+    ATTEMPTS,
+    RECONNECT,
+    Message as Outgoing,
+    Send,
+    content,
+    outage_of,
+    raise_failed,
+    with_dead_letters,
+)
+
+try:
+    from aiomqtt import Client, Message, MqttError, ProtocolVersion, TLSParameters
+    from paho.mqtt.packettypes import PacketTypes
+    from paho.mqtt.properties import Properties
+except ModuleNotFoundError as _error:
+    if (_error.name or "").partition(".")[0] not in ("aiomqtt", "paho"):
+        raise
+    raise MissingExtra("connectors.mqtt", "mqtt") from _error
+
+__all__ = ("connect", "sink", "source")
+
+LOST: Final = (MqttError, OSError)
+AT_A_TIME: Final = 10  # messages that are published and not yet confirmed; aiomqtt warns of more
+
+
+def connect(
+    url: str, *, name: str, limit: int = 256, session: Duration = 86_400.0, **options: Any
+) -> Client:
+    """A client for ``async with``, whose session the broker keeps when the connection is lost.
+
+    *name* is the identifier of the session: a process that starts again with it receives what came
+    meanwhile, and what was not acknowledged, for *session* seconds after the loss. No two processes
+    may have it at a time. The broker sends at most *limit* messages that are not acknowledged.
+    """
+    parts = urlsplit(url)
+    properties = _properties(PacketTypes.CONNECT)
+    properties.SessionExpiryInterval = int(to_seconds(session, "mqtt.connect: session"))
+    properties.ReceiveMaximum = require_int("mqtt.connect", "limit", limit, least=1)
+    settings: dict[str, Any] = {"identifier": name, "properties": properties, "clean_start": False}
+    settings |= {"protocol": ProtocolVersion.V5, "hostname": parts.hostname or "127.0.0.1"}
+    is_encrypted = parts.scheme in ("mqtts", "ssl")
+    settings["port"] = parts.port or (8883 if is_encrypted else 1883)
+    if is_encrypted:
+        settings["tls_params"] = TLSParameters()
+    if parts.username:
+        settings |= {"username": unquote(parts.username), "password": unquote(parts.password or "")}
+    return Client(**(settings | options))
+
+
+def source(
+    client: Client,
+    *topics: str,
+    group: str | None = None,
+    limit: int = 256,
+    retry: RetryPolicy | int = RECONNECT,
+    attempts: RetryPolicy | int = ATTEMPTS,
+    on_dead_letter: Callable[[Message, Exception], object] | None = None,
+) -> DeliveryFlow[Message]:
+    """The messages of *topics*, with QoS 1, for a client that is connected.
+
+    Acknowledgements are sent in the order of the messages, as MQTT demands: one that takes long
+    holds back those after it. With *group*, the members of the group share the messages. After a
+    lost connection, the client is entered again; the broker sends again what was not acknowledged.
+    Use the client for nothing else meanwhile.
+
+    Demand: the broker sends what is not acknowledged up to the limit of `connect`.
+    Completes: never; a drain ends it.
+    Fails: when the broker cannot be reached for longer than *retry* allows, or refuses a topic.
+    Cancels: the wait for messages; the broker sends them again to the next client of that name.
+    Holds: *limit* messages, and those that have arrived, up to the limit of `connect`.
+    Rules: 1.1
+    """
+    outage = outage_of(f"MQTT (topics {', '.join(topics)})", retry, LOST)
+    names = [each if group is None else f"$share/{group}/{each}" for each in topics]
+    reader = _Reader(client, names, outage)
+    client._client.manual_ack_set(True)  # which aiomqtt has no option for
+    lists = from_async(reader.lists, name=f"mqtt({', '.join(names)})")
+    flow = deliveries(lists.concat_map(lambda each: each), limit=limit)
+    return with_dead_letters(flow, attempts, on_dead_letter)
+
+
+def sink(client: Client, topic: str, *, retry: RetryPolicy | int = RECONNECT) -> Send[Outgoing]:
+    """A function that publishes a list of messages with QoS 1; it returns when the broker has them.
+
+    The client has to be connected, is entered again after a lost connection, and is used for
+    nothing else. What was not acknowledged then is sent again, and may be there twice. Headers
+    become user properties of MQTT 5.
+    """
+    outage = outage_of(f"MQTT (sink {topic})", retry, LOST)
+    is_lost = False
+
+    async def send(batch: Sequence[Outgoing]) -> None:
+        results: dict[int, object] = {}
+
+        async def one(number: int, message: Outgoing) -> None:
+            try:
+                async with places:
+                    await _publish(client, message.to or topic, message)
+                results[number] = None
+            except LOST as error:
+                failed.append(error)
+            except (TypeError, ValueError) as error:
+                results[number] = error
+
+        async def publish() -> None:
+            nonlocal is_lost
+            if is_lost:
+                await _enter_again(client)
+                is_lost = False
+            failed.clear()
+            async with anyio.create_task_group() as group:
+                for number, message in enumerate(batch):
+                    if number not in results:
+                        group.start_soon(one, number, message)
+            if failed:
+                is_lost = True
+                raise failed[0]
+
+        places, failed = anyio.Semaphore(AT_A_TIME), list[Exception]()
+        await outage.call(publish)
+        raise_failed(results[n] for n in range(len(batch)))
+
+    return send
+
+
+def _properties(packet: int) -> Any:
+    make: Any = Properties  # which has no types
+    return make(packet)
+
+
+async def _publish(client: Client, topic: str, message: Outgoing) -> None:
+    properties = _properties(PacketTypes.PUBLISH)
+    if message.headers:
+        properties.UserProperty = [*message.headers.items()]
+    await client.publish(topic, content(message, "MQTT"), qos=1, properties=properties)
+
+
+async def _enter_again(client: Client) -> None:
+    """Connect again: a client can be entered several times, one after another."""
+    await client.__aexit__(None, None, None)
+    await client.__aenter__()
+
+
+@dataclass(eq=False)
+class _Connection:
+    """The messages of one connection, in their order, and whether each is done."""
+
+    client: Client
+    is_lost: bool = False
+    _open: deque["_Open"] = field(default_factory=deque["_Open"])
+
+    def delivery(self, message: Message) -> Delivery[Message]:
+        """A message that has arrived."""
+        opened = _Open(message)
+        self._open.append(opened)
+        return Delivery(message, partial(self._settle, opened, True), partial(self._nack, opened))
+
+    def _nack(self, opened: "_Open", error: Exception) -> None:
+        """MQTT takes nothing back: it is sent again to the next connection of the session."""
+        self._settle(opened, False)
+
+    def _settle(self, opened: "_Open", is_done: bool) -> None:
+        opened.is_done = is_done
+        while self._open and (first := self._open[0]).is_done is not None:
+            self._open.popleft()
+            if first.is_done and first.message.qos and not self.is_lost:
+                self.client._client.ack(first.message.mid, first.message.qos)
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    message: Message
+    is_done: bool | None = None
+
+
+@dataclass(slots=True, eq=False)
+class _Reader:
+    client: Client
+    topics: Sequence[str]
+    outage: Outage
+
+    async def lists(self) -> AsyncGenerator[list[Delivery[Message]]]:
+        client, connection = self.client, _Connection(self.client)
+        while True:
+            try:
+                if connection.is_lost:
+                    await _enter_again(client)
+                    connection = _Connection(client)
+                await self._subscribe()
+                self.outage.over()
+                while True:
+                    yield [connection.delivery(each) for each in await self._arrived()]
+            except LOST as error:
+                connection.is_lost = True
+                await self.outage.wait(error)
+                await self._forget()
+
+    async def _subscribe(self) -> None:
+        for topic in self.topics:
+            answers: Any = await self.client.subscribe(topic, qos=1)
+            refused = [str(each) for each in answers if getattr(each, "is_failure", False)]
+            if refused:
+                raise PermissionError(f"MQTT: the broker refuses {topic!r}: {', '.join(refused)}")
+
+    async def _arrived(self) -> list[Message]:
+        messages = self.client.messages
+        found = [await anext(messages)]
+        while len(messages):
+            found.append(await anext(messages))
+        return found
+
+    async def _forget(self) -> None:
+        """What has arrived and was not read is sent again, since it was not acknowledged."""
+        while len(self.client.messages):
+            await anext(self.client.messages)

@@ -1,0 +1,264 @@
+"""NATS JetStream: messages of a durable consumer, acknowledged when their work is done; and a sink.
+
+::
+
+    async with nats.connect("nats://127.0.0.1:4222") as client:
+        orders = nats.source(client, "orders", group="billing", on_dead_letter=keep)
+        await orders.ack_after(store).run()
+
+The extra ``nats`` is needed (nats-py). The stream of the subject has to exist.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+from uuid import uuid4
+
+import anyio
+
+from ..delivery import Delivery, DeliveryFlow, Outage, Unfinished, deliveries
+from ..errors import MissingExtra
+from ..retry import RetryPolicy
+from ..stage import Duration, from_async, require_int, to_seconds
+from .common import (
+    ATTEMPTS,
+    LOG,
+    RECONNECT,
+    Message,
+    Send,
+    ack_timeout,
+    content,
+    outage_of,
+    raise_failed,
+    with_dead_letters,
+)
+
+try:
+    from nats.aio.client import Client
+    from nats.aio.msg import Msg
+    from nats.errors import (
+        ConnectionClosedError,
+        ConnectionReconnectingError,
+        NoRespondersError,
+        NoServersError,
+        OutboundBufferLimitError,
+        StaleConnectionError,
+        TimeoutError as NoAnswer,
+    )
+    from nats.js import JetStreamContext
+    from nats.js.api import ConsumerConfig
+    from nats.js.errors import (
+        APIError,
+        NoStreamResponseError,
+        NotFoundError,
+        ServiceUnavailableError,
+    )
+except ModuleNotFoundError as _error:
+    if (_error.name or "").partition(".")[0] != "nats":
+        raise
+    raise MissingExtra("connectors.nats", "nats") from _error
+
+__all__ = ("connect", "sink", "source")
+
+LOST: Final = (
+    NoAnswer,
+    NoRespondersError,
+    NoServersError,
+    ConnectionClosedError,
+    ConnectionReconnectingError,
+    StaleConnectionError,
+    OutboundBufferLimitError,
+    ServiceUnavailableError,
+    OSError,
+)
+WAIT: Final = 2.0  # seconds for which one call waits for messages, and then asks for the consumer
+CONFIRMED: Final = 5.0  # seconds within which the server has to answer
+AGAIN: Final = 1.0  # seconds after which a message whose work has failed is delivered again
+GONE: Final = (
+    "the consumer or its stream was deleted, or was in memory when the server ended; messages "
+    "since then are not read: restart the service, which creates the consumer again"
+)
+
+
+@asynccontextmanager
+async def connect(url: str, **options: Any) -> AsyncGenerator[Client]:
+    """A client that connects again for as long as it is open; the server has to be there."""
+
+    async def show(error: Exception) -> None:
+        LOG.info("NATS: %r", error)
+
+    settings: dict[str, Any] = {"reconnect_time_wait": 0.2, "max_reconnect_attempts": 1}
+    client: Any = Client()  # whose options have no types
+    await client.connect(url, **(settings | {"error_cb": show} | options))
+    client.options |= {"max_reconnect_attempts": -1} | options
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def source(
+    client: Client | JetStreamContext,
+    subject: str,
+    *,
+    group: str,
+    stream: str | None = None,
+    limit: int = 256,
+    count: int = 100,
+    ack_wait: Duration = 30.0,
+    retry: RetryPolicy | int = RECONNECT,
+    attempts: RetryPolicy | int = ATTEMPTS,
+    on_dead_letter: Callable[[Msg, Exception], object] | None = None,
+) -> DeliveryFlow[Msg]:
+    """The messages of *subject*, for the durable consumer *group*, which several processes share.
+
+    The consumer is created if it does not exist. Messages are pulled, at most *count* with one
+    call, and each acknowledgement is confirmed by the server. One without an answer is delivered
+    again after *ack_wait*: more than its work takes.
+
+    Demand: passed through, while fewer than *limit* messages are held.
+    Completes: never; a drain ends it.
+    Fails: when NATS cannot be reached for longer than *retry* allows; when the consumer or its
+        stream is deleted, which is asked after two seconds of silence.
+    Cancels: the call that waits for messages.
+    Holds: *limit* messages, and a list of *count*.
+    Rules: 1.1
+    """
+    require_int("nats.source", "count", count, least=1)
+    outage = outage_of(f"NATS (subject {subject!r})", retry, LOST)
+    seconds = to_seconds(ack_wait, "nats.source: ack_wait")
+    config = ConsumerConfig(ack_wait=seconds, max_ack_pending=10 * limit)
+    reader = _Reader(_jetstream(client), subject, group, stream, count, config, outage)
+    lists = from_async(reader.lists, name=f"nats({subject!r}, group={group!r})")
+    flow = deliveries(
+        lists.concat_map(lambda each: each),
+        limit=limit,
+        ack_concurrency=32,  # each is a request of its own
+        ack_timeout=ack_timeout(retry),
+    )
+    return with_dead_letters(flow, attempts, on_dead_letter)
+
+
+def sink(
+    client: Client | JetStreamContext, subject: str, *, retry: RetryPolicy | int = RECONNECT
+) -> Send[Message]:
+    """A function that publishes a list of messages, and returns when the stream has all of them.
+
+    Messages have an id, by which the stream drops what is sent again after a lost connection. What
+    the stream refuses is an error in `BatchFailed`.
+    """
+    outage = outage_of(f"NATS (sink {subject!r})", retry, LOST)
+    context = _jetstream(client)
+
+    async def send(batch: Sequence[Message]) -> None:
+        prefix = uuid4().hex
+        results: dict[int, object] = {}
+
+        async def publish() -> None:
+            waiting = {
+                n: await _begun(context, each.to or subject, each, f"{prefix}-{n}")
+                for n, each in enumerate(batch)
+                if n not in results
+            }
+            for n, future in waiting.items():
+                results[n] = await _confirmed(future)
+
+        await outage.call(publish)
+        raise_failed(results[n] for n in range(len(batch)))
+
+    return send
+
+
+def _jetstream(client: Client | JetStreamContext) -> JetStreamContext:
+    if isinstance(client, JetStreamContext):
+        return client
+    made: Any = client
+    context: JetStreamContext = made.jetstream()
+    return context
+
+
+async def _begun(context: Any, to: str, message: Message, id: str) -> Any:
+    """The confirmation of a message, to be awaited; or why there is none."""
+    try:
+        headers = {"Nats-Msg-Id": id, **message.headers}
+        return await context.publish_async(to, content(message, "NATS"), headers=headers)
+    except TypeError as error:
+        return error
+
+
+async def _confirmed(future: Any) -> object:
+    if isinstance(future, Exception):
+        return future
+    try:
+        with anyio.fail_after(CONFIRMED):
+            return await future
+    except ServiceUnavailableError:
+        raise
+    except (APIError, NoStreamResponseError) as error:
+        return error
+
+
+@dataclass(slots=True, eq=False)
+class _Reader:
+    context: JetStreamContext
+    subject: str
+    group: str
+    stream: str | None
+    count: int
+    config: ConsumerConfig
+    outage: Outage
+    _subscription: Any = None
+
+    async def lists(self) -> AsyncGenerator[list[Delivery[Msg]]]:
+        self._subscription = subscription = await self.outage.call(self._subscribe)
+        try:
+            while True:
+                try:
+                    found = await subscription.fetch(self.count, WAIT)
+                except NoAnswer:
+                    # A consumer that is gone is silent for ever.
+                    await self.outage.call(self._require)
+                except LOST as error:
+                    await self.outage.wait(error)
+                    await self.outage.call(self._require)
+                else:
+                    self.outage.over()
+                    yield [self._delivery(each) for each in found]
+        finally:
+            with suppress(*LOST):
+                await subscription.unsubscribe()
+
+    async def _subscribe(self) -> Any:
+        context: Any = self.context
+        return await context.pull_subscribe(
+            self.subject, self.group, stream=self.stream, config=self.config
+        )
+
+    async def _require(self) -> None:
+        try:
+            await self._subscription.consumer_info()
+        except NotFoundError as error:
+            error.add_note(GONE)
+            raise
+
+    def _delivery(self, message: Msg) -> Delivery[Msg]:
+        return Delivery(message, partial(self._ack, message), partial(self._nack, message))
+
+    async def _ack(self, message: Msg) -> None:
+        try:
+            await message.ack_sync(CONFIRMED)
+        except LOST:  # or the consumer is gone, of which nobody answers
+            await self.outage.call(self._ack_again, message)
+
+    async def _ack_again(self, message: Msg) -> None:
+        await self._require()
+        await message.ack_sync(CONFIRMED)
+
+    def _nack(self, message: Msg, error: Exception) -> Awaitable[None]:
+        return self._given_back(message, None if isinstance(error, Unfinished) else AGAIN)
+
+    async def _given_back(self, message: Msg, delay: float | None) -> None:
+        with suppress(*LOST):  # it follows after ack_wait
+            await message.nak(delay)

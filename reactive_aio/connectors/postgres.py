@@ -1,0 +1,371 @@
+"""PostgreSQL: an outbox as a source of deliveries, LISTEN, the rows of a query, and COPY as a sink.
+
+::
+
+    async with postgres.connect("postgresql://127.0.0.1/shop") as pool:
+        unsent = postgres.source(pool, "outbox")
+        await unsent.ack_after(send).run()
+
+The extra ``postgres`` is needed (asyncpg), and PostgreSQL 14 or newer.
+"""
+
+import re
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import anyio
+
+from .._sources.timers import interval
+from ..delivery import DeliveryFlow, Outage, Unfinished, deliveries
+from ..errors import MissingExtra, Overflow
+from ..retry import RetryPolicy
+from ..stage import Duration, from_async, require_int, to_seconds
+from .common import (
+    ATTEMPTS,
+    LOG,
+    RECONNECT,
+    Send,
+    ack_timeout,
+    outage_of,
+    with_dead_letters,
+)
+
+try:
+    import asyncpg
+except ModuleNotFoundError as _error:
+    if _error.name != "asyncpg":
+        raise
+    raise MissingExtra("connectors.postgres", "postgres") from _error
+
+if TYPE_CHECKING:
+    from ..flow import Flow
+
+    Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
+    Row: TypeAlias = asyncpg.Record
+
+__all__ = ("Outbox", "connect", "listen", "rows", "sink", "source")
+
+LOST: Final = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # of a connection that the server has just ended
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,  # it is shut down
+    asyncpg.IdleSessionTimeoutError,  # this process did nothing for longer than the lease
+    asyncpg.TransactionRollbackError,  # such as a deadlock
+    asyncpg.LockNotAvailableError,
+)
+AGAIN: Final = 1.0  # seconds after which a row whose work has failed is read again
+
+TABLE: Final = """
+create table if not exists {0} (
+    id bigint generated always as identity primary key, topic text not null, payload text not null);
+create or replace function notify_{0}() returns trigger language plpgsql as
+    $$ begin perform pg_notify('{0}', ''); return null; end $$;
+create or replace trigger {0}_notifies after insert on {0}
+    for each statement execute function notify_{0}()
+"""
+EXISTS: Final = "select exists (select from pg_trigger where tgname = $1)"
+# A row may be committed after one with a larger id. So those in work are left out, not smaller ids.
+UNSENT: Final = "select * from {} where id <> all($1::bigint[]) order by id limit $2"
+SENT: Final = "delete from {} where id = any($1::bigint[])"
+
+
+@asynccontextmanager
+async def connect(url: str, **options: Any) -> AsyncGenerator["Pool"]:
+    """A pool of connections, 2 to 10 unless *options* say otherwise; the server has to be there."""
+    settings: dict[str, Any] = {"min_size": 2, "max_size": 10}
+    async with asyncpg.create_pool(url, **(settings | options)) as pool:
+        yield pool
+
+
+def source(
+    pool: "Pool",
+    table: str = "outbox",
+    *,
+    limit: int = 256,
+    count: int = 100,
+    poll: Duration = 10.0,
+    lease: Duration = 30.0,
+    retry: RetryPolicy | int = RECONNECT,
+    attempts: RetryPolicy | int = ATTEMPTS,
+    on_dead_letter: "Callable[[Row, Exception], object] | None" = None,
+) -> "DeliveryFlow[Row]":
+    """The rows of an outbox, from the oldest on; a row is deleted when the work on it is done.
+
+    A transaction that changes orders also inserts a row: what is sent is what was committed. A
+    trigger notifies this source; without a notification it looks every *poll* seconds. *table*
+    (`id`, `topic`, `payload`) is created if it does not exist. One process reads it at a time, the
+    others wait: one that does nothing for *lease* seconds loses its place to the next.
+
+    Demand: passed through, while fewer than *limit* rows are held.
+    Completes: never; a drain ends it.
+    Fails: when PostgreSQL cannot be reached for longer than *retry* allows, or refuses a query.
+    Cancels: the wait for a notification.
+    Holds: *limit* rows, and a list of *count*.
+    Rules: 1.1
+    """
+    seconds = to_seconds(poll, "postgres.source: poll"), to_seconds(lease, "postgres.source: lease")
+    outbox = Outbox(pool, seconds[0], count, table, seconds[1], retry)
+    return outbox.rows(limit=limit, attempts=attempts, on_dead_letter=on_dead_letter)
+
+
+def listen(
+    pool: "Pool", channel: str, *, limit: int = 1000, retry: RetryPolicy | int = RECONNECT
+) -> "Flow[str]":
+    """The payloads of the notifications of *channel*; an empty one first, and after each gap.
+
+    Nobody keeps a notification for a listener that is not connected. So the first element, and the
+    one after a lost connection, is an empty text: look for what was missed.
+
+    Demand: notifications are collected while nothing is requested, up to *limit*.
+    Completes: never.
+    Fails: with `Overflow`, when *limit* notifications wait; when PostgreSQL cannot be reached for
+        longer than *retry* allows.
+    Cancels: the connection is given back to the pool.
+    Holds: *limit* notifications.
+    Rules: 1.1
+    """
+    require_int("postgres.listen", "limit", limit, least=1)
+    outage = outage_of(f"PostgreSQL (channel {channel!r})", retry, LOST)
+
+    async def lists() -> AsyncGenerator[list[str]]:
+        while True:
+            try:
+                async with _listening(pool, channel, limit) as heard:
+                    outage.over()
+                    yield [""]
+                    while True:
+                        yield await heard.next()
+            except LOST as error:
+                await outage.wait(error)
+
+    source = from_async(lists, name=f"postgres.listen({channel!r})", holds=limit)
+    return source.concat_map(lambda each: each)
+
+
+def rows(pool: "Pool", query: str, *arguments: object, count: int = 256) -> "Flow[Row]":
+    """The rows of *query*, read by a cursor of the server; up to *count* with one call.
+
+    The transaction only reads, and sees one snapshot.
+
+    Demand: pulled, *count* rows at a time.
+    Completes: after the last row.
+    Fails: when PostgreSQL refuses the query, or the connection is lost: a snapshot cannot be
+        resumed.
+    Cancels: the cursor is closed, and the connection is given back to the pool.
+    Holds: *count* rows.
+    Rules: 1.1
+    """
+    require_int("postgres.rows", "count", count, least=1)
+
+    async def lists() -> "AsyncGenerator[list[Row]]":
+        async with pool.acquire() as connection, connection.transaction(readonly=True):
+            cursor = await connection.cursor(query, *arguments)
+            while found := await cursor.fetch(count):
+                yield found
+
+    return from_async(lists, name="postgres.rows").concat_map(lambda each: each)
+
+
+def sink(
+    pool: "Pool", table: str, columns: Sequence[str], *, retry: RetryPolicy | int = RECONNECT
+) -> Send[Sequence[object]]:
+    """A function that appends a list of rows to *table* by one COPY: all of them, or none.
+
+    A list whose answer was lost is sent again, and is there twice unless the table has a key that
+    refuses it.
+    """
+    outage = outage_of(f"PostgreSQL (table {table!r})", retry, LOST)
+
+    async def send(batch: Sequence[Sequence[object]]) -> None:
+        await outage.call(copy, batch)
+
+    async def copy(batch: Sequence[Sequence[object]]) -> None:
+        async with pool.acquire() as connection:
+            await connection.copy_records_to_table(table, records=batch, columns=columns)
+
+    return send
+
+
+@dataclass(slots=True)
+class Outbox:
+    """The rows of an outbox: what `source` reads with."""
+
+    pool: "Pool"
+    poll: float = 10.0
+    count: int = 100
+    table: str = "outbox"
+    lease: float = 30.0
+    retry: RetryPolicy | int = RECONNECT
+    _working: set[int] = field(default_factory=set[int], init=False)
+    _resting: dict[int, float] = field(default_factory=dict[int, float], init=False)
+    """When a row whose work has failed is read again."""
+    _outage: Outage = field(init=False)
+
+    def __post_init__(self) -> None:
+        require_int("postgres.source", "count", self.count, least=1)
+        if not re.fullmatch(r"[a-z_][a-z0-9_]*", self.table):
+            raise ValueError(
+                f"postgres.source: table must be a plain name in lower case, not {self.table!r}"
+            )
+        self._outage = outage_of(f"PostgreSQL (table {self.table!r})", self.retry, LOST)
+
+    def rows(
+        self,
+        *,
+        limit: int = 256,
+        attempts: RetryPolicy | int = ATTEMPTS,
+        on_dead_letter: Any = None,
+    ) -> "DeliveryFlow[Row]":
+        """What `source` returns. Only one subscription may use an outbox at a time."""
+        lists = from_async(self._lists, name=f"postgres({self.table!r})")
+        flow = deliveries(
+            lists.concat_map(lambda each: each),
+            ack_many=self._sent,
+            nack=self._not_sent,
+            limit=limit,
+            ack_timeout=ack_timeout(self.retry),
+        )
+        return with_dead_letters(flow, attempts, on_dead_letter)
+
+    # -- reading ----------------------------------------------------------------------------------
+    async def _lists(self) -> "AsyncGenerator[list[Row]]":
+        self._working.clear()
+        self._resting.clear()
+        while True:
+            try:
+                async with _listening(self.pool, self.table, 1, self.lease, self._alone) as heard:
+                    self._outage.over()
+                    while True:
+                        while found := await self._unsent():
+                            yield found
+                        with anyio.move_on_after(self._pause()):
+                            await heard.next()
+            except LOST as error:
+                await self._outage.wait(error)
+
+    async def _unsent(self) -> "list[Row]":
+        now = anyio.current_time()
+        self._resting = {id: due for id, due in self._resting.items() if due > now}
+        others = [*self._working, *self._resting]
+        found = await self.pool.fetch(UNSENT.format(self.table), others, self.count)
+        self._working.update(row["id"] for row in found)
+        return found
+
+    def _pause(self) -> float:
+        due = min(self._resting.values(), default=anyio.current_time() + self.poll)
+        return min(self.poll, due - anyio.current_time())
+
+    async def _alone(self, connection: Any) -> None:
+        """Wait until no other process reads, and make the table then, if there is none.
+
+        The lock belongs to the session, which the server ends when it is idle for too long. It is
+        waited for as long at a time, which shows that the server is there.
+        """
+        for limit in ("idle_session_timeout", "lock_timeout"):
+            await connection.execute(f"set {limit} = {round(1000 * self.lease)}")
+        if not await self._is_locked(connection):
+            LOG.warning("PostgreSQL: another process reads %r, and this one waits", self.table)
+            while not await self._is_locked(connection):
+                pass
+        if not await connection.fetchval(EXISTS, f"{self.table}_notifies"):
+            await connection.execute(TABLE.format(self.table))
+
+    async def _is_locked(self, connection: Any) -> bool:
+        key = f"reactive_aio:{self.table}"
+        try:
+            await connection.execute("select pg_advisory_lock(hashtextextended($1, 0))", key)
+        except asyncpg.LockNotAvailableError:
+            return False
+        return True
+
+    # -- acknowledging ----------------------------------------------------------------------------
+    async def _sent(self, rows: "list[Row]") -> None:
+        ids = [row["id"] for row in rows]
+        await self._outage.call(self.pool.execute, SENT.format(self.table), ids)
+        self._working.difference_update(ids)
+
+    def _not_sent(self, row: "Row", error: Exception) -> None:
+        self._working.discard(row["id"])
+        if not isinstance(error, Unfinished):
+            self._resting[row["id"]] = anyio.current_time() + AGAIN
+
+
+class _Heard:
+    """The notifications of a channel; those of a source of rows, which say nothing, count once."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._payloads: deque[str] = deque()
+        self._error: Exception | None = None
+        self._news = anyio.Event()
+        self.is_lost = False
+        """Whether the connection has ended, and the pool has it back."""
+
+    async def next(self) -> list[str]:
+        """Those that have arrived; wait for the first of them."""
+        while not self._payloads:
+            if self._error is not None:
+                raise self._error
+            self._news = anyio.Event()
+            await self._news.wait()
+        found = [*self._payloads]
+        self._payloads.clear()
+        return found
+
+    def notify(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
+        """The server has notified."""
+        if self._limit == 1:
+            self._payloads.clear()
+        if len(self._payloads) == self._limit:
+            remedy = "read the notifications faster, or raise limit"
+            self.end(Overflow("postgres.listen", self._limit, remedy))
+        else:
+            self._payloads.append(str(payload))
+        self._news.set()
+
+    def end(self, error: Exception) -> None:
+        """Nothing more arrives."""
+        self._error = self._error or error
+        self._news.set()
+
+    def lose(self, _connection: object) -> None:
+        """The connection has ended."""
+        self.is_lost = True
+        self.end(ConnectionError("the connection that listens is lost"))
+
+
+@asynccontextmanager
+async def _listening(
+    pool: "Pool", channel: str, limit: int, seconds: float = 30.0, prepare: Any = None
+) -> AsyncGenerator[_Heard]:
+    """A connection of its own that listens, and is asked now and then whether it is there."""
+    heard = _Heard(limit)
+    async with pool.acquire() as connection:
+        if prepare is not None:
+            await prepare(connection)
+        await connection.add_listener(channel, heard.notify)
+        connection.add_termination_listener(heard.lose)
+        try:
+            async with _kept(connection, heard, seconds):
+                yield heard
+        finally:
+            if not heard.is_lost:
+                connection.remove_termination_listener(heard.lose)
+                await connection.remove_listener(channel, heard.notify)
+
+
+def _kept(connection: Any, heard: _Heard, seconds: float) -> AbstractAsyncContextManager[object]:
+    """Show the server that this process is alive, and notice when the server is not."""
+
+    async def ask(_: int) -> None:
+        try:
+            await connection.execute("select 1", timeout=seconds / 3)
+        except LOST as error:
+            heard.end(error)
+
+    return interval(seconds / 3).running(ask)

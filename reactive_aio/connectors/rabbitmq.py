@@ -1,0 +1,313 @@
+"""RabbitMQ: the messages of a queue, acknowledged when the work on them is done; and a sink.
+
+::
+
+    async with rabbitmq.connect("amqp://127.0.0.1/") as connection:
+        orders = rabbitmq.source(connection, "orders", dead_letters="orders.dead")
+        await orders.ack_after(store).run()
+
+The extra ``rabbitmq`` is needed (aio-pika).
+"""
+
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import anyio
+
+from ..delivery import Delivery, DeliveryFlow, Outage, Unfinished, deliveries
+from ..errors import MissingExtra
+from ..retry import RetryPolicy
+from ..stage import from_async, require_int
+from .common import (
+    ATTEMPTS,
+    RECONNECT,
+    Message,
+    Send,
+    content,
+    outage_of,
+    raise_failed,
+    with_dead_letters,
+)
+
+try:
+    import aio_pika
+    from aio_pika.abc import (
+        AbstractConnection,
+        AbstractExchange,
+        AbstractIncomingMessage,
+        AbstractQueue,
+        AbstractRobustConnection,
+    )
+    from aio_pika.exceptions import (
+        AMQPConnectionError,
+        ChannelInvalidStateError,
+        ChannelNotFoundEntity,
+        DeliveryError,
+    )
+except ModuleNotFoundError as _error:
+    if (_error.name or "").partition(".")[0] not in ("aio_pika", "aiormq"):
+        raise
+    raise MissingExtra("connectors.rabbitmq", "rabbitmq") from _error
+
+__all__ = ("connect", "sink", "source")
+
+LOST: Final = (AMQPConnectionError, ChannelInvalidStateError, OSError)
+READY: Final = 5.0  # seconds that one attempt waits for a connection that is being made again
+DELIVERIES: Final = 20  # after so many that were not acknowledged, the broker sets a message aside
+GONE: Final = "the queue was deleted: restart the service, which declares it again"
+
+Incoming: TypeAlias = AbstractIncomingMessage
+
+
+@asynccontextmanager
+async def connect(url: str, **options: Any) -> AsyncGenerator[AbstractRobustConnection]:
+    """A connection that is made again when it was lost; the first attempt has to succeed."""
+    options = {"reconnect_interval": 0.5, "fail_fast": True} | options
+    connection = await aio_pika.connect_robust(url, **options)
+    async with connection:
+        yield connection
+
+
+def source(
+    connection: AbstractConnection,
+    queue: str,
+    *,
+    limit: int = 256,
+    dead_letters: str | None = None,
+    retry: RetryPolicy | int = RECONNECT,
+    attempts: RetryPolicy | int = ATTEMPTS,
+    on_dead_letter: Callable[[Incoming, Exception], object] | None = None,
+) -> DeliveryFlow[Incoming]:
+    """The messages of *queue*, which its consumers share.
+
+    A queue that does not exist is declared, as a durable quorum queue. With *dead_letters*, the
+    name of another one, RabbitMQ moves there what fails, and what was delivered 20 times without
+    an answer, as it may stop its consumers. Each subscription has a channel of its own, whose
+    prefetch count is *limit*. A message that fails otherwise goes back to the queue.
+
+    Demand: the broker sends what is not acknowledged up to *limit* messages, whatever is requested.
+    Completes: never; a drain ends it.
+    Fails: when RabbitMQ cannot be reached for longer than *retry* allows; when the queue is
+        deleted.
+    Cancels: the consumer; messages that arrived go back to the queue.
+    Holds: *limit* messages.
+    Rules: 1.1
+    """
+    require_int("rabbitmq.source", "limit", limit, least=1)
+    outage = outage_of(f"RabbitMQ (queue {queue!r})", retry, LOST)
+    reader = _Reader(connection, queue, limit, dead_letters, outage)
+    lists = from_async(reader.lists, name=f"rabbitmq({queue!r})", holds=limit)
+    flow = deliveries(lists.concat_map(lambda each: each), limit=limit)
+    return with_dead_letters(flow, attempts, on_dead_letter)
+
+
+def sink(
+    connection: AbstractConnection,
+    to: str,
+    *,
+    exchange: str = "",
+    retry: RetryPolicy | int = RECONNECT,
+) -> Send[Message]:
+    """A function that publishes a list of messages, and returns when the broker has all of them.
+
+    *to* is the routing key: with the default exchange, the name of a queue. Messages are persistent
+    and confirmed. One that no queue receives (``basic.return``), or that the broker refuses, is an
+    error in `BatchFailed`. What was not confirmed when the connection was lost is sent again, and
+    may then be there twice.
+    """
+    outage = outage_of(f"RabbitMQ (sink {to!r})", retry, LOST)
+    writer = _Writer(connection, to, exchange)
+
+    async def send(batch: Sequence[Message]) -> None:
+        results: dict[int, object] = {}
+        await outage.call(writer.publish, batch, results)
+        raise_failed(results[n] for n in range(len(batch)))
+
+    return send
+
+
+async def _channel(connection: AbstractConnection, **options: bool) -> aio_pika.Channel:
+    """A channel that is not restored by itself: its unacknowledged messages belong to it."""
+    with anyio.fail_after(READY):
+        await connection.ready()
+        channel = aio_pika.Channel(connection, **options)
+        await channel.initialize()
+    return channel
+
+
+@dataclass(eq=False)
+class _Consuming:
+    """One consumer, on a channel of its own: closed when it is over and nothing is open there."""
+
+    channel: aio_pika.Channel
+    arrived: deque[Incoming] = field(default_factory=deque[Incoming])
+    error: Exception | None = None
+    is_over: bool = False
+    open: int = 0
+    _news: anyio.Event = field(default_factory=anyio.Event)
+
+    async def next(self) -> list[Incoming]:
+        """The messages that have arrived; wait for the first of them."""
+        while not self.arrived:
+            if self.error is not None:
+                raise self.error
+            self._news = anyio.Event()
+            await self._news.wait()
+        found = [*self.arrived]
+        self.arrived.clear()
+        self.open += len(found)
+        return found
+
+    async def on_message(self, message: Incoming) -> None:
+        """The broker has sent a message."""
+        self.arrived.append(message)
+        self._news.set()
+
+    def end(self, error: Exception) -> None:
+        """Nothing more arrives."""
+        self.error = self.error or error
+        self._news.set()
+
+    async def settle(self, answer: Callable[[], Any]) -> None:
+        """Answer a message; with its channel, the broker has taken it back."""
+        with suppress(*LOST):
+            await answer()
+        self.open -= 1
+        await self.close_if_done()
+
+    async def close_if_done(self) -> None:
+        """Close the channel after the last answer."""
+        if self.is_over and not self.open:
+            with suppress(*LOST):
+                await self.channel.close()
+
+
+@dataclass(slots=True, eq=False)
+class _Reader:
+    connection: AbstractConnection
+    queue: str
+    limit: int
+    dead_letters: str | None
+    outage: Outage
+
+    async def lists(self) -> AsyncGenerator[list[Delivery[Incoming]]]:
+        await self.outage.call(self._declare)
+        while True:
+            try:
+                async with self._consuming() as consuming:
+                    self.outage.over()
+                    while True:
+                        found = await consuming.next()
+                        yield [self._delivery(each, consuming) for each in found]
+            except LOST as error:
+                await self.outage.wait(error)
+
+    def _delivery(self, message: Incoming, consuming: _Consuming) -> Delivery[Incoming]:
+        def nack(error: Exception) -> Any:
+            is_kept = self.dead_letters is None or isinstance(error, Unfinished)
+            return consuming.settle(partial(message.reject, requeue=is_kept))
+
+        return Delivery(message, partial(consuming.settle, message.ack), nack)
+
+    @asynccontextmanager
+    async def _consuming(self) -> AsyncGenerator[_Consuming]:
+        channel = await _channel(self.connection)
+        consuming = _Consuming(channel)
+
+        def on_close(_: object, error: BaseException | None) -> None:
+            lost = error if isinstance(error, Exception) else ConnectionError("the channel closed")
+            consuming.end(lost)
+
+        def on_cancel(_: object) -> None:
+            error = ConnectionAbortedError(f"RabbitMQ has cancelled the consumer of {self.queue!r}")
+            consuming.end(error)
+
+        try:
+            channel.close_callbacks.add(on_close)
+            await channel.set_qos(prefetch_count=self.limit)
+            queue = await self._existing(channel)
+            under = await channel.get_underlay_channel()
+            under.on_consumer_cancel_callbacks.add(on_cancel)
+            tag = await queue.consume(consuming.on_message)
+            try:
+                yield consuming
+            finally:
+                with suppress(*LOST):
+                    await queue.cancel(tag)
+        finally:
+            consuming.is_over = True
+            with anyio.CancelScope(shield=True):
+                await consuming.close_if_done()
+
+    async def _existing(self, channel: aio_pika.Channel) -> AbstractQueue:
+        try:
+            return await channel.declare_queue(self.queue, passive=True)
+        except ChannelNotFoundEntity as error:
+            error.add_note(GONE)
+            raise
+
+    async def _declare(self) -> None:
+        """Declare the queue, unless there is one, with whatever arguments."""
+        channel = await _channel(self.connection)
+        try:
+            await channel.declare_queue(self.queue, passive=True)
+        except ChannelNotFoundEntity:
+            channel = await _channel(self.connection)
+            arguments: dict[str, Any] = {"x-queue-type": "quorum"}
+            if self.dead_letters is not None:
+                await channel.declare_queue(self.dead_letters, durable=True, arguments=arguments)
+                arguments |= {
+                    "x-delivery-limit": DELIVERIES,
+                    "x-dead-letter-exchange": "",
+                    "x-dead-letter-routing-key": self.dead_letters,
+                    "x-dead-letter-strategy": "at-least-once",
+                    "x-overflow": "reject-publish",  # which that strategy needs
+                }
+            await channel.declare_queue(self.queue, durable=True, arguments=arguments)
+        finally:
+            await channel.close()
+
+
+@dataclass(slots=True, eq=False)
+class _Writer:
+    connection: AbstractConnection
+    to: str
+    exchange: str
+    _channel: aio_pika.Channel | None = None
+
+    async def publish(self, batch: Sequence[Message], results: dict[int, object]) -> None:
+        """Publish those that have no result yet."""
+        if self._channel is None or self._channel.is_closed:
+            self._channel = await _channel(self.connection, on_return_raises=True)
+        channel = self._channel
+        exchange: AbstractExchange = channel.default_exchange
+        if self.exchange:
+            exchange = await channel.get_exchange(self.exchange, ensure=False)
+
+        async def one(number: int, message: Message) -> None:
+            try:
+                to = message.to or self.to
+                await exchange.publish(_outgoing(message), to, mandatory=True)
+                results[number] = None
+            except (DeliveryError, TypeError) as error:
+                results[number] = error
+            except Exception as error:
+                failed.append(error)
+
+        failed: list[Exception] = []
+        async with anyio.create_task_group() as group:
+            for number, message in enumerate(batch):
+                if number not in results:
+                    group.start_soon(one, number, message)
+        if failed:
+            raise failed[0]
+
+
+def _outgoing(message: Message) -> aio_pika.Message:
+    body = content(message, "RabbitMQ")
+    persistent = aio_pika.DeliveryMode.PERSISTENT
+    return aio_pika.Message(body, headers={**message.headers}, delivery_mode=persistent)

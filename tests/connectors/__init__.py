@@ -1,0 +1,1 @@
+"""Connectors, with real servers."""

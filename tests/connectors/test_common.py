@@ -1,0 +1,96 @@
+"""What all connectors have in common."""
+
+import asyncio
+
+import pytest
+
+import reactive_aio as rx
+from reactive_aio import RetryPolicy
+from reactive_aio.connectors.common import (
+    ATTEMPTS,
+    ack_timeout,
+    outage_of,
+    raise_failed,
+    with_dead_letters,
+)
+from reactive_aio.delivery import BatchFailed, deliveries
+
+pytestmark = pytest.mark.virtual_time
+
+MINUTE = RetryPolicy(attempts=None, delay=1, factor=1, jitter=0, within=60)
+
+
+class Server:
+    """Answers from a time on."""
+
+    def __init__(self, until: float, error: Exception) -> None:
+        self.calls = 0
+        self._until = until
+        self._error = error
+
+    async def ask(self, *_: object) -> str:
+        self.calls += 1
+        if asyncio.get_running_loop().time() < self._until:
+            raise self._error
+        return "an answer"
+
+
+async def test_a_loss_is_repeated_as_the_policy_allows() -> None:
+    server = Server(3600, ConnectionError("refused"))
+    with pytest.raises(ConnectionError):
+        await outage_of("the server", MINUTE, (OSError,)).call(server.ask)
+    assert asyncio.get_running_loop().time() == 60
+    with pytest.raises(ConnectionError):
+        await outage_of("the server", 2, OSError).call(server.ask)
+    assert server.calls == 61 + 2
+
+
+@pytest.mark.parametrize(
+    ("policy", "error"),
+    [(MINUTE, ValueError("not allowed")), (RetryPolicy(only=TimeoutError), OSError("no route"))],
+)
+async def test_another_error_is_that_of_the_caller_at_once(
+    policy: RetryPolicy, error: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(type(error)):
+        await outage_of("the server", policy, (OSError,)).call(Server(60, error).ask)
+    assert not caplog.records
+
+
+def test_an_acknowledgement_has_the_time_of_the_policy() -> None:
+    assert ack_timeout(MINUTE) == 90
+    assert ack_timeout(RetryPolicy(attempts=None)) > 86_400
+    assert ack_timeout(3) > 86_400
+
+
+async def test_an_outage_of_what_all_need_makes_no_dead_letter() -> None:
+    server = Server(300, ConnectionError("the database is down"))
+    done: list[int] = []
+    buried: list[str] = []
+
+    async def write(number: int) -> None:
+        if number == 3:
+            raise ValueError("no number")
+        await server.ask()
+        if number == 5:
+            raise RuntimeError("this one always")
+        done.append(number)
+
+    def bury(number: int, error: Exception) -> None:
+        buried.append(f"{number} {error!r}")
+
+    numbers = deliveries(rx.interval(10), ack=lambda _: None)
+    async with with_dead_letters(numbers, ATTEMPTS, bury).ack_after(write).running() as run:
+        await asyncio.sleep(290)
+        assert (done, buried) == ([], ["3 ValueError('no number')"])
+        await asyncio.sleep(300)
+        await run.drain()
+    assert buried[1:] == ["5 RuntimeError('this one always')"]
+    assert sorted(done) == [n for n in range(len(done) + 2) if n not in (3, 5)]
+
+
+def test_what_a_batch_says_of_its_elements() -> None:
+    raise_failed([None, "a result"])
+    with pytest.raises(BatchFailed) as failed:
+        raise_failed([None, ValueError("no")])
+    assert [*failed.value.errors] == [1]

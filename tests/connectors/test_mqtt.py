@@ -1,0 +1,197 @@
+"""MQTT, with a real Mosquitto."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from aiomqtt import Message as Incoming, MqttError
+
+import reactive_aio as rx
+from reactive_aio.connectors import Message, mqtt
+from reactive_aio.delivery import BatchFailed
+from tests.connectors.proxy import proxy_of
+from tests.harness.servers import MqttServer
+from tests.recipes.waiting import until
+
+pytestmark = pytest.mark.slow
+
+AGAIN = rx.RetryPolicy(attempts=None, delay=0.05, maximum=0.2, within=30)
+
+
+@pytest.fixture
+def topic(mqtt_server: MqttServer) -> str:
+    return mqtt_server.topic()
+
+
+def number(message: Incoming) -> int:
+    return int(bytes(message.payload))
+
+
+async def send(server: MqttServer, topic: str, *numbers: int) -> None:
+    async with mqtt.connect(server.url, name=f"sends to {topic}") as client:
+        await mqtt.sink(client, topic)([Message(str(n).encode()) for n in numbers])
+
+
+async def subscribe(server: MqttServer, topic: str, name: str) -> None:
+    """Let the broker keep a session."""
+    async with mqtt.connect(server.url, name=name) as client:
+        await client.subscribe(topic, qos=1)
+
+
+async def test_messages_that_came_before_are_read_and_acknowledged_once(
+    mqtt_server: MqttServer, topic: str
+) -> None:
+    await subscribe(mqtt_server, topic, f"me {topic}")
+    await send(mqtt_server, topic, *range(50))
+    done: list[int] = []
+    for _ in range(2):
+        async with mqtt.connect(mqtt_server.url, name=f"me {topic}") as client:
+            flow = mqtt.source(client, topic).map(number).ack_after(done.append)
+            async with flow.running() as run:
+                await until(lambda: len(done) == 50)
+                report = await run.drain()
+        assert report.is_complete
+    assert done == [*range(50)], "the second one receives nothing again"
+
+
+async def test_what_was_not_acknowledged_is_sent_to_the_next_client_of_the_session(
+    mqtt_server: MqttServer, topic: str
+) -> None:
+    name = f"me {topic}"
+    await subscribe(mqtt_server, topic, name)
+    await send(mqtt_server, topic, *range(10))
+    started: list[int] = []
+
+    async def work(message: Incoming) -> None:
+        started.append(number(message))
+        if number(message) >= 3:
+            await asyncio.sleep(60)
+
+    async with mqtt.connect(mqtt_server.url, name=name) as client:
+        flow = mqtt.source(client, topic).ack_after(work, concurrency=10)
+        async with flow.running():
+            await until(lambda: len(started) == 10)
+            await asyncio.sleep(0.05)
+    done: list[int] = []
+    async with mqtt.connect(mqtt_server.url, name=name) as client:
+        again = mqtt.source(client, topic).map(number).ack_after(done.append)
+        async with again.running() as run:
+            await until(lambda: 9 in done)
+            await run.drain()
+    assert done == [*range(3, 10)]
+
+
+async def test_the_broker_sends_no_more_than_the_limit(mqtt_server: MqttServer, topic: str) -> None:
+    name = f"me {topic}"
+    await subscribe(mqtt_server, topic, name)
+    await send(mqtt_server, topic, *range(30))
+    started, release = list[int](), asyncio.Event()
+
+    async def work(message: Incoming) -> None:
+        started.append(number(message))
+        await release.wait()
+
+    async with mqtt.connect(mqtt_server.url, name=name, limit=5) as client:
+        flow = mqtt.source(client, topic, limit=5).ack_after(work, concurrency=20)
+        async with flow.running() as run:
+            await until(lambda: len(started) == 5)
+            await asyncio.sleep(0.1)
+            assert len(started) == 5
+            # Mosquitto sends as many again of those that were queued for the session.
+            assert len(client.messages) <= 5
+            release.set()
+            await until(lambda: len(started) == 30)
+            await run.drain()
+
+
+async def test_what_always_fails_is_a_dead_letter(mqtt_server: MqttServer, topic: str) -> None:
+    name = f"me {topic}"
+    await subscribe(mqtt_server, topic, name)
+    await send(mqtt_server, topic, 0, 1, 2)
+    done: list[int] = []
+    buried: list[str] = []
+
+    def write(message: Incoming) -> None:
+        if number(message) == 1:
+            raise ValueError("never")
+        done.append(number(message))
+
+    def bury(message: Incoming, error: Exception) -> None:
+        buried.append(f"{number(message)} {error!r}")
+
+    for _ in range(2):
+        async with mqtt.connect(mqtt_server.url, name=name) as client:
+            flow = mqtt.source(client, topic, attempts=2, on_dead_letter=bury)
+            async with flow.ack_after(write).running() as run:
+                await until(lambda: buried and len(done) == 2)
+                await run.drain()
+    assert (done, buried) == ([0, 2], ["1 ValueError('never')"])
+
+
+# aiomqtt leaves errors of a lost connection, and paho may log them.
+@pytest.mark.usefixtures("expects_loop_errors", "expects_error_logs")
+async def test_a_lost_connection_is_made_again(mqtt_server: MqttServer, topic: str) -> None:
+    skip_on_uvloop()
+    await subscribe(mqtt_server, topic, f"me {topic}")
+    done: list[int] = []
+
+    async def write(number: int) -> None:
+        await asyncio.sleep(0.01)
+        done.append(number)
+
+    async with (
+        proxy_of(mqtt_server.url) as proxy,
+        mqtt.connect(proxy.url, name=f"me {topic}") as client,
+        mqtt.connect(proxy.url, name=f"sends to {topic}", timeout=1) as sender,
+    ):
+        send = mqtt.sink(sender, topic, retry=AGAIN)
+        flow = mqtt.source(client, topic, retry=AGAIN).map(number)
+        async with flow.ack_after(write, concurrency=5).running() as run:
+            producing = asyncio.create_task(produce(send, 100))
+            for _ in range(2):
+                so_far = len(done)
+                await until(lambda: len(done) > so_far + 20)  # noqa: B023
+                await proxy.stop()
+                await asyncio.sleep(0.1)
+                await proxy.start()
+            await producing
+            await until(lambda: {*done} == {*range(100)})
+            report = await run.drain()
+    assert report.is_complete
+
+
+def skip_on_uvloop() -> None:
+    """aiomqtt watches a file that is closed, at which libuv aborts: docs/connectors.md says so."""
+    if type(asyncio.get_running_loop()).__module__.startswith("uvloop"):
+        pytest.skip("aiomqtt cannot lose a connection on uvloop")
+
+
+async def produce(send: Any, count: int) -> None:
+    for first in range(0, count, 10):
+        await send([Message(str(n).encode()) for n in range(first, first + 10)])
+        await asyncio.sleep(0.02)
+
+
+async def test_a_broker_that_is_gone_fails_the_flow_when_the_policy_gives_up(
+    mqtt_server: MqttServer, topic: str
+) -> None:
+    skip_on_uvloop()
+    async with (
+        proxy_of(mqtt_server.url) as proxy,
+        mqtt.connect(proxy.url, name=f"me {topic}") as client,
+    ):
+        again = rx.RetryPolicy(attempts=3, delay=0.01)
+        async with mqtt.source(client, topic, retry=again).as_flow().running() as run:
+            await asyncio.sleep(0.1)
+            await proxy.stop()
+            with pytest.raises(MqttError) as failed:
+                await run.wait()
+    assert "attempt 3 failed" in str(failed.value.__notes__)
+
+
+async def test_a_sink_says_which_messages_are_refused(mqtt_server: MqttServer, topic: str) -> None:
+    async with mqtt.connect(mqtt_server.url, name=f"sends to {topic}") as client:
+        messages = [Message(b"0", headers={"a": "b"}), Message(None), Message(b"2", to="a/#")]
+        with pytest.raises(BatchFailed) as failed:
+            await mqtt.sink(client, topic)(messages)
+    assert sorted(failed.value.errors) == [1, 2]

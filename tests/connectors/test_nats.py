@@ -1,0 +1,218 @@
+"""NATS JetStream, with a real server."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
+from nats.js.api import StorageType, StreamConfig
+from nats.js.errors import APIError, NotFoundError
+
+import reactive_aio as rx
+from reactive_aio.connectors import Message, nats
+from reactive_aio.delivery import BatchFailed, DeliveryFlow
+from tests.connectors.proxy import proxy_of
+from tests.harness.servers import NatsServer
+from tests.recipes.waiting import until
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+async def client(nats_server: NatsServer) -> AsyncGenerator[Client]:
+    async with nats.connect(nats_server.url) as connected:
+        yield connected
+
+
+@pytest.fixture
+def context(client: Client) -> JetStreamContext:
+    return jetstream(client)
+
+
+def jetstream(client: Any) -> JetStreamContext:  # it has no types
+    context: JetStreamContext = client.jetstream()
+    return context
+
+
+@pytest.fixture
+async def subject(nats_server: NatsServer, context: JetStreamContext) -> str:
+    name = nats_server.subject()
+    await make_stream(context, name)
+    return name
+
+
+async def make_stream(context: Any, name: str, storage: StorageType = StorageType.FILE) -> None:
+    await context.add_stream(StreamConfig(name=name, subjects=[name], storage=storage))
+
+
+def messages(
+    client: Client | JetStreamContext, subject: str, group: str, **options: Any
+) -> DeliveryFlow[Msg]:
+    return nats.source(client, subject, group=group, **options)
+
+
+async def publish(context: JetStreamContext, subject: str, count: int) -> None:
+    for number in range(count):
+        await context.publish(subject, str(number).encode())
+
+
+async def is_done(context: JetStreamContext, subject: str) -> bool:
+    """Whether the server knows of an acknowledgement of each message."""
+    try:
+        info = await context.consumer_info(subject, "d")
+    except NotFoundError:  # it is created later
+        return False
+    return (info.num_ack_pending, info.num_pending) == (0, 0)
+
+
+def number(message: Msg) -> int:
+    return int(message.data)
+
+
+async def test_messages_before_and_after_the_start_are_acknowledged(
+    context: JetStreamContext, subject: str
+) -> None:
+    await publish(context, subject, 150)
+    done: list[int] = []
+    flow = messages(context, subject, "d").map(number).ack_after(done.append)
+    async with flow.running() as run:
+        await until(lambda: len(done) == 150)
+        await publish(context, subject, 3)
+        await until(lambda: len(done) == 153)
+        report = await run.drain()
+    assert report.is_complete
+    assert done == [*range(150), *range(3)]
+    assert await is_done(context, subject), "acknowledgements are confirmed"
+
+
+async def test_the_next_run_continues_with_what_was_not_done(
+    context: JetStreamContext, subject: str
+) -> None:
+    await publish(context, subject, 20)
+    done: list[int] = []
+    # Those that the server was sending at the end of the first run follow after `ack_wait`.
+    first = messages(context, subject, "d", count=5, limit=5, ack_wait=0.5)
+    async with first.as_flow().stream() as deliveries:
+        async for delivery in deliveries:
+            done.append(number(delivery.value))
+            delivery.ack()
+            if len(done) == 3:
+                break
+    flow = messages(context, subject, "d").map(number).ack_after(done.append)
+    async with flow.running():
+        await until(lambda: is_done(context, subject))
+    assert {*done} == {*range(20)}
+
+
+async def test_a_message_that_always_fails_is_a_dead_letter(
+    context: JetStreamContext, subject: str
+) -> None:
+    await publish(context, subject, 4)
+    attempts: list[int] = []
+    buried: list[str] = []
+
+    def write(value: int) -> None:
+        attempts.append(value)
+        if value == 2:
+            raise ValueError("never")
+
+    async def bury(message: Msg, error: Exception) -> None:
+        buried.append(f"{number(message)} {error!r}")
+
+    flow = messages(context, subject, "d", attempts=3, on_dead_letter=bury)
+    async with flow.map(number).ack_after(write).running():
+        await until(lambda: is_done(context, subject))
+    assert attempts.count(2) == 3
+    assert buried == ["2 ValueError('never')"]
+
+
+async def test_a_message_that_fails_is_delivered_again(
+    context: JetStreamContext, subject: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nats, "AGAIN", 0.01)
+    await publish(context, subject, 2)
+    attempts: list[int] = []
+
+    def write(value: int) -> None:
+        attempts.append(value)
+        if attempts.count(1) < 3 and value == 1:
+            raise OSError("not now")
+
+    flow = messages(context, subject, "d").map(number).ack_after(write, on_error="skip")
+    async with flow.running():
+        await until(lambda: is_done(context, subject))
+    assert sorted(attempts) == [0, 1, 1, 1]
+
+
+async def test_a_consumer_that_is_deleted_fails_the_flow(
+    context: JetStreamContext, subject: str
+) -> None:
+    await publish(context, subject, 1)
+    flow = messages(context, subject, "d")
+
+    async def delete(_: Msg) -> None:
+        await context.delete_consumer(subject, "d")
+
+    with pytest.raises(APIError):
+        await flow.ack_after(delete).run()
+
+
+async def test_a_stream_that_is_made_anew_is_not_silence(
+    context: JetStreamContext, subject: str
+) -> None:
+    await publish(context, subject, 1)
+
+    async def replace(_: Msg) -> None:
+        await context.delete_stream(subject)
+        await make_stream(context, subject)
+
+    with pytest.raises(APIError):
+        await messages(context, subject, "d").ack_after(replace).run()
+
+
+AGAIN = rx.RetryPolicy(attempts=None, delay=0.05, maximum=0.2, within=30)
+
+
+async def test_a_lost_connection_is_made_again(
+    nats_server: NatsServer, context: JetStreamContext, subject: str
+) -> None:
+    done: list[int] = []
+
+    async def write(number: int) -> None:
+        await asyncio.sleep(0.01)
+        done.append(number)
+
+    async with proxy_of(nats_server.url) as proxy, nats.connect(proxy.url) as client:
+        send = nats.sink(client, subject, retry=AGAIN)
+        flow = messages(client, subject, "d", limit=5, count=5, ack_wait=1, retry=AGAIN)
+        async with flow.map(number).ack_after(write, concurrency=5).running() as run:
+            producing = asyncio.create_task(produce(send, 100))
+            for _ in range(2):
+                so_far = len(done)
+                await until(lambda: len(done) > so_far + 20)  # noqa: B023
+                await proxy.stop()
+                await asyncio.sleep(0.1)
+                await proxy.start()
+            await producing
+            await until(lambda: {*done} == {*range(100)})
+            await until(lambda: is_done(context, subject))
+            report = await run.drain()
+    assert report.is_complete
+    info: Any = await context.stream_info(subject)
+    assert info.state.messages == 100, "what was sent again was dropped by its id"
+
+
+async def produce(send: Any, count: int) -> None:
+    for first in range(0, count, 10):
+        await send([Message(str(n).encode()) for n in range(first, first + 10)])
+        await asyncio.sleep(0.02)
+
+
+async def test_a_sink_says_which_messages_are_refused(client: Client, subject: str) -> None:
+    messages = [Message(b"0"), Message(b"1", to="nowhere"), Message(None), Message(b"3")]
+    with pytest.raises(BatchFailed) as failed:
+        await nats.sink(client, subject)(messages)
+    assert sorted(failed.value.errors) == [1, 2]

@@ -1,0 +1,214 @@
+"""RabbitMQ, with a real server."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+from aio_pika.abc import AbstractRobustConnection
+from aio_pika.exceptions import ChannelNotFoundEntity
+
+import reactive_aio as rx
+from reactive_aio.connectors import Message, rabbitmq
+from reactive_aio.connectors.rabbitmq import Incoming
+from reactive_aio.delivery import BatchFailed
+from tests.connectors.proxy import proxy_of
+from tests.harness.servers import RabbitServer
+from tests.recipes.waiting import until
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]  # the server takes its time to start
+
+AGAIN = rx.RetryPolicy(attempts=None, delay=0.05, maximum=0.2, within=30)
+
+
+@pytest.fixture
+async def connection(rabbit_server: RabbitServer) -> AsyncGenerator[AbstractRobustConnection]:
+    async with rabbitmq.connect(rabbit_server.url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def queue(rabbit_server: RabbitServer) -> str:
+    return rabbit_server.queue()
+
+
+def number(message: Incoming) -> int:
+    return int(message.body)
+
+
+async def declare(connection: AbstractRobustConnection, queue: str) -> None:
+    """Declare a queue that is quicker than that of a source: not on several disks."""
+    async with connection.channel() as channel:
+        await channel.declare_queue(queue, durable=True)
+
+
+async def waiting(connection: AbstractRobustConnection, queue: str) -> int:
+    """How many messages wait, and are with no consumer."""
+    async with connection.channel() as channel:
+        found = await channel.declare_queue(queue, passive=True)
+        return found.declaration_result.message_count or 0
+
+
+async def send(connection: AbstractRobustConnection, queue: str, *numbers: int) -> None:
+    await rabbitmq.sink(connection, queue)([Message(str(n).encode()) for n in numbers])
+
+
+async def test_messages_are_acknowledged_and_the_prefetch_count_is_the_limit(
+    connection: AbstractRobustConnection, queue: str
+) -> None:
+    await declare(connection, queue)
+    await send(connection, queue, *range(50))
+    release, started, done = asyncio.Event(), list[int](), list[int]()
+
+    async def work(message: Incoming) -> None:
+        started.append(number(message))
+        await release.wait()
+        done.append(number(message))
+
+    flow = rabbitmq.source(connection, queue, limit=10).ack_after(work, concurrency=20)
+    async with flow.running() as run:
+        await until(lambda: len(started) == 10)
+        assert await waiting(connection, queue) == 40
+        release.set()
+        await until(lambda: len(done) == 50)
+        report = await run.drain()
+    assert report.is_complete
+    assert sorted(done) == [*range(50)]
+    assert await waiting(connection, queue) == 0
+
+
+async def test_what_is_not_done_goes_back(connection: AbstractRobustConnection, queue: str) -> None:
+    await declare(connection, queue)
+    await send(connection, queue, *range(5))
+    async with rabbitmq.source(connection, queue).as_flow().running() as run:
+        await until(lambda: run.delivered == 5)
+    await until(lambda: has(connection, queue, 5))
+    done: list[int] = []
+    async with rabbitmq.source(connection, queue).map(number).ack_after(done.append).running():
+        await until(lambda: sorted(done) == [*range(5)])
+
+
+async def has(connection: AbstractRobustConnection, queue: str, count: int) -> bool:
+    return await waiting(connection, queue) == count
+
+
+async def test_what_always_fails_is_moved_by_a_quorum_queue(
+    connection: AbstractRobustConnection, queue: str
+) -> None:
+    dead, done = f"{queue}.dead", list[int]()
+
+    def write(message: Incoming) -> None:
+        if number(message) == 1:
+            raise ValueError("never")
+        done.append(number(message))
+
+    flow = rabbitmq.source(connection, queue, dead_letters=dead)
+    async with flow.ack_after(write, on_error="skip").running() as run:
+        await until(lambda: exists(connection, queue))
+        await send(connection, queue, 0, 1, 2)
+        await until(lambda: has(connection, dead, 1))
+        await until(lambda: len(done) == 2)
+        await run.drain()
+    assert done == [0, 2]
+    buried: list[Incoming] = []
+    async with rabbitmq.source(connection, dead).ack_after(buried.append).running():
+        await until(lambda: buried)
+    deaths: Any = buried[0].headers["x-death"]
+    assert (number(buried[0]), deaths[0]["reason"], deaths[0]["queue"]) == (1, "rejected", queue)
+
+
+async def exists(connection: AbstractRobustConnection, queue: str) -> bool:
+    try:
+        await waiting(connection, queue)
+    except ChannelNotFoundEntity:
+        return False
+    return True
+
+
+async def test_dead_letters_of_a_function(connection: AbstractRobustConnection, queue: str) -> None:
+    await declare(connection, queue)
+    await send(connection, queue, 0, 1, 2)
+    done: list[int] = []
+    buried: list[str] = []
+
+    def write(message: Incoming) -> None:
+        if number(message) == 1:
+            raise ValueError("never")
+        done.append(number(message))
+
+    def bury(message: Incoming, error: Exception) -> None:
+        buried.append(f"{number(message)} {error!r}")
+
+    flow = rabbitmq.source(connection, queue, attempts=2, on_dead_letter=bury)
+    async with flow.ack_after(write).running() as run:
+        await until(lambda: buried and len(done) == 2)
+        await run.drain()
+    assert (done, buried) == ([0, 2], ["1 ValueError('never')"])
+    assert await waiting(connection, queue) == 0
+
+
+@pytest.mark.usefixtures("expects_error_logs")  # aiormq reports each attempt
+async def test_a_lost_connection_is_made_again(rabbit_server: RabbitServer, queue: str) -> None:
+    done: list[int] = []
+    async with proxy_of(rabbit_server.url) as proxy, rabbitmq.connect(proxy.url) as connection:
+        await declare(connection, queue)
+        send_all = rabbitmq.sink(connection, queue, retry=AGAIN)
+        flow = rabbitmq.source(connection, queue, limit=5, retry=AGAIN).map(number)
+        async with flow.ack_after(slowly(done), concurrency=5).running() as run:
+            producing = asyncio.create_task(produce(send_all, 100))
+            for _ in range(2):
+                so_far = len(done)
+                await until(lambda: len(done) > so_far + 20)  # noqa: B023
+                await proxy.stop()
+                await asyncio.sleep(0.1)
+                await proxy.start()
+            await producing
+            await until(lambda: {*done} == {*range(100)})
+            report = await run.drain()
+        await until(lambda: has(connection, queue, 0))
+    assert report.is_complete
+
+
+def slowly(done: list[int]) -> Any:
+    async def write(number: int) -> None:
+        await asyncio.sleep(0.01)
+        done.append(number)
+
+    return write
+
+
+async def produce(send: Any, count: int) -> None:
+    for first in range(0, count, 10):
+        await send([Message(str(n).encode()) for n in range(first, first + 10)])
+        await asyncio.sleep(0.02)
+
+
+async def test_a_queue_that_is_deleted_fails_the_flow(
+    connection: AbstractRobustConnection, queue: str
+) -> None:
+    await declare(connection, queue)
+    await send(connection, queue, 1)
+
+    async def delete(_: Incoming) -> None:
+        async with connection.channel() as channel:
+            await channel.queue_delete(queue)
+
+    with pytest.raises(ChannelNotFoundEntity) as failed:
+        await rabbitmq.source(connection, queue).ack_after(delete).run()
+    assert rabbitmq.GONE in failed.value.__notes__
+
+
+async def test_a_sink_says_which_messages_no_queue_receives(
+    connection: AbstractRobustConnection, queue: str
+) -> None:
+    await declare(connection, queue)
+    to_nowhere = Message(b"1", to="nowhere")
+    with pytest.raises(BatchFailed) as failed:
+        await rabbitmq.sink(connection, queue)([Message(b"0"), to_nowhere, Message(None)])
+    assert "NO_ROUTE" in repr(failed.value.errors[1])
+    assert isinstance(failed.value.errors[2], TypeError)
+    assert await waiting(connection, queue) == 1
+    with pytest.raises(ChannelNotFoundEntity):
+        await rabbitmq.sink(connection, queue, exchange="nowhere")([Message(b"0")])
+    await send(connection, queue, 1)
+    assert await waiting(connection, queue) == 2
