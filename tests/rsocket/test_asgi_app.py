@@ -25,9 +25,9 @@ from reactive_aio.rsocket import (
     asgi_app,
     connect,
 )
+from reactive_aio.rsocket.link.transports import asgi
 from reactive_aio.rsocket.protocol.codec import decode
 from reactive_aio.rsocket.protocol.frames import Error, PayloadFrame
-from reactive_aio.rsocket.transports import asgi
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.rsocket.test_transports import converse, router
 from tests.rsocket.test_websocket import endless

@@ -23,8 +23,8 @@ from reactive_aio.rsocket import (
     loopback,
     serve,
 )
-from reactive_aio.rsocket.direct_responses import _Steps
 from reactive_aio.rsocket.protocol.frames import Cancel, Error, ErrorCode, RequestResponse
+from reactive_aio.rsocket.serving.direct_responses import _Steps
 
 from .loop_turns import turns
 from .wire import wire

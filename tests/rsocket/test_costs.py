@@ -22,7 +22,7 @@ from reactive_aio.rsocket import (
     Router,
     loopback,
 )
-from reactive_aio.rsocket.driver import Driver
+from reactive_aio.rsocket.link.driver import Driver
 from reactive_aio.rsocket.payloads import typed
 from reactive_aio.rsocket.protocol.connection import Connection
 from reactive_aio.rsocket.protocol.errors import ProtocolError

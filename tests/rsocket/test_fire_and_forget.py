@@ -23,8 +23,8 @@ from reactive_aio.rsocket import (
     loopback,
     serve,
 )
-from reactive_aio.rsocket.fire_and_forget import Backlog, HandlerLimits
 from reactive_aio.rsocket.protocol.frames import KeepAlive, Setup
+from reactive_aio.rsocket.serving.fire_and_forget import Backlog, HandlerLimits
 
 from .loop_turns import turns
 from .wire import sent, server as accepted

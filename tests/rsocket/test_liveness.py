@@ -22,10 +22,10 @@ from reactive_aio.rsocket import (
     serve,
 )
 from reactive_aio.rsocket.client import client_driver
+from reactive_aio.rsocket.link.transports import buffered
+from reactive_aio.rsocket.link.transports.memory import MemoryTransport
+from reactive_aio.rsocket.link.transports.sockets import MAX_UNSENT
 from reactive_aio.rsocket.protocol.frame_reader import FrameReader
-from reactive_aio.rsocket.transports import buffered
-from reactive_aio.rsocket.transports.memory import MemoryTransport
-from reactive_aio.rsocket.transports.sockets import MAX_UNSENT
 from reactive_aio.testing.probes import SubscriberProbe
 
 MIB = 1024 * 1024

@@ -19,7 +19,7 @@ from reactive_aio.rsocket import (
     loopback,
     serve,
 )
-from reactive_aio.rsocket.held_requests import HeldRequests
+from reactive_aio.rsocket.link.held_requests import HeldRequests
 from reactive_aio.rsocket.protocol.errors import MustWait, TooManyRequests
 from reactive_aio.rsocket.protocol.events import Closed
 from reactive_aio.rsocket.protocol.frames import (

@@ -27,7 +27,7 @@ from reactive_aio.rsocket.protocol.metadata import (
     write_composite,
     write_routing,
 )
-from reactive_aio.rsocket.request import DEADLINE, MetadataCache
+from reactive_aio.rsocket.serving.request import DEADLINE, MetadataCache
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .loop_turns import turns

@@ -30,8 +30,8 @@ from reactive_aio.rsocket import (
     connect,
     serve,
 )
-from reactive_aio.rsocket.client_places import key_of_address
 from reactive_aio.rsocket.protocol.metadata import ROUTING, write_composite, write_routing
+from reactive_aio.rsocket.serving.client_places import key_of_address
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.leftover_checks import Context
 

@@ -21,11 +21,11 @@ from reactive_aio.rsocket import (
     connect,
     serve,
 )
+from reactive_aio.rsocket.link.transports import websocket
 from reactive_aio.rsocket.protocol.codec import encode
 from reactive_aio.rsocket.protocol.connection_state import Phase
 from reactive_aio.rsocket.protocol.frames import Error, KeepAlive, PayloadFrame, RequestFnf
 from reactive_aio.rsocket.protocol.metadata import ROUTING, write_composite, write_routing
-from reactive_aio.rsocket.transports import websocket
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.rsocket.test_transports import peak
 from tests.rsocket.websocket_peer import SETUP, Peer, stream

@@ -22,7 +22,7 @@ from ..._core.foreign_text import excerpt, without_secrets
 from ..._core.loop import LoopHandle, wait_settled
 from ..._sources.resource import using
 from ...errors import MissingExtra
-from ...rsocket.routing import Router, to_router
+from ...rsocket.serving.routing import Router, to_router
 from ..formats import to_json
 from ..http import HttpRequest
 from ..options import Counters

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from ..._core.arguments import Duration, require_callable, require_int, to_seconds
 from ..._core.loop import LoopHandle, timeout
-from ...rsocket.routing import Router, to_router
-from ...rsocket.transports.origins import is_origin_allowed, refusal_of, require_origins
+from ...rsocket.link.transports.origins import is_origin_allowed, refusal_of, require_origins
+from ...rsocket.serving.routing import Router, to_router
 from ..formats import to_json
 from ..function_errors import failure_of
 from ..http import Endpoint, HttpRequest, Receive, Send, parse_count, send_problem

@@ -1,0 +1,556 @@
+"""The requester: the four interaction models, for either side of a connection."""
+
+from functools import partial
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Generic,
+    Literal,
+    Self,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
+
+from ..._core.arguments import Duration, to_seconds
+from ..._core.failures import stop_program
+from ..._core.loop import yield_to_loop
+from ..._shared.coerce import WINDOW, Source, to_flow
+from ...errors import TimedOut
+from ...stage import Downstream, from_push
+from ..link.driver import Driver
+from ..link.shutdown import wait_closed
+from ..option_checks import require_codec, require_route
+from ..protocol.errors import MustWait, RequestCanceled, StreamFailed
+from ..protocol.frames import Payload, PayloadTuple
+from ..protocol.metadata import (
+    ACCEPT_MIME_TYPES,
+    COMPOSITE_METADATA,
+    MIME_TYPE,
+    ROUTING,
+    MetadataItem,
+    write_mime_types,
+    write_routing,
+)
+from ..serving.fire_and_forget import IN_HANDLER
+from ..serving.request import DEADLINE_PASSED, checked_items, deadline_item, write_items
+from .received import Received
+from .response_call import ResponseCall, give_up
+from .stream_adapters import ChannelSender, InboundStream, error_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..._core.loop import Future, TimerHandle
+    from ...flow import Flow
+    from ..payloads import Codec
+    from ..protocol.frames import Setup
+
+T = TypeVar("T")
+U = TypeVar("U")
+Metadata: TypeAlias = "Sequence[MetadataItem | tuple[str, bytes]]"
+_NO_METADATA: Final = ()
+_MAX_CACHED_ROUTES: Final = 256
+
+
+class RequestOptions(TypedDict, total=False):
+    """The options of a request.
+
+    - route: the route; by default, that of the address.
+    - metadata: additional items of metadata.
+    - timeout: the time until the end of the response. The responder gets it and enforces it as
+      well.
+    """
+
+    route: str | None
+    metadata: Metadata
+    timeout: Duration | None
+
+
+class Requester(Generic[T]):
+    """One connection, for requests to the other side. Close it with ``async with``.
+
+    A *codec* is for requests whose types differ from those of the connection. All other options of
+    a request are in `RequestOptions`. If the other side grants leases, requests wait for one. They
+    also wait while `Limits.max_requests` are open, and are sent in their order.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        codec: "Codec[T]",
+        route: str | None = None,
+        prefetch: int | None = None,
+    ) -> None:
+        self._driver = driver
+        self._codec = codec
+        self._route = route
+        self._prefetch = prefetch
+        self._route_metadata: dict[str | None, bytes | None] = {}
+        """The encoded metadata of requests with a route alone, for up to 256 routes."""
+
+    def __repr__(self) -> str:
+        return f"<Requester {self._driver.connection!r}>"
+
+    # -- interaction models ------------------------------------------------------------------------
+    @overload
+    async def request_response(
+        self, payload: T | None = None, **options: Unpack[RequestOptions]
+    ) -> T: ...
+    @overload
+    async def request_response(
+        self, payload: Any = None, *, codec: "Codec[U]", **options: Unpack[RequestOptions]
+    ) -> U: ...
+    @overload
+    async def request_response(
+        self,
+        payload: T | None = None,
+        *,
+        with_metadata: Literal[True],
+        **options: Unpack[RequestOptions],
+    ) -> Received[T]: ...
+    @overload
+    async def request_response(
+        self,
+        payload: Any = None,
+        *,
+        codec: "Codec[U]",
+        with_metadata: Literal[True],
+        **options: Unpack[RequestOptions],
+    ) -> Received[U]: ...
+    async def request_response(
+        self,
+        payload: Any = None,
+        *,
+        codec: "Codec[Any] | None" = None,
+        route: str | None = None,
+        metadata: Metadata = _NO_METADATA,
+        timeout: Duration | None = None,
+        with_metadata: bool = False,
+    ) -> Any:
+        """Request one element. Cancelling the call cancels the request.
+
+        With *with_metadata*, the result is a `Received`, which has the metadata of the response.
+        Fails with `TimedOut` after *timeout* seconds, including the wait until it can be sent.
+        """
+        driver = self._driver
+        if driver.close_reason is not None:
+            driver.require_open()
+        is_plain = codec is None and timeout is None and not (metadata or with_metadata)
+        if is_plain and (sent := self._request_plainly(driver, payload, route)) is not None:
+            stream_id, response = sent
+            try:
+                data = await response
+            except BaseException:
+                give_up(driver, stream_id, response)
+                raise
+            decode = self._codec.decode
+            return data if decode is bytes else decode(data)
+        limit = None if timeout is None else to_seconds(timeout, "timeout")
+        request = self._encode(payload, codec, route, metadata, limit)
+        codec = codec or self._codec
+        call = ResponseCall(driver, request, with_metadata)
+        timer: TimerHandle | None = None
+        if limit is not None:
+            timer = driver.loop_handle.call_later(limit, _time_out, call.response, limit)
+        try:
+            call.begin()
+            data = await call.response
+        except BaseException as error:
+            call.give_up()
+            if limit is not None and _is_deadline_error(error):
+                raise _no_answer(limit) from None
+            raise
+        finally:
+            found = call.end()
+            if timer is not None:
+                timer.cancel()
+        decoded = data if codec.decode is bytes else codec.decode(data)
+        return Received(decoded, found, driver.connection.setup) if with_metadata else decoded
+
+    async def fire_and_forget(
+        self,
+        payload: Any = None,
+        *,
+        codec: "Codec[Any] | None" = None,
+        route: str | None = None,
+        metadata: Metadata = _NO_METADATA,
+    ) -> None:
+        """Send a request without a response; wait while the output buffer is full."""
+        request = self._encode(payload, codec, route, metadata, None)
+        is_nested, driver = IN_HANDLER.get(), self._open_driver()
+        if is_nested:
+            driver.handler_waits(1)
+        try:
+            await driver.drain()
+            driver.require_open()
+            await _send_when_possible(driver, partial(driver.connection.fire_and_forget, request))
+        finally:
+            if is_nested:
+                driver.handler_waits(-1)
+        driver.schedule_turn()
+
+    @overload
+    def request_stream(
+        self, payload: T | None = None, **options: Unpack[RequestOptions]
+    ) -> "Flow[T]": ...
+    @overload
+    def request_stream(
+        self, payload: Any = None, *, codec: "Codec[U]", **options: Unpack[RequestOptions]
+    ) -> "Flow[U]": ...
+    @overload
+    def request_stream(
+        self,
+        payload: T | None = None,
+        *,
+        with_metadata: Literal[True],
+        **options: Unpack[RequestOptions],
+    ) -> "Flow[Received[T]]": ...
+    @overload
+    def request_stream(
+        self,
+        payload: Any = None,
+        *,
+        codec: "Codec[U]",
+        with_metadata: Literal[True],
+        **options: Unpack[RequestOptions],
+    ) -> "Flow[Received[U]]": ...
+    def request_stream(
+        self,
+        payload: Any = None,
+        *,
+        codec: "Codec[Any] | None" = None,
+        route: str | None = None,
+        metadata: Metadata = _NO_METADATA,
+        timeout: Duration | None = None,
+        with_metadata: bool = False,
+    ) -> "Flow[Any]":
+        """Request a stream, once for each subscription, with its first demand.
+
+        With *with_metadata*, its elements are `Received`, with the metadata of each.
+
+        Demand: that of the subscriber is the demand on the other side, at most 256 at a time. If
+            the address has ``?n=64``, 64 from the first request on, whatever the subscriber needs.
+        Completes: when the other side completes.
+        Fails: with `ApplicationError` when the other side does; with `RequestRejected`,
+            `RequestInvalid` or `RequestCanceled` when it does not serve the request to its end;
+            with `ConnectionLost` when the connection ends, or has ended; with `TimedOut` unless the
+            stream ends within *timeout* seconds from its first demand; when an element cannot be
+            decoded.
+        Cancels: the stream on the other side.
+        Holds: 256 elements, which were requested and wait for a slow subscriber; *n* if the address
+            has ``?n=``.
+        """
+        limit = None if timeout is None else to_seconds(timeout, "timeout")
+        request = self._encode(payload, codec, route, metadata, limit)
+
+        def begin(stream: InboundStream, n: int) -> None:
+            stream.bind(stream.driver.connection.request_stream(request, n))
+
+        prefetch = self._prefetch
+        if prefetch is None:
+            return self._flow("request_stream", route, codec, begin, limit, with_metadata)
+        # What the boundary requests, it has room for: nothing waits in front of it.
+        flow = self._flow("request_stream", route, codec, begin, limit, with_metadata, window=0)
+        return flow.boundary(prefetch)
+
+    @overload
+    def request_channel(
+        self, source: Source[T], **options: Unpack[RequestOptions]
+    ) -> "Flow[T]": ...
+    @overload
+    def request_channel(
+        self, source: Source[Any], *, codec: "Codec[U]", **options: Unpack[RequestOptions]
+    ) -> "Flow[U]": ...
+    @overload
+    def request_channel(
+        self,
+        source: Source[T],
+        *,
+        with_metadata: Literal[True],
+        **options: Unpack[RequestOptions],
+    ) -> "Flow[Received[T]]": ...
+    @overload
+    def request_channel(
+        self,
+        source: Source[Any],
+        *,
+        codec: "Codec[U]",
+        with_metadata: Literal[True],
+        **options: Unpack[RequestOptions],
+    ) -> "Flow[Received[U]]": ...
+    def request_channel(
+        self,
+        source: Source[Any],
+        *,
+        codec: "Codec[Any] | None" = None,
+        route: str | None = None,
+        metadata: Metadata = _NO_METADATA,
+        timeout: Duration | None = None,
+        with_metadata: bool = False,
+    ) -> "Flow[Any]":
+        """Send the elements of *source* under the demand of the other side; receive its elements.
+
+        With *with_metadata*, the elements received are `Received`, with the metadata of each.
+        The first element of *source* opens the channel; if *source* is empty, so is the result.
+
+        Demand: that of the subscriber is the demand on the other side, at most 256 at a time; the
+            demand of the other side is that on *source*.
+        Completes: when the other side completes. *source* continues until it ends, or the other
+            side cancels it.
+        Fails: as `request_stream`, and *source* is cancelled; with the error of *source*, whose
+            text is not sent to the other side.
+        Cancels: both directions.
+        Holds: 256 elements, which were requested and wait for a slow subscriber.
+        """
+        limit = None if timeout is None else to_seconds(timeout, "timeout")
+        items = self._encode_metadata(codec, route, metadata, limit)
+        encode = (codec or self._codec).encode
+
+        def begin(stream: InboundStream, n: int) -> None:
+            stream.driver.connection.require_room()
+
+            def send_request(payload: Payload, n: int) -> int:
+                first = Payload(payload.data, items)
+                return stream.driver.connection.request_channel(first, n)
+
+            sender = ChannelSender(
+                stream,
+                lambda element: Payload(encode(element)),
+                send_request,
+                partial(_source_error, stream.driver),
+            )
+            sender.attach(to_flow(source))
+
+        return self._flow("request_channel", route, codec, begin, limit, with_metadata)
+
+    def metadata_push(self, *metadata: MetadataItem | tuple[str, bytes]) -> None:
+        """Send metadata about the whole connection."""
+        driver = self._open_driver()
+        items = checked_items(metadata)
+        driver.connection.metadata_push(write_items(self._metadata_mime, items) or b"")
+        driver.schedule_turn()
+
+    # -- closing -----------------------------------------------------------------------------------
+    @property
+    def is_closed(self) -> bool:
+        return self._driver.close_reason is not None
+
+    @property
+    def address(self) -> Any:
+        """The network address of the other side, as its transport knows it; None if it does not."""
+        return self._driver.get_extra_info("peername")
+
+    @property
+    def may_request(self) -> bool:
+        """Whether requests are sent now: it is connected, and neither side is closing."""
+        connection = self._driver.connection
+        is_connected = self._driver.close_reason is None and not connection.is_suspended
+        return is_connected and connection.may_request
+
+    async def closed(self) -> StreamFailed:
+        """Wait until the connection has ended; return the reason."""
+        return await wait_closed(self._driver)
+
+    async def aclose(self) -> None:
+        """Close the connection; open streams fail."""
+        await self._driver.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    # -- internals ---------------------------------------------------------------------------------
+    def _request_plainly(
+        self, driver: Driver, payload: Any, route: str | None
+    ) -> "tuple[int, Future[bytes]] | None":
+        """Send a request that has nothing but its route; its stream and the future of its response.
+
+        None if that takes more: the route is new, it has to wait, or a handler awaits the response.
+        """
+        if route not in self._route_metadata or driver.held_requests.waiting or IN_HANDLER.get():
+            return None
+        request = (
+            b"" if payload is None else self._codec.encode(payload),
+            self._route_metadata[route],
+        )
+        try:
+            stream_id = driver.connection.fast_path.request_response(request)
+        except MustWait:
+            return None
+        response = driver.streams.responses[stream_id] = driver.loop_handle.create_future()
+        driver.send_request()
+        return stream_id, response
+
+    def _open_driver(self) -> Driver:
+        self._driver.require_open()
+        return self._driver
+
+    def _flow(
+        self,
+        model: str,
+        route: str | None,
+        codec: "Codec[Any] | None",
+        begin: "Callable[[InboundStream, int], None]",
+        limit: float | None,
+        with_metadata: bool = False,
+        *,
+        window: int = WINDOW,
+    ) -> "Flow[Any]":
+        decode = (codec or self._codec).decode
+        when_possible = partial(_begin_when_possible, begin)
+
+        def subscribe(downstream: Downstream[Any]) -> InboundStream:
+            kind = InboundStream if limit is None else _TimedInboundStream
+            stream = kind(self._driver, downstream, decode, when_possible)
+            if isinstance(stream, _TimedInboundStream) and limit is not None:
+                stream.limit = limit
+            if with_metadata:
+                stream.wrap = partial(_received, self._driver.connection.setup)
+            return stream
+
+        name = f"{model}({route or self._route or ''})"
+        return from_push(subscribe, name=name, holds=window, window=window)
+
+    def _encode(
+        self,
+        payload: Any,
+        codec: "Codec[Any] | None",
+        route: str | None,
+        metadata: Metadata,
+        limit: float | None,
+    ) -> PayloadTuple:
+        encoded = self._encode_metadata(codec, route, metadata, limit)
+        return b"" if payload is None else (codec or self._codec).encode(payload), encoded
+
+    @property
+    def _metadata_mime(self) -> str:
+        setup = self._driver.connection.setup
+        return COMPOSITE_METADATA if setup is None else setup.metadata_mime
+
+    def _encode_metadata(
+        self,
+        codec: "Codec[Any] | None",
+        route: str | None,
+        metadata: Metadata,
+        limit: float | None,
+    ) -> bytes | None:
+        is_route_alone = codec is None and not metadata and limit is None
+        if is_route_alone and route in self._route_metadata:
+            return self._route_metadata[route]
+        require_route(route)
+        if codec is not None:
+            require_codec("codec", codec)
+        named = self._route if route is None else route
+        items: list[MetadataItem | tuple[str, bytes]] = []
+        if named is not None:
+            items.append((ROUTING, write_routing(named)))
+        if codec is not None and codec.mime != self._codec.mime:
+            mime = write_mime_types(codec.mime)
+            items += [(MIME_TYPE, mime), (ACCEPT_MIME_TYPES, mime)]
+        if limit is not None:
+            items.append(deadline_item(limit))
+        if metadata:
+            items += checked_items(metadata)
+        encoded = write_items(self._metadata_mime, items)
+        if is_route_alone:
+            if len(self._route_metadata) >= _MAX_CACHED_ROUTES:
+                self._route_metadata.clear()
+            self._route_metadata[route] = encoded
+        return encoded
+
+
+def _source_error(driver: Driver, error: BaseException) -> tuple[int, bytes]:
+    """The error frame for *error* of the source of a channel, or of the codec of its elements."""
+    stop_program(driver.loop_handle, error)
+    return error_frame(driver, error, False)
+
+
+def _received(setup: "Setup | None", data: Any, metadata: bytes | None) -> Received[Any]:
+    return Received(data, metadata, setup)
+
+
+# -- requests that wait ----------------------------------------------------------------------------
+def _fail(response: "Future[Any]", error: BaseException) -> None:
+    if not response.done():
+        response.set_exception(error)
+
+
+async def _send_when_possible(driver: Driver, send: "Callable[[], object]") -> None:
+    """Call *send*, which has no response, as soon as it does not have to wait."""
+    if not driver.held_requests:
+        try:
+            send()
+            return
+        except MustWait:
+            pass
+    waiter = driver.loop_handle.create_future()
+
+    def attempt() -> None:
+        send()
+        if not waiter.done():
+            waiter.set_result(None)
+
+    try:
+        if not driver.held_requests.send(attempt, partial(_fail, waiter)):
+            await waiter
+            # A cancel scope of anyio does not reach a task whose future is done. Without this turn,
+            # a loop of requests could wait for one such future after the other.
+            await yield_to_loop()
+    finally:
+        driver.held_requests.discard(attempt)
+
+
+def _begin_when_possible(
+    begin: "Callable[[InboundStream, int], None]", stream: InboundStream, _: int
+) -> None:
+    """Call *begin* as soon as the request does not have to wait."""
+    held_requests = stream.driver.held_requests
+
+    def attempt() -> None:
+        if not stream.is_done:
+            begin(stream, stream.early_demand)
+
+    stream.on_early_cancel = partial(held_requests.discard, attempt)
+    held_requests.send(attempt, stream.fail)
+
+
+# -- timeouts --------------------------------------------------------------------------------------
+def _no_answer(limit: float) -> TimedOut:
+    return TimedOut(f"no answer within {limit:g} s")
+
+
+def _time_out(response: "Future[bytes]", limit: float) -> None:
+    if not response.done():
+        response.set_exception(_no_answer(limit))
+
+
+def _is_deadline_error(error: BaseException) -> bool:
+    """Whether the responder failed the request because its deadline has passed."""
+    return isinstance(error, RequestCanceled) and error.data == DEADLINE_PASSED
+
+
+class _TimedInboundStream(InboundStream):
+    """A stream that fails unless it ends within *limit* seconds from its first request."""
+
+    limit: float
+
+    def request(self, n: int, /) -> None:
+        if self.timer is None and not self.is_done:
+            self.timer = self.driver.loop_handle.call_later(self.limit, self._time_out)
+        super().request(n)
+
+    def _time_out(self) -> None:
+        self.cancel()
+        self._downstream.fail(self._timeout_error())
+
+    def failed(self, error: StreamFailed) -> None:
+        self.fail(self._timeout_error() if _is_deadline_error(error) else error)
+
+    def _timeout_error(self) -> TimedOut:
+        return TimedOut(f"the stream did not end within {self.limit:g} s")
