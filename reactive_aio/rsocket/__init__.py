@@ -42,18 +42,19 @@ if TYPE_CHECKING:
     from .balance import BalancedServer, ServerState
     from .client import Client, ClientOptions, connect
     from .load_balancing import BalancedClient, connect_balanced
+    from .requesting.interceptors import ClientInterceptor, OutgoingRequest
     from .requesting.received import Received
     from .requesting.requester import Requester, RequestOptions
     from .server import AsgiApp, Server, ServerOptions, asgi_app, loopback, serve
     from .serving.fire_and_forget import DroppedRequest
-    from .serving.interceptors import (
-        ClientInterceptor,
+    from .serving.request import Interceptor, Request
+    from .serving.responder import (
+        ConnectingClient,
         ConnectionInterceptor,
-        Interceptor,
-        OutgoingRequest,
+        Lease,
+        ResponderOptions,
+        RouterResponder,
     )
-    from .serving.request import Request
-    from .serving.responder import ConnectingClient, Lease, ResponderOptions, RouterResponder
     from .serving.route_stats import RouteStats, ServerStats
     from .serving.routing import Router
 
@@ -129,17 +130,18 @@ _LAZY = {
     "balance": ("BalancedServer", "ServerState"),
     "client": ("Client", "ClientOptions", "connect"),
     "serving.fire_and_forget": ("DroppedRequest",),
-    "serving.interceptors": (
-        "ClientInterceptor",
-        "ConnectionInterceptor",
-        "Interceptor",
-        "OutgoingRequest",
-    ),
+    "requesting.interceptors": ("ClientInterceptor", "OutgoingRequest"),
     "load_balancing": ("BalancedClient", "connect_balanced"),
     "requesting.received": ("Received",),
-    "serving.request": ("Request",),
+    "serving.request": ("Interceptor", "Request"),
     "requesting.requester": ("RequestOptions", "Requester"),
-    "serving.responder": ("ConnectingClient", "Lease", "ResponderOptions", "RouterResponder"),
+    "serving.responder": (
+        "ConnectingClient",
+        "ConnectionInterceptor",
+        "Lease",
+        "ResponderOptions",
+        "RouterResponder",
+    ),
     "serving.route_stats": ("RouteStats", "ServerStats"),
     "serving.routing": ("Router",),
     "server": ("AsgiApp", "Server", "ServerOptions", "asgi_app", "loopback", "serve"),

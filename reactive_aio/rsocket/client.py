@@ -35,10 +35,10 @@ from .protocol.metadata import (
     SimpleAuth,
     write_auth,
 )
+from .protocol.request_metadata import checked_items, write_items
 from .protocol.resume import Resumption
+from .requesting.interceptors import ClientInterceptor, Intercepting, checked_outgoing
 from .requesting.requester import Requester
-from .serving.interceptors import ClientInterceptor, Intercepting, checked_outgoing
-from .serving.request import checked_items, write_items
 from .serving.responder import CODECS, ResponderOptions, RouterResponder
 from .serving.routing import Router, to_router
 from .uri import Address

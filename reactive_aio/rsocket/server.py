@@ -33,9 +33,9 @@ from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.limits import Limits
 from .protocol.resume import Resumption
+from .requesting.interceptors import Intercepting, checked_outgoing
 from .requesting.requester import Requester
 from .serving.client_places import ClientPlaces, KeyOf, key_of_address
-from .serving.interceptors import Intercepting, checked_outgoing
 from .serving.responder import TOO_MANY, ResponderOptions, RouterResponder
 from .serving.route_stats import ServerStats
 from .serving.routing import Router, to_router

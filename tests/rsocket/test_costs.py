@@ -313,7 +313,7 @@ async def test_requests_are_served_while_their_responses_are_read(route: str) ->
     assert 9_000 < driver.connection.queued_bytes < 12_000
     answers = await peer.read_all()
     assert sorted(each.stream_id for each in answers if each.stream_id) == [*IDS]
-    assert not driver.unserved
+    assert not driver.intake.held
     assert driver.connection.streams.open.remote_count == 0
 
 
@@ -330,7 +330,7 @@ async def test_a_held_request_that_is_cancelled_is_not_served() -> None:
     served = len(calls)
     driver.data_received(wire(*map(Cancel, IDS)))
     await peer.read_all()
-    assert not driver.unserved
+    assert not driver.intake.held
     assert len(calls) == served < len(IDS)
 
 
@@ -342,8 +342,8 @@ async def test_held_requests_are_bounded_and_then_nothing_is_read() -> None:
     for stream_id in range(201, 241, 2):
         driver.data_received(asked("direct", stream_id, size=500_000))
     await turns()
-    assert driver.unserved
-    assert driver.unserved.size < 9_000_000
+    assert driver.intake.held
+    assert driver.intake._held_size < 9_000_000
     assert [peer.is_reading] == [False]
     answers = await peer.read_all()
     refusals = [each.stream_id for each in answers if isinstance(each, Error)]
@@ -374,9 +374,9 @@ async def test_many_large_responses_wait_and_a_few_do_not() -> None:
     router.route("small")(lambda: b"small")
     driver, peer = slow_peer(router, Limits(mtu=1000, **UNREAD))
     driver.data_received(asked("large", *range(1, 7, 2)) + asked("small", 7))
-    assert not driver.unserved
+    assert not driver.intake.held
     driver.data_received(asked("large", *range(9, 99, 2)) + wire(Cancel(5)))
-    assert driver.unserved
+    assert driver.intake.held
     assert driver.connection.streams.output.rotation.fragmented_count <= 9
     await peer.read_all()
     assert driver.connection.streams.output.rotation.fragmented_count == 0
@@ -427,10 +427,10 @@ async def test_a_cancelled_handler_keeps_its_place_until_it_has_ended(route: str
         driver.data_received(wire(*map(Cancel, ids)))
         await turns()
     assert 10 <= cleaning.most <= 20
-    assert driver.ending == cleaning.running
+    assert driver.intake.ending == cleaning.running
     cleaning.may_end.set()
     await turns()
-    assert (driver.ending, cleaning.running) == (0, 0)
+    assert (driver.intake.ending, cleaning.running) == (0, 0)
     driver.data_received(wire(kind(201, payload=Payload(b"", metadata))))
     await turns()
     assert cleaning.running == 1
@@ -487,4 +487,4 @@ async def test_many_requests_of_one_read_are_served_in_several_turns() -> None:
     finally:
         set_clock(before)
     assert len(calls) == len(IDS)
-    assert not driver.unserved
+    assert not driver.intake.held

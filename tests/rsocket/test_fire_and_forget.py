@@ -162,8 +162,6 @@ def test_connections_take_turns() -> None:
         limits.hold(backlog, work, 1)
         limits.hold(backlog, work, 1)
     assert limits.next() is None
-    assert limits.must_yield(greedy), "the other one may run a second"
-    assert not limits.must_yield(modest), "it runs only one"
     limits.finished(greedy)
     assert limits.next() is greedy
     limits.take(greedy)

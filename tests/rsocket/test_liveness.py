@@ -189,7 +189,7 @@ async def test_a_silent_server_is_disconnected() -> None:
 async def test_no_frame_is_longer_than_the_mtu(mtu: int) -> None:
     splitter, lengths = FrameReader(), list[int]()
     async with loopback(router, limits=Limits(mtu=mtu)) as requester:
-        transport: Any = requester._driver._transport
+        transport: Any = requester._driver.line.transport
         received = transport.other.driver.data_received
 
         def look(data: bytes) -> None:

@@ -17,7 +17,7 @@ from reactive_aio.rsocket.protocol.metadata import (
     write_composite,
     write_routing,
 )
-from reactive_aio.rsocket.serving.request import DEADLINE
+from reactive_aio.rsocket.protocol.request_metadata import DEADLINE
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 
 router = Router()

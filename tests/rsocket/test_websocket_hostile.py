@@ -77,7 +77,7 @@ async def test_bytes_may_be_cut_anywhere() -> None:
         for message in (SETUP, stream("letters", 9)):
             peer.protocol.send_binary(message)
         [driver] = server._drivers
-        wire: Any = driver._transport
+        wire: Any = driver.line.transport
         for byte in b"".join(peer.protocol.data_to_send()):
             wire.data_received(bytes([byte]))
         await letters_come(peer)
@@ -253,7 +253,7 @@ async def test_a_slow_message_within_the_timeout_is_accepted() -> None:
         peer.frame(Opcode.PING, b"")
         await peer.next(Opcode.PONG)
         [driver] = server._drivers
-        wire: Any = driver._transport
+        wire: Any = driver.line.transport
         assert wire._message_timer is not None
         peer.frame(Opcode.CONT, SETUP[9:])
         peer.send(stream("letters", 9))
@@ -325,7 +325,7 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little(si
                 await asyncio.sleep(0)
         assert peak() - before < 8 * 1024 * 1024
         [driver] = server._drivers
-        wire: Any = driver._transport
+        wire: Any = driver.line.transport
         held = driver.connection.queued_bytes + wire._socket.get_write_buffer_size()
         assert size <= held < 1024 * 1024
         driver.abort()
@@ -370,7 +370,7 @@ async def test_a_message_that_was_not_read_is_not_late() -> None:
             peer.frame(Opcode.BINARY, b"\0\0", fin=False)
             while not driver._is_busy:  # noqa: ASYNC110 - turns of the loop
                 await asyncio.sleep(0)
-            transport = driver._transport
+            transport = driver.line.transport
             assert transport._message_timer is None
             gate.set()
             while driver._is_busy or not transport._is_fragmented:  # noqa: ASYNC110 - the same

@@ -6,13 +6,12 @@ no task and no lock, and one timer. `driver_lifecycle` is the table of its state
 """
 
 from collections.abc import Callable, Coroutine
-from inspect import iscoroutine
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from anyio import move_on_after
 
 from ..._core.flow_subscription import FlowSubscription
-from ..._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
+from ..._core.loop import LoopHandle, Task, TimerHandle, wait_settled
 from ..protocol.connection import Connection
 from ..protocol.errors import StreamFailed, error_of, renewed, with_remedy
 from ..protocol.events import (
@@ -25,17 +24,12 @@ from ..protocol.events import (
 )
 from ..protocol.frames import ErrorCode, Lease, Resume
 from ..protocol.stream_states import InteractionModel
-from ..serving.unserved import NO_ROOM, UnservedRequests, may_serve
 from .driver_lifecycle import OVER, TABLE, Action, Input, State
 from .held_requests import HeldRequests
-from .stream_registry import ON_STREAM, StreamRegistry
-from .transports.interface import Transport
-
-if TYPE_CHECKING:
-    from ...spec import Subscription
-    from ..requesting.stream_adapters import OutboundStream
-    from ..serving.direct_responses import RequestTuple
-    from ..serving.responder import RouterResponder
+from .intake import NO_ROOM, Intake
+from .line import Line, Rebind, Transport
+from .stream_registry import ON_STREAM, BatchSender, StreamRegistry
+from .tasks import ConnectionTasks, DeadlineTimer, Waiters, close_coroutines
 
 WRITE_SIZE: Final = 64 * 1024
 CLOSE_TIMEOUT: Final = 5.0
@@ -43,15 +37,20 @@ SILENT_PEER_TIMEOUT: Final = 0.1
 """The same for a peer that has given no sign of life, and will not read what is left either."""
 PEER_CLOSES_WITHIN: Final = 2.0
 """How long the peer may take to close a connection whose end was announced to it."""
-Rebind = Callable[["Driver"], object]
-"""Connects a transport to another driver."""
+
+
+class Responder(Protocol):
+    """What serves the peer's requests."""
+
+    def handle(self, driver: "Driver", event: Event, /) -> bool:
+        """Act on an event of *driver*, if it is one for a responder."""
+        ...
 
 
 class Driver:
     """Drives one connection on the event loop on which it was made."""
 
-    # Class attributes until they are set: CPython 3.11 is slow with objects that have 29 attributes
-    # of their own, which made a request a third more expensive.
+    # Class attributes until they are set: most connections need few of them.
     close_reason: StreamFailed | None = None
     """Why the connection has ended; None while it has not."""
     remedy: str = ""
@@ -67,43 +66,31 @@ class Driver:
     _linger_time: float = CLOSE_TIMEOUT
     """How long handlers without a response may run after the connection has ended properly."""
     _is_draining: bool = False
-    _background: "tuple[Task[Any], ...]" = ()
-    """The tasks that serve the connection, and not a request."""
-    _is_busy: bool = False  # nothing is read, since the handlers have enough to do
-    _is_intake_full: bool = False
-    unserved: "UnservedRequests | None" = None
-    """Requests that wait until the peer reads; None until one has to."""
-    ending: int = 0
-    """The number of handlers whose requests were cancelled, and that have not ended yet."""
-    _unread: int = 0  # the bytes of output that the budget of the process counts
-    _waiting_handlers: int = 0
-    _flushed: "Future[None] | None" = None  # done when the output that ends it has been sent
+    _time_limit: "TimerHandle | None" = None  # of the end
+    _confirmed: "Callable[[], object] | None" = None
 
     def __init__(
-        self, make: Callable[[float], Connection], responder: "RouterResponder | None" = None
+        self, make: Callable[[float], Connection], responder: Responder | None = None
     ) -> None:
         """Drive the connection that *make* makes; without a *responder*, nothing is served."""
         self.loop_handle: LoopHandle = LoopHandle("an RSocket connection")
         self.connection: Connection = make(self.loop_handle.time())
         self.streams: StreamRegistry = StreamRegistry()
         self.held_requests: HeldRequests = HeldRequests()
+        self.intake: Intake = Intake(self.connection, self._update_reading, self.schedule_turn)
+        self._responder = responder
+        self.line: Line = Line()
+        self._tasks = ConnectionTasks(self.loop_handle, self._on_idle)
+        self._timer = DeadlineTimer(
+            self.loop_handle, self.connection.next_deadline, self._deadline_passed
+        )
+        self._waiters = Waiters(self.loop_handle)
         self._state = State.UNCONNECTED
         self._has_turn = False  # a turn is scheduled or runs
-        self._transport: Transport | None = None
-        self._rebind: Rebind | None = None
-        self._is_writable = True
-        self._is_reading_paused = False
-        self._tasks: dict[Task[Any], tuple[object, ...]] = {}
-        self._deadline_timer: TimerHandle | None = None
-        self._deadline = 0.0  # of the timer
-        self._time_limit: TimerHandle | None = None  # of the end
-        self._batch_senders: list[OutboundStream] = []
-        self._drain_waiters: list[Future[None]] = []
+        self._is_busy = False  # nothing is read, since the handlers have enough to do
+        self._batch_senders: list[BatchSender] = []
         self._resume_callbacks: list[Callable[[], object]] = []
         self._close_callbacks: list[Callable[[Driver], object]] = []
-        self._released: Future[None] | None = None
-        self._responder = responder
-        self._confirmed: Callable[[], object] | None = None
 
     # -- for the transport -------------------------------------------------------------------------
     def attach(self, transport: Transport, rebind: Rebind | None = None) -> None:
@@ -111,33 +98,35 @@ class Driver:
 
         A transport with a method `rebind`, or given with one, can move to another driver.
         """
-        self._transport, self._rebind = transport, rebind or getattr(transport, "rebind", None)
-        self._is_writable, self._is_reading_paused = True, False
+        self.line = Line(transport, rebind)
         self._advance(Input.ATTACH)
         self.schedule_turn()
 
     def data_received(self, data: bytes) -> None:
         self._has_turn = True  # it begins here
-        connection = self.connection
+        connection, line = self.connection, self.line
+        self.streams.answered = 0
         self._dispatch(connection.receive(data, self.loop_handle.event_loop.time()))
-        is_waited_for = self._drain_waiters or self.held_requests.waiting or self._flushed
-        is_busy = self._batch_senders or is_waited_for or self.unserved
-        output = connection.last_output() if self._is_writable and not is_busy else None
-        if output is None or self._transport is None:
+        is_waited_for = self._waiters or self.held_requests.waiting
+        is_busy = self._batch_senders or is_waited_for or self.intake.held
+        output = connection.last_output() if line.is_writable and not is_busy else None
+        if output is None or line.transport is None:
             self._run_turn()
             return
         self._has_turn = False
         if output:
-            self._transport.write(output)
-            if connection.has_output:  # demand for streams whose requests have just been sent
-                self.schedule_turn()
+            line.transport.write(output)
+        # There is demand for streams whose requests have just been sent; or those whose requests
+        # were answered together make the next ones together.
+        if connection.has_output or self.streams.answered > 1:
+            self.schedule_turn()
 
     def pause_writing(self) -> None:
-        self._is_writable = False
+        self.line.is_writable = False
 
     def resume_writing(self) -> None:
         """Output has left: the peer takes it, even if its signs of life wait in a slow link."""
-        self._is_writable = True
+        self.line.is_writable = True
         self.connection.note_activity(self.loop_handle.time())
         self.schedule_turn()
 
@@ -148,7 +137,7 @@ class Driver:
         self._has_turn = True
         reason = "the transport was closed" if error is None else f"the transport failed: {error}"
         self._dispatch(self.connection.transport_lost(self.loop_handle.time(), reason))
-        self._transport = self._rebind = None
+        self.line = Line()
         self._advance(Input.SUSPEND if self.connection.is_suspended else Input.LOSE)
 
     # -- for the application -----------------------------------------------------------------------
@@ -159,7 +148,8 @@ class Driver:
 
     def get_extra_info(self, name: str) -> Any:
         """The transport's information by *name*, as in asyncio; None if it has none."""
-        return None if self._transport is None else self._transport.get_extra_info(name)
+        transport = self.line.transport
+        return None if transport is None else transport.get_extra_info(name)
 
     def schedule_turn(self) -> None:
         """Schedule a turn; any number of calls lead to one."""
@@ -177,16 +167,17 @@ class Driver:
                 return
         self.schedule_turn()
 
-    def schedule_send(self, sender: "OutboundStream") -> None:
+    def schedule_send(self, sender: BatchSender) -> None:
         """Let *sender* send the elements it has collected in the next turn."""
         self._batch_senders.append(sender)
         self.schedule_turn()
 
     def create_background_task(self, work: Coroutine[Any, Any, Any], name: str) -> None:
         """Start a task that is cancelled as soon as the connection has ended, in any way."""
-        task = self.create_task(work, name)
-        if task is not None:
-            self._background = (*self._background, task)
+        if self.close_reason is None:
+            self._tasks.create_background(work, name)
+        else:
+            work.close()
 
     def create_task(
         self, work: Coroutine[Any, Any, Any], name: str, *awaited: object
@@ -197,31 +188,43 @@ class Driver:
         *work* would have *awaited* are closed if it never begins.
         """
         if self.close_reason is not None:
-            work.close()
-            _close_coroutines(awaited)
+            close_coroutines((work, *awaited))
             return None
-        task = self.loop_handle.create_task(work, name, self._on_task_done)
-        self._tasks[task] = awaited
-        return task
+        return self._tasks.create(work, name, awaited)
 
-    def _on_task_done(self, task: "Task[Any]") -> None:
-        awaited = self._tasks.pop(task, ())
-        if awaited and task.cancelled():
-            _close_coroutines(awaited)
-        if not self._tasks and self._state is State.LINGERING:
-            self._advance(Input.IDLE)
+    def await_cleanup(self, subscription: object) -> None:
+        """Count the publisher of *subscription*, which was cancelled, until it has cleaned up."""
+        if isinstance(subscription, FlowSubscription) and not subscription.is_clean:
+            task = self.create_task(self._clean(subscription), "rsocket: awaits a cleanup")
+            if task is not None:
+                self.intake.await_end(task)
+
+    async def _clean(self, subscription: FlowSubscription) -> None:
+        try:
+            await subscription.aclose()
+        except Exception as error:
+            self.loop_handle.report("the cleanup of an RSocket handler failed", error)
 
     async def drain(self) -> None:
         """Wait until the output queued is below the watermark."""
-        connection = self.connection
-        while self.close_reason is None and connection.queued_bytes >= connection.limits.watermark:
-            await self._output_changed()
+        while self.close_reason is None and not self._has_room():
+            self.schedule_turn()
+            await self._waiters.until(self._has_room)
+
+    def _has_room(self) -> bool:
+        return self.connection.queued_bytes < self.connection.limits.watermark
+
+    def hold_requests(self, event: ResponseRequests) -> None:
+        """Serve the requests of *event* when the peer has read responses."""
+        for stream_id in self.intake.hold(event.requests):
+            self.connection.fail_stream(stream_id, ErrorCode.REJECTED, NO_ROOM)
+        self.schedule_turn()
 
     def accept(self) -> None:
         """Accept the client."""
         if self._state not in OVER and self.connection.is_awaiting_accept:
             self.connection.accept(self.loop_handle.time())
-            self._set_deadline_timer()
+            self._timer.update()
             self.schedule_turn()
 
     def reject(self, reason: str = "", code: int | None = None) -> None:
@@ -248,67 +251,6 @@ class Driver:
         else:
             self._close_callbacks.append(callback)
 
-    # -- requests without a response ---------------------------------------------------------------
-    @property
-    def is_needed_by_handlers(self) -> bool:
-        """Whether a handler of such a request awaits something of the peer."""
-        return self._waiting_handlers > 0
-
-    def handler_waits(self, by: int) -> None:
-        """*by* more of these handlers await something of the peer, or fewer."""
-        self._waiting_handlers += by
-        self._update_reading()
-
-    def set_intake(self, *, is_full: bool) -> None:
-        """Read nothing while the handlers have enough to do, unless one of them needs the peer."""
-        if is_full is not self._is_intake_full:
-            self._is_intake_full = is_full
-            self._update_reading()
-
-    # -- requests for one element ------------------------------------------------------------------
-    def hold_requests(self, requests: "list[RequestTuple]") -> None:
-        """Serve *requests* when the peer has read responses."""
-        self.unserved = self.unserved or UnservedRequests()
-        for stream_id in self.unserved.hold(requests):
-            self.connection.fail_stream(stream_id, ErrorCode.REJECTED, NO_ROOM)
-        self.schedule_turn()
-
-    def _serve_held_requests(self) -> None:
-        room = self.connection.limits.watermark // 2
-        if self._responder is not None and self.unserved and may_serve(self, room):
-            requests = self.unserved.take(self.connection)
-            self._responder.respond(self, ResponseRequests(requests))
-
-    def await_handler(self, task: "Task[Any]") -> None:
-        """Count a handler whose request was cancelled until it has ended, with its cleanup."""
-        self.ending += 1
-        task.add_done_callback(self._on_handler_ended)
-
-    def await_cleanup(self, subscription: "Subscription | None") -> None:
-        """The same for the publisher of *subscription*, which was cancelled."""
-        if isinstance(subscription, FlowSubscription) and not subscription.is_clean:
-            task = self.create_task(self._clean(subscription), "rsocket: awaits a cleanup")
-            if task is not None:
-                self.await_handler(task)
-
-    async def _clean(self, subscription: FlowSubscription) -> None:
-        try:
-            await subscription.aclose()
-        except Exception as error:
-            self.loop_handle.report("the cleanup of an RSocket handler failed", error)
-
-    def _on_handler_ended(self, _: object) -> None:
-        self.ending -= 1
-        if self.unserved:
-            self.schedule_turn()
-
-    def _count_unread(self, size: int) -> None:
-        """Count *size* bytes of output for the process, if they are more than a turn sends."""
-        unread = size if size > self.connection.limits.watermark else 0
-        if unread != self._unread:
-            self.connection.limits.budget.hold(unread - self._unread)
-            self._unread = unread
-
     # -- the end -----------------------------------------------------------------------------------
     def close_gracefully(self, reason: str, seconds: float) -> None:
         """Accept no more requests; close when the open streams have ended.
@@ -330,14 +272,26 @@ class Driver:
                 self.schedule_turn()
         if not is_flushed:  # the peer has had its time, and does not read
             self.abort()
-        is_ending = self._transport is not None or self.connection.is_closed
+        is_ending = self.line.transport is not None or self.connection.is_closed
         if is_ending and self._state not in OVER:
-            if self._released is None:
-                self._released = self.loop_handle.create_future()
-            await wait_settled(self._released)
-        self._cancel_tasks()
-        is_current = self.loop_handle.is_current_task
-        await wait_settled(*(task for task in self._tasks if not is_current(task)))
+            await wait_settled(self._waiters.until(lambda: self._state in OVER))
+        self._tasks.cancel()
+        await self._tasks.wait()
+
+    async def _flush_final_output(self) -> bool:
+        """Wait, for a limited time, until output that no answer would confirm has been sent.
+
+        Returns False if that time was too short.
+        """
+        if self.close_reason is not None or self._is_flushed():
+            return True
+        self.schedule_turn()
+        with move_on_after(CLOSE_TIMEOUT) as scope:
+            await wait_settled(self._waiters.until(self._is_flushed))
+        return not scope.cancelled_caught
+
+    def _is_flushed(self) -> bool:
+        return self.line.transport is None or not self.connection.has_final_output
 
     def abort(self) -> None:
         """End the transport at once, without sending what is queued."""
@@ -349,59 +303,29 @@ class Driver:
 
     def take_over(self, other: "Driver", frame: Resume) -> bool:
         """Resume this session on the transport of *other*, which received *frame*, if possible."""
-        transport, rebind = other._transport, other._rebind
-        if transport is None or rebind is None:
+        line = other.line
+        if line.transport is None or line.rebind is None:
             return False
         if not self.connection.resume(frame, self.loop_handle.time()):
             self.schedule_turn()
             return False
         unread = other.connection.detach()
-        other._transport = other._rebind = None
+        other.line = Line()
         other.discard()
-        if self._transport is not None and self._rebind is not None:  # its loss is not known yet
-            self._rebind(other)
-            self._transport.abort()
-        self._transport, self._rebind = transport, rebind
-        self._is_writable, self._is_reading_paused = True, other._is_reading_paused
+        self.line = self.line.replace(line, other)
         self._advance(Input.ATTACH)
-        rebind(self)
+        line.rebind(self)
         self.schedule_turn()
         for data in unread:
             self.data_received(data)
         return True
-
-    async def _flush_final_output(self) -> bool:
-        """Wait, for a limited time, until output that no answer would confirm has been sent.
-
-        Returns False if that time was too short.
-        """
-        is_over = self._transport is None or self.close_reason is not None
-        if is_over or not self.connection.has_final_output:
-            return True
-        if self._flushed is None or self._flushed.done():
-            self._flushed = self.loop_handle.create_future()
-            self.schedule_turn()
-        with move_on_after(CLOSE_TIMEOUT) as scope:
-            await wait_settled(self._flushed)
-        return not scope.cancelled_caught
-
-    async def _output_changed(self) -> None:
-        waiter = self.loop_handle.create_future()
-        self._drain_waiters.append(waiter)
-        self.schedule_turn()
-        await waiter
-
-    def _wake_drain_waiters(self) -> None:
-        waiters, self._drain_waiters = self._drain_waiters, []
-        for each in waiters:
-            _settle(each)
 
     # -- a turn ------------------------------------------------------------------------------------
     def _run_turn(self) -> None:
         if not self._has_turn or self._state in OVER:
             return
         connection, now = self.connection, self.loop_handle.time()
-        held_requests = self.held_requests
+        held_requests, intake = self.held_requests, self.intake
         if held_requests.waiting:
             held_requests.release()
         while True:
@@ -421,76 +345,39 @@ class Driver:
             self._dispatch(events)
             self._has_turn = False
             self.schedule_turn()
-        elif connection.has_output and self._is_writable:
+        elif connection.has_output and self.line.is_writable:
             self.schedule_turn()
-        queued = connection.queued_bytes
-        if queued != self._unread:
-            self._count_unread(queued)
-        if self.unserved:
-            self._serve_held_requests()
+        intake.count_unread(connection.queued_bytes)
+        if intake.held and intake.may_serve(connection.limits.watermark // 2):
+            self._dispatch([ResponseRequests(intake.take())])
         self._update_reading()
-        self._set_deadline_timer()
-        if self._flushed is not None and not connection.has_final_output:
-            _settle(self._flushed)
+        self._timer.update()
         if connection.is_closed:
-            self._advance(Input.LOSE if self._transport is None else Input.SENT)
-        elif self._drain_waiters and connection.queued_bytes < connection.limits.watermark:
-            self._wake_drain_waiters()
+            self._advance(Input.LOSE if self.line.transport is None else Input.SENT)
+        if self._waiters:
+            self._waiters.look()
 
     def _write(self) -> None:
-        transport = self._transport
-        if transport is not None and self._is_writable:
+        line = self.line
+        if line.transport is not None and line.is_writable:
             data = self.connection.data_to_send(WRITE_SIZE)
             if data:
-                transport.write(data)
+                line.transport.write(data)
 
     def _update_reading(self) -> None:
         """Read nothing while the application decides on a client, or its handlers are busy."""
-        is_busy = self._is_intake_full and not self._waiting_handlers
-        if self.unserved is not None and self.unserved.is_full:
-            # Two sides that both wait for responses must not wait for each other to read.
-            is_busy |= not self.connection.streams.open.local_count
+        connection, is_busy = self.connection, self.intake.is_busy
         if is_busy is not self._is_busy:
             self._is_busy = is_busy
-            connection, now = self.connection, self.loop_handle.time()
+            now = self.loop_handle.time()
             (connection.pause_reading if is_busy else connection.resume_reading)(now)
-            self._set_deadline_timer()
-        is_paused = is_busy or self.connection.is_awaiting_accept
-        if is_paused is not self._is_reading_paused and self._transport is not None:
-            self._is_reading_paused = is_paused
-            if is_paused:
-                self._transport.pause_reading()
-            else:
-                self._transport.resume_reading()
+            self._timer.update()
+        self.line.pause_reading(is_busy or connection.is_awaiting_accept)
 
-    def _set_deadline_timer(self) -> None:
-        """Set the timer for the next deadline, unless it fires before.
-
-        A deadline that moves away, as most do, does not replace the timer: setting it is free.
-        """
-        deadline = self.connection.next_deadline()
-        if deadline is None or (self._deadline_timer is not None and self._deadline <= deadline):
-            return
-        self._cancel_deadline_timer()
-        self._deadline = deadline
-        delay = max(0.0, deadline - self.loop_handle.time())
-        self._deadline_timer = self.loop_handle.call_later(delay, self._tick)
-
-    def _cancel_deadline_timer(self) -> None:
-        if self._deadline_timer is not None:
-            self._deadline_timer.cancel()
-            self._deadline_timer = None
-
-    def _tick(self) -> None:
-        self._deadline_timer = None
-        now = self.loop_handle.time()
-        deadline = self.connection.next_deadline()
-        if deadline is not None and now >= deadline:
-            self._has_turn = True
-            self._dispatch(self.connection.tick(now))
-            self._run_turn()
-        else:
-            self._set_deadline_timer()
+    def _deadline_passed(self, now: float) -> None:
+        self._has_turn = True
+        self._dispatch(self.connection.tick(now))
+        self._run_turn()
 
     # -- the actions of the table ------------------------------------------------------------------
     def _advance(self, happened: Input) -> None:
@@ -503,10 +390,9 @@ class Driver:
             self.connection.transport_replaced(self.loop_handle.time())
 
     def _wait_for_transport(self) -> None:
-        self._is_writable = self._is_reading_paused = self._has_turn = False
-        if self._flushed is not None:
-            _settle(self._flushed)
-        self._set_deadline_timer()
+        self.line.is_writable = self._has_turn = False
+        self._waiters.look()
+        self._timer.update()
         if self.on_suspended is not None:
             self.on_suspended(self)
 
@@ -516,60 +402,38 @@ class Driver:
             self._time_limit = self.loop_handle.call_later(seconds, self.abort)
 
     def _close_transport(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
+        self.line.close()
 
     def _close_writing(self) -> None:
-        """Close the sending half only, where the transport can.
-
-        Closing a socket with unread bytes resets it, and the peer may lose the reason. The
-        transport ends when the peer has read it, or when the time limit passes.
-        """
-        transport: Any = self._transport
-        if hasattr(transport, "can_write_eof") and transport.can_write_eof():
-            try:
-                transport.write_eof()
-            except OSError:  # the peer has closed the socket meanwhile
-                self._abort_transport()
-        else:
-            self._close_transport()
+        self.line.close_writing()
 
     def _abort_transport(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
+        self.line.abort()
 
     def _release(self) -> None:
         self._release_transport()
-        self._cancel_tasks()
+        self._tasks.cancel()
         self._report_end()
-
-    def _cancel_tasks(self) -> None:
-        """Cancel all tasks but the current one."""
-        for task in list(self._tasks):
-            if not self.loop_handle.is_current_task(task):
-                task.cancel()
 
     def _linger(self) -> None:
         self._release_transport()
-        self._time_limit = self.loop_handle.call_later(self._linger_time, self._cancel_tasks)
-        for task in self._background:
-            task.cancel()
-        if not self._tasks:
+        self._time_limit = self.loop_handle.call_later(self._linger_time, self._tasks.cancel)
+        self._tasks.cancel(only_background=True)
+        self._on_idle()
+
+    def _on_idle(self) -> None:
+        if not self._tasks and self._state is State.LINGERING:
             self._advance(Input.IDLE)
 
     def _release_transport(self) -> None:
         """Release everything but the tasks."""
         self._has_turn = True  # the last one: no other is scheduled
         self._batch_senders.clear()
-        self.unserved = None
-        self._count_unread(0)
-        self._cancel_deadline_timer()
+        self.intake.release()
+        self._timer.cancel()
         if self._time_limit is not None:
             self._time_limit.cancel()
-        self._wake_drain_waiters()
-        for each in (self._flushed, self._released):
-            if each is not None:
-                _settle(each)
+        self._waiters.look(is_over=True)
 
     def _report_end(self) -> None:
         if self._time_limit is not None:
@@ -607,7 +471,7 @@ class Driver:
             self._confirmed()
 
     def _on_resumed(self, _: Resumed) -> None:
-        self._set_deadline_timer()
+        self._timer.update()
         for each in self._resume_callbacks:
             each()
 
@@ -623,7 +487,7 @@ class Driver:
         if is_normal and (self._is_draining or not event.local):
             happened = Input.DRAIN if event.local else Input.LEAVE
         else:
-            self._cancel_tasks()
+            self._tasks.cancel()
             happened = Input.CLOSE
         self.held_requests.fail_all(self.close_reason)
         self._advance(happened)
@@ -650,14 +514,3 @@ _ON_CONNECTION: Final[dict[type[Any], Callable[[Driver, Any], object]]] = {
     Closed: Driver._on_connection_closed,
 }
 """The tables are shared: those of one driver would take kilobytes."""
-
-
-def _settle(waiter: Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
-
-
-def _close_coroutines(objects: tuple[object, ...]) -> None:
-    for each in objects:
-        if iscoroutine(each):
-            each.close()

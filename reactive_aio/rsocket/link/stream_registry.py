@@ -1,11 +1,11 @@
 """The local ends of streams: which object receives, and which one sends, on each."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
-from ..._core.loop import Future, resume_now
+from ..._core.loop import Future
 from ...errors import EmptyFlow
-from ..protocol.errors import error_of
+from ..protocol.errors import StreamFailed, error_of
 from ..protocol.events import (
     Cancelled,
     Completed,
@@ -15,16 +15,41 @@ from ..protocol.events import (
     Responses,
 )
 
-if TYPE_CHECKING:
-    from ..requesting.stream_adapters import InboundStream, OutboundStream
-    from ..serving.direct_responses import CoroutineResponse
-    from ..serving.request_execution import RequestExecution
-
-
 _NO_RESPONSE: Final = (
     "the response completed without an element, as it does when a handler returns None: return a "
     "value, or request it by fire_and_forget or request_stream"
 )
+
+
+class Receiver(Protocol):
+    """What receives on a stream. It is no longer registered when its last method is called."""
+
+    def elements(self, event: Elements, /) -> object: ...
+    def completed(self) -> object: ...
+    def failed(self, error: StreamFailed, /) -> object: ...
+
+
+class Sender(Protocol):
+    """What sends on a stream."""
+
+    @property
+    def held(self) -> int:
+        """The number of elements collected, and not encoded yet."""
+        ...
+
+    @property
+    def counters(self) -> object:
+        """Where its elements are counted."""
+        ...
+
+    def demanded(self, n: int, /) -> object: ...
+    def cancelled(self) -> object: ...
+
+
+class BatchSender(Protocol):
+    """What sends together what it has collected in a turn."""
+
+    def send(self) -> object: ...
 
 
 class StreamRegistry:
@@ -33,17 +58,25 @@ class StreamRegistry:
     A request for one element has neither: its response completes a future.
     """
 
+    __slots__ = ("answered", "origin", "receivers", "responses", "senders")
+
     def __init__(self) -> None:
         self.origin: object = object()
         """Marks the errors that the peer has sent."""
-        self.receivers: dict[int, InboundStream] = {}
-        self.senders: dict[int, CoroutineResponse | RequestExecution | OutboundStream] = {}
-        self.responses: dict[int, Future[bytes]] = {}
-        self.response_metadata: dict[int, bytes | None] = {}
-        """The metadata of responses, of those requests that have an entry here."""
+        self.receivers: dict[int, Receiver] = {}
+        self.senders: dict[int, Sender] = {}
+        self.responses: dict[int, Future[Any]] = {}
+        """What the calls of requests for one element await: data, or a `Payload` with metadata."""
+        self.answered: int = 0
+        """How many requests for one element the bytes that are being read have answered."""
 
     def _on_responses(self, event: Responses) -> None:
-        resume_now(self.responses, event.responses)
+        pop = self.responses.pop
+        self.answered += len(event.responses)
+        for stream_id, data in event.responses:
+            response = pop(stream_id, None)
+            if response is not None and not response.done():
+                response.set_result(data)
 
     def _on_elements(self, event: Elements) -> None:
         receiver = self.receivers.get(event.stream_id)
@@ -52,9 +85,8 @@ class StreamRegistry:
                 del self.receivers[event.stream_id]
             receiver.elements(event)
         elif (response := self._pop_response(event.stream_id)) is not None:
-            if event.metadata is not None and event.stream_id in self.response_metadata:
-                self.response_metadata[event.stream_id] = event.metadata.get(0)
-            response.set_result(event.data[0])
+            (payload,) = event.payloads
+            response.set_result(payload.data if payload.metadata is None else payload)
 
     def _on_completed(self, event: Completed) -> None:
         receiver = self.receivers.pop(event.stream_id, None)
@@ -70,7 +102,7 @@ class StreamRegistry:
         elif (response := self._pop_response(event.stream_id)) is not None:
             response.set_exception(error_of(event.code, event.data, self.origin))
 
-    def _pop_response(self, stream_id: int) -> Future[bytes] | None:
+    def _pop_response(self, stream_id: int) -> Future[Any] | None:
         """Remove the future of a response; None if it is done, or not registered."""
         response = self.responses.pop(stream_id, None)
         return None if response is None or response.done() else response

@@ -23,7 +23,15 @@ from .codec import (
 )
 from .demand_grants import DemandGrants
 from .errors import ConnectionLost, NoLease, ProtocolError, TooManyRequests
-from .events import Cancelled, Completed, Elements, Event, Failed, RequestReceived
+from .events import (
+    Cancelled,
+    Completed,
+    Elements,
+    Event,
+    Failed,
+    RequestReceived,
+    ResponseRequests,
+)
 from .flood_guard import FloodGuard
 from .fragmentation import Reassemblies, Reassembly, TooMuch, fragments
 from .frames import (
@@ -309,10 +317,12 @@ class StreamMachine:
         stream.state = RESPONDER_STATES[model]
         if model is _FNF:
             self._close(stream)
-        self.events.append(RequestReceived(stream.id, model, payload, complete))
         if model is _RESPONSE:
             stream.outbound_credit = 1
-        elif model is _CHANNEL:
+            self.events.append(ResponseRequests([(stream.id, *payload)]))
+            return
+        self.events.append(RequestReceived(stream.id, model, payload, complete))
+        if model is _CHANNEL:
             stream.first_element = payload
             stream.is_first_last = complete
         self.grants.schedule(stream)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from ..payloads import PayloadError
 from ..protocol.errors import ProtocolError
-from ..serving.request import read_items
+from ..protocol.request_metadata import read_items
 
 if TYPE_CHECKING:
     from ..protocol.frames import Setup

@@ -22,9 +22,10 @@ from ..._shared.coerce import WINDOW, Source, to_flow
 from ...errors import TimedOut
 from ...stage import Downstream, from_push
 from ..link.driver import Driver
+from ..link.intake import IN_HANDLER
 from ..link.shutdown import wait_closed
 from ..option_checks import require_codec, require_route
-from ..protocol.errors import MustWait, RequestCanceled, StreamFailed
+from ..protocol.errors import MustWait, StreamFailed
 from ..protocol.frames import Payload, PayloadTuple
 from ..protocol.metadata import (
     ACCEPT_MIME_TYPES,
@@ -35,16 +36,14 @@ from ..protocol.metadata import (
     write_mime_types,
     write_routing,
 )
-from ..serving.fire_and_forget import IN_HANDLER
-from ..serving.request import DEADLINE_PASSED, checked_items, deadline_item, write_items
+from ..protocol.request_metadata import checked_items, deadline_item, write_items
 from .received import Received
-from .response_call import ResponseCall, give_up
-from .stream_adapters import ChannelSender, InboundStream, error_frame
+from .stream_adapters import ChannelSender, InboundStream, error_frame, is_deadline_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..._core.loop import Future, TimerHandle
+    from ..._core.loop import Future
     from ...flow import Flow
     from ..payloads import Codec
     from ..protocol.frames import Setup
@@ -139,36 +138,38 @@ class Requester(Generic[T]):
         driver = self._driver
         if driver.close_reason is not None:
             driver.require_open()
-        is_plain = codec is None and timeout is None and not (metadata or with_metadata)
-        if is_plain and (sent := self._request_plainly(driver, payload, route)) is not None:
-            stream_id, response = sent
-            try:
-                data = await response
-            except BaseException:
-                give_up(driver, stream_id, response)
-                raise
-            decode = self._codec.decode
-            return data if decode is bytes else decode(data)
         limit = None if timeout is None else to_seconds(timeout, "timeout")
         request = self._encode(payload, codec, route, metadata, limit)
-        codec = codec or self._codec
-        call = ResponseCall(driver, request, with_metadata)
-        timer: TimerHandle | None = None
+        response: Future[Any] = driver.loop_handle.event_loop.create_future()
+        is_nested, timer, stream_id = IN_HANDLER.get(), None, 0
+        if is_nested:
+            driver.intake.handler_waits(1)
         if limit is not None:
-            timer = driver.loop_handle.call_later(limit, _time_out, call.response, limit)
+            timer = driver.loop_handle.call_later(limit, _time_out, response, limit)
         try:
-            call.begin()
-            data = await call.response
+            if driver.held_requests.waiting:
+                _hold(driver, response, partial(_ask, driver, request, response))
+            else:
+                try:
+                    stream_id = _ask(driver, request, response)
+                except MustWait:
+                    _hold(driver, response, partial(_ask, driver, request, response))
+            data = await response
         except BaseException as error:
-            call.give_up()
-            if limit is not None and _is_deadline_error(error):
+            _give_up(driver, response, stream_id)
+            if limit is not None and is_deadline_error(error):
                 raise _no_answer(limit) from None
             raise
         finally:
-            found = call.end()
+            if is_nested:
+                driver.intake.handler_waits(-1)
             if timer is not None:
                 timer.cancel()
-        decoded = data if codec.decode is bytes else codec.decode(data)
+        found = None
+        if type(data) is Payload:
+            data, found = data
+        decode = self._codec.decode if codec is None else codec.decode
+        decoded = data if decode is bytes else decode(data)
         return Received(decoded, found, driver.connection.setup) if with_metadata else decoded
 
     async def fire_and_forget(
@@ -180,18 +181,30 @@ class Requester(Generic[T]):
         metadata: Metadata = _NO_METADATA,
     ) -> None:
         """Send a request without a response; wait while the output buffer is full."""
+        driver = self._open_driver()
         request = self._encode(payload, codec, route, metadata, None)
-        is_nested, driver = IN_HANDLER.get(), self._open_driver()
+        is_nested, sent = IN_HANDLER.get(), driver.loop_handle.create_future()
+
+        def send() -> None:
+            driver.connection.fire_and_forget(request)
+            driver.schedule_turn()
+            if not sent.done():
+                sent.set_result(None)
+
         if is_nested:
-            driver.handler_waits(1)
+            driver.intake.handler_waits(1)
         try:
             await driver.drain()
             driver.require_open()
-            await _send_when_possible(driver, partial(driver.connection.fire_and_forget, request))
+            if not driver.held_requests.send(sent, send, partial(_fail, sent)):
+                await sent
+                # A cancel scope of anyio does not reach a task whose future is done. Without this
+                # turn, a loop of requests could wait for one such future after the other.
+                await yield_to_loop()
         finally:
+            driver.held_requests.discard(sent)
             if is_nested:
-                driver.handler_waits(-1)
-        driver.schedule_turn()
+                driver.intake.handler_waits(-1)
 
     @overload
     def request_stream(
@@ -247,8 +260,8 @@ class Requester(Generic[T]):
         limit = None if timeout is None else to_seconds(timeout, "timeout")
         request = self._encode(payload, codec, route, metadata, limit)
 
-        def begin(stream: InboundStream, n: int) -> None:
-            stream.bind(stream.driver.connection.request_stream(request, n))
+        def begin(stream: InboundStream) -> None:
+            stream.bind(stream.driver.connection.request_stream(request, stream.early_demand))
 
         prefetch = self._prefetch
         if prefetch is None:
@@ -310,16 +323,15 @@ class Requester(Generic[T]):
         items = self._encode_metadata(codec, route, metadata, limit)
         encode = (codec or self._codec).encode
 
-        def begin(stream: InboundStream, n: int) -> None:
+        def begin(stream: InboundStream) -> None:
             stream.driver.connection.require_room()
 
-            def send_request(payload: Payload, n: int) -> int:
-                first = Payload(payload.data, items)
-                return stream.driver.connection.request_channel(first, n)
+            def send_request(payload: PayloadTuple, n: int) -> int:
+                return stream.driver.connection.request_channel((payload[0], items), n)
 
             sender = ChannelSender(
                 stream,
-                lambda element: Payload(encode(element)),
+                lambda element: (encode(element), None),
                 send_request,
                 partial(_source_error, stream.driver),
             )
@@ -366,27 +378,6 @@ class Requester(Generic[T]):
         await self.aclose()
 
     # -- internals ---------------------------------------------------------------------------------
-    def _request_plainly(
-        self, driver: Driver, payload: Any, route: str | None
-    ) -> "tuple[int, Future[bytes]] | None":
-        """Send a request that has nothing but its route; its stream and the future of its response.
-
-        None if that takes more: the route is new, it has to wait, or a handler awaits the response.
-        """
-        if route not in self._route_metadata or driver.held_requests.waiting or IN_HANDLER.get():
-            return None
-        request = (
-            b"" if payload is None else self._codec.encode(payload),
-            self._route_metadata[route],
-        )
-        try:
-            stream_id = driver.connection.fast_path.request_response(request)
-        except MustWait:
-            return None
-        response = driver.streams.responses[stream_id] = driver.loop_handle.create_future()
-        driver.send_request()
-        return stream_id, response
-
     def _open_driver(self) -> Driver:
         self._driver.require_open()
         return self._driver
@@ -396,20 +387,16 @@ class Requester(Generic[T]):
         model: str,
         route: str | None,
         codec: "Codec[Any] | None",
-        begin: "Callable[[InboundStream, int], None]",
+        begin: "Callable[[InboundStream], None]",
         limit: float | None,
         with_metadata: bool = False,
         *,
         window: int = WINDOW,
     ) -> "Flow[Any]":
         decode = (codec or self._codec).decode
-        when_possible = partial(_begin_when_possible, begin)
 
         def subscribe(downstream: Downstream[Any]) -> InboundStream:
-            kind = InboundStream if limit is None else _TimedInboundStream
-            stream = kind(self._driver, downstream, decode, when_possible)
-            if isinstance(stream, _TimedInboundStream) and limit is not None:
-                stream.limit = limit
+            stream = InboundStream(self._driver, downstream, decode, begin, limit)
             if with_metadata:
                 stream.wrap = partial(_received, self._driver.connection.setup)
             return stream
@@ -425,7 +412,10 @@ class Requester(Generic[T]):
         metadata: Metadata,
         limit: float | None,
     ) -> PayloadTuple:
-        encoded = self._encode_metadata(codec, route, metadata, limit)
+        if codec is None and not metadata and limit is None and route in self._route_metadata:
+            encoded = self._route_metadata[route]
+        else:
+            encoded = self._encode_metadata(codec, route, metadata, limit)
         return b"" if payload is None else (codec or self._codec).encode(payload), encoded
 
     @property
@@ -441,8 +431,6 @@ class Requester(Generic[T]):
         limit: float | None,
     ) -> bytes | None:
         is_route_alone = codec is None and not metadata and limit is None
-        if is_route_alone and route in self._route_metadata:
-            return self._route_metadata[route]
         require_route(route)
         if codec is not None:
             require_codec("codec", codec)
@@ -475,82 +463,40 @@ def _received(setup: "Setup | None", data: Any, metadata: bytes | None) -> Recei
     return Received(data, metadata, setup)
 
 
-# -- requests that wait ----------------------------------------------------------------------------
+# -- requests for one element ----------------------------------------------------------------------
+def _ask(driver: Driver, request: PayloadTuple, response: "Future[Any]") -> int:
+    """Send *request*, whose response completes *response*; the id of its stream."""
+    stream_id = driver.connection.fast_path.request_response(request)
+    driver.streams.responses[stream_id] = response
+    driver.send_request()
+    return stream_id
+
+
+def _hold(driver: Driver, response: "Future[Any]", ask: "Callable[[], object]") -> None:
+    """Call *ask* as soon as it does not have to wait."""
+    driver.held_requests.send(response, ask, partial(_fail, response))
+
+
+def _give_up(driver: Driver, response: "Future[Any]", stream_id: int) -> None:
+    """Nothing awaits *response* any more: cancel its request, if it was sent and is still open."""
+    driver.held_requests.discard(response)
+    responses = driver.streams.responses
+    if not stream_id:  # it had to wait
+        stream_id = next((id for id, each in responses.items() if each is response), 0)
+    if responses.get(stream_id) is response:
+        del responses[stream_id]
+        driver.connection.cancel(stream_id)
+        driver.schedule_turn()
+
+
 def _fail(response: "Future[Any]", error: BaseException) -> None:
     if not response.done():
         response.set_exception(error)
 
 
-async def _send_when_possible(driver: Driver, send: "Callable[[], object]") -> None:
-    """Call *send*, which has no response, as soon as it does not have to wait."""
-    if not driver.held_requests:
-        try:
-            send()
-            return
-        except MustWait:
-            pass
-    waiter = driver.loop_handle.create_future()
-
-    def attempt() -> None:
-        send()
-        if not waiter.done():
-            waiter.set_result(None)
-
-    try:
-        if not driver.held_requests.send(attempt, partial(_fail, waiter)):
-            await waiter
-            # A cancel scope of anyio does not reach a task whose future is done. Without this turn,
-            # a loop of requests could wait for one such future after the other.
-            await yield_to_loop()
-    finally:
-        driver.held_requests.discard(attempt)
-
-
-def _begin_when_possible(
-    begin: "Callable[[InboundStream, int], None]", stream: InboundStream, _: int
-) -> None:
-    """Call *begin* as soon as the request does not have to wait."""
-    held_requests = stream.driver.held_requests
-
-    def attempt() -> None:
-        if not stream.is_done:
-            begin(stream, stream.early_demand)
-
-    stream.on_early_cancel = partial(held_requests.discard, attempt)
-    held_requests.send(attempt, stream.fail)
-
-
-# -- timeouts --------------------------------------------------------------------------------------
 def _no_answer(limit: float) -> TimedOut:
     return TimedOut(f"no answer within {limit:g} s")
 
 
-def _time_out(response: "Future[bytes]", limit: float) -> None:
-    if not response.done():
-        response.set_exception(_no_answer(limit))
-
-
-def _is_deadline_error(error: BaseException) -> bool:
-    """Whether the responder failed the request because its deadline has passed."""
-    return isinstance(error, RequestCanceled) and error.data == DEADLINE_PASSED
-
-
-class _TimedInboundStream(InboundStream):
-    """A stream that fails unless it ends within *limit* seconds from its first request."""
-
-    limit: float
-
-    def request(self, n: int, /) -> None:
-        if self.timer is None and not self.is_done:
-            self.timer = self.driver.loop_handle.call_later(self.limit, self._time_out)
-        super().request(n)
-
-    def _time_out(self) -> None:
-        self.cancel()
-        self._downstream.fail(self._timeout_error())
-
-    def failed(self, error: StreamFailed) -> None:
-        self.fail(self._timeout_error() if _is_deadline_error(error) else error)
-
-    def _timeout_error(self) -> TimedOut:
-        return TimedOut(f"the stream did not end within {self.limit:g} s")
+def _time_out(response: "Future[Any]", limit: float) -> None:
+    _fail(response, _no_answer(limit))

@@ -1,29 +1,31 @@
-"""Streams of a connection as subscriptions and subscribers: their demand is the application's own.
+"""The local ends of streams: what receives on them, and what sends.
 
 An `InboundStream` is the subscription of a flow: its first demand sends the request. An
-`OutboundStream` subscribes to a publisher, and requests what the peer requests.
+`OutboundStream` subscribes to a publisher, and requests what the peer requests. So the demand on
+the wire is the application's own.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from ..._core.failures import as_failure, stop_program
 from ..._core.flow_subscription import FlowSubscription
 from ..._core.loop import TimerHandle
 from ..._core.subscription.bulk_subscriber import BulkSubscriber
+from ...errors import TimedOut
 from ...spec import Publisher, Subscription
 from ...stage import Downstream
 from ..link.driver import Driver
+from ..link.intake import IN_HANDLER
 from ..payloads import PayloadError, error_text
-from ..protocol.errors import StreamFailed, is_for_peer
+from ..protocol.errors import RequestCanceled, StreamFailed, is_for_peer
 from ..protocol.events import Elements
-from ..protocol.frames import ErrorCode, Payload
-from ..serving.fire_and_forget import IN_HANDLER
-from ..serving.route_stats import UNCOUNTED, RouteCounters
+from ..protocol.frames import ErrorCode, Payload, PayloadTuple
+from ..protocol.request_metadata import DEADLINE_PASSED
 
-Encode = Callable[[Any], Payload]
+Encode = Callable[[Any], PayloadTuple]
 EncodeData = Callable[[Any], bytes]
 Decode = Callable[[bytes], Any]
 
@@ -37,6 +39,11 @@ def error_frame(driver: Driver, error: BaseException, expose: bool) -> tuple[int
     return ErrorCode.APPLICATION_ERROR, text.encode()
 
 
+def is_deadline_error(error: BaseException) -> bool:
+    """Whether the responder failed the request because its deadline has passed."""
+    return isinstance(error, RequestCanceled) and error.data == DEADLINE_PASSED
+
+
 @dataclass(eq=False, repr=False)
 class InboundStream(FlowSubscription):
     """The elements received on one stream, as the subscription of a flow."""
@@ -44,21 +51,22 @@ class InboundStream(FlowSubscription):
     driver: Driver
     _downstream: Downstream[Any]
     _decode: Decode
-    _begin: Callable[["InboundStream", int], None]
+    _open: Callable[["InboundStream"], None]
+    """Opens the stream, and calls `bind`, now or later. May raise `MustWait`, for a new request."""
+    limit: float | None = None
+    """The stream fails unless it ends within so many seconds from its first request."""
+    wrap: Callable[[Any, bytes | None], Any] | None = None
+    """Makes an element of decoded data and metadata; without it, metadata is discarded."""
     stream_id: int = 0
     """0 before its request has been made."""
     is_done: bool = False
-    has_begun: bool = False
     on_early_cancel: Callable[[], None] | None = None
     """Called when the stream is cancelled before it has its id."""
-    is_nested: bool = False
-    """Whether the handler of a request without a response awaits the stream."""
     early_demand: int = 0
     """Demand from before the stream has its id."""
-    timer: TimerHandle | None = None
-    """Cancelled at the end."""
-    wrap: Callable[[Any, bytes | None], Any] | None = None
-    """Makes an element of decoded data and metadata; without it, metadata is discarded."""
+    _is_nested: bool = False
+    """Whether the handler of a request without a response awaits the stream."""
+    _timer: TimerHandle | None = None
 
     def bind(self, stream_id: int) -> None:
         """The stream is open: register it for its elements."""
@@ -74,29 +82,45 @@ class InboundStream(FlowSubscription):
             self.driver.connection.request(self.stream_id, n)
             self.driver.schedule_turn()
             return
+        is_first = not self.early_demand
         self.early_demand += n
-        if self.has_begun:
-            return
-        self.has_begun = True
-        self.is_nested = IN_HANDLER.get()
-        if self.is_nested:
-            self.driver.handler_waits(1)
+        if is_first:
+            self._start()
+
+    def _start(self) -> None:
+        if self.limit is not None:
+            self._timer = self.driver.loop_handle.call_later(self.limit, self._time_out)
+        self._is_nested = IN_HANDLER.get()
+        if self._is_nested:
+            self.driver.intake.handler_waits(1)
         try:
             self.driver.require_open()
-            self._begin(self, n)
+            self._begin()
         except Exception as error:
             self.fail(error)
+
+    def _begin(self) -> None:
+        """Open the stream, now or as soon as its request does not have to wait."""
+        self.driver.held_requests.send(self, lambda: self._open(self), self.fail)
 
     def cancel(self) -> None:
         if self.is_done:
             return
         self._end()
+        self.driver.held_requests.discard(self)
         if self.stream_id:
             self.driver.streams.receivers.pop(self.stream_id, None)
             self.driver.connection.cancel(self.stream_id)
             self.driver.schedule_turn()
         elif self.on_early_cancel is not None:
             self.on_early_cancel()
+
+    def _time_out(self) -> None:
+        self.cancel()
+        self._downstream.fail(self._timeout_error())
+
+    def _timeout_error(self) -> TimedOut:
+        return TimedOut(f"the stream did not end within {self.limit:g} s")
 
     # -- the stream --------------------------------------------------------------------------------
     def elements(self, event: Elements) -> None:
@@ -127,7 +151,8 @@ class InboundStream(FlowSubscription):
             self._downstream.complete()
 
     def failed(self, error: StreamFailed) -> None:
-        self.fail(error)
+        is_deadline = self.limit is not None and is_deadline_error(error)
+        self.fail(self._timeout_error() if is_deadline else error)
 
     def fail(self, error: BaseException) -> None:
         if not self.is_done:
@@ -137,10 +162,30 @@ class InboundStream(FlowSubscription):
 
     def _end(self) -> None:
         self.is_done = True
-        if self.is_nested:
-            self.driver.handler_waits(-1)
-        if self.timer is not None:
-            self.timer.cancel()
+        if self._is_nested:
+            self.driver.intake.handler_waits(-1)
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+class IncomingStream(InboundStream):
+    """The elements of a channel that the peer has opened: there is no request to be sent."""
+
+    def _begin(self) -> None:
+        self._open(self)
+
+
+class ElementCounter:
+    """Counts the elements that are sent."""
+
+    __slots__ = ("elements",)
+
+    def __init__(self) -> None:
+        self.elements: int = 0
+
+
+UNCOUNTED: Final = ElementCounter()
+"""For streams that are not served: the sending half of a client's channel."""
 
 
 class OutboundStream(BulkSubscriber):
@@ -159,7 +204,7 @@ class OutboundStream(BulkSubscriber):
         encode_data: EncodeData | None = None,
         single: bool = False,
         timer: TimerHandle | None = None,
-        counters: RouteCounters = UNCOUNTED,
+        counters: ElementCounter = UNCOUNTED,
     ) -> None:
         """*encode_data* encodes elements that need no metadata; a `Payload` is sent as it is.
 
@@ -169,7 +214,7 @@ class OutboundStream(BulkSubscriber):
         self.stream_id: int = stream_id
         self.is_done: bool = False
         self.is_notified: bool = False
-        self.counters: RouteCounters = counters
+        self.counters: ElementCounter = counters
         self._elements: list[Any] = []
         self.append: Callable[[Any], None] = self._elements.append
         self._encode = encode
@@ -342,14 +387,14 @@ class ChannelSender(OutboundStream):
         self,
         inbound: InboundStream,
         encode: Encode,
-        open: Callable[[Payload, int], int],
+        open: Callable[[PayloadTuple, int], int],
         error_frame: Callable[[BaseException], tuple[int, bytes]],
     ) -> None:
         super().__init__(inbound.driver, 0, encode, error_frame=error_frame)
         self._inbound = inbound
         self._open = open
         self._pending = 1
-        self._first: Payload | None = None
+        self._first: PayloadTuple | None = None
         self._is_complete = False
         inbound.on_early_cancel = self.cancelled
 
@@ -363,7 +408,7 @@ class ChannelSender(OutboundStream):
         try:
             self._first = self._encode(element)
             self.driver.require_open()
-            self.driver.held_requests.send(self._send_request, self._cannot_begin)
+            self.driver.held_requests.send(self, self._send_request, self._cannot_begin)
         except BaseException as error:
             self._cannot_begin(as_failure(error))
             stop_program(self.driver.loop_handle, error)
@@ -391,7 +436,7 @@ class ChannelSender(OutboundStream):
         """Do not open the channel any more, if it has not been opened."""
         if self._first is not None:
             self._first = None
-            self.driver.held_requests.discard(self._send_request)
+            self.driver.held_requests.discard(self)
 
     def on_error(self, error: BaseException, /) -> None:
         """The elements sent have failed: so have those received, for the same reason."""

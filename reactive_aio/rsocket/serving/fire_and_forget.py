@@ -4,34 +4,27 @@ A requester gets no demand for fire-and-forget requests and metadata pushes. Wha
 bounds is the transport: while as many handlers run as may, the connection is not read, and in the
 end the requester waits. `HandlerLimits` decides, `FireAndForget` acts.
 
-A handler that awaits something of the peer, such as a response, would wait for ever if nothing were
-read. Its connection is read meanwhile, and holds up to `MAX_HELD` bytes of further requests.
+A connection whose handlers await something of the peer is read meanwhile (`Intake`), and holds up
+to `MAX_HELD` bytes of further requests.
 """
 
 from collections import deque
-from collections.abc import Callable, Coroutine
-from contextvars import ContextVar
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from logging import getLogger
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from ..._core.arguments import require_int
 from ..._core.foreign_text import excerpt
+from ..link.driver import Driver
 from ..protocol.frames import Payload
 from ..protocol.stream_states import InteractionModel
-
-if TYPE_CHECKING:
-    from ..link.driver import Driver
+from .execution import AT_THE_END, Execution
 
 _logger: Final = getLogger("reactive_aio.rsocket")
 MAX_HELD: Final = 1024 * 1024
-_FNF: Final = InteractionModel.FNF
 _OVERHEAD: Final = 256
-_AT_THE_END: Final = "the connection has ended"
-
-IN_HANDLER: Final[ContextVar[bool]] = ContextVar("reactive_aio.rsocket.in_handler", default=False)
-"""Whether the handler of a request without a response is running."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,36 +40,14 @@ class DroppedRequest:
     """The result of `authenticate` for the connection."""
 
 
-class Work(Protocol):
-    """One request without a response."""
-
-    @property
-    def payload(self) -> Payload: ...
-    @property
-    def model(self) -> InteractionModel: ...
-
-    @property
-    def result(self) -> object:
-        """What the handler has returned; None before `begin`."""
-        ...
-
-    def begin(self) -> Coroutine[Any, Any, object] | None:
-        """Call the handler; the rest of its work, if it has not finished. Raises nothing."""
-        ...
-
-    def lost(self) -> None:
-        """Count the request, which no handler processes, for its route."""
-        ...
-
-
 @dataclass(eq=False)
 class Backlog:
     """The requests of one connection: how many run, and those that wait."""
 
-    driver: "Driver"
+    driver: Driver
     running: int = 0
     held_bytes: int = 0
-    waiting: deque[Work] = field(default_factory=deque[Work])
+    waiting: deque[Execution] = field(default_factory=deque[Execution])
 
     @property
     def is_open(self) -> bool:
@@ -113,13 +84,13 @@ class HandlerLimits:
         backlog.running -= 1
         self.running -= 1
 
-    def hold(self, backlog: Backlog, work: Work, size: int) -> None:
+    def hold(self, backlog: Backlog, work: Execution, size: int) -> None:
         if not backlog.waiting:
             self._turns.append(backlog)
         backlog.waiting.append(work)
         backlog.held_bytes += size
 
-    def take(self, backlog: Backlog) -> Work:
+    def take(self, backlog: Backlog) -> Execution:
         """The request of *backlog* that has waited longest; then it is another one's turn."""
         work = backlog.waiting.popleft()
         self._turns.remove(backlog)
@@ -129,7 +100,7 @@ class HandlerLimits:
             backlog.held_bytes = 0
         return work
 
-    def take_all(self, backlog: Backlog) -> list[Work]:
+    def take_all(self, backlog: Backlog) -> list[Execution]:
         """Everything of a connection that has ended."""
         works = [*backlog.waiting]
         if works:
@@ -137,13 +108,6 @@ class HandlerLimits:
             backlog.waiting.clear()
             backlog.held_bytes = 0
         return works
-
-    def must_yield(self, backlog: Backlog) -> bool:
-        """Whether a handler of *backlog* that has finished makes room for another connection."""
-        if self.running < self.total or backlog.running < 2:
-            return False
-        others = (each for each in self._turns if each is not backlog and each.is_open)
-        return any(each.running < self.per_connection for each in others)
 
     def next(self) -> Backlog | None:
         """The connection whose request may begin now."""
@@ -159,7 +123,7 @@ class FireAndForget:
         total: int,
         overflow: Literal["wait", "drop_newest"],
         on_drop: Callable[[DroppedRequest], object] | None,
-        on_error: "Callable[[Driver, BaseException], object]",
+        on_error: Callable[[Driver, BaseException], object],
     ) -> None:
         require_int("serve", "max_fire_and_forget", per_connection, least=1)
         require_int("serve", "max_fire_and_forget_total", total, least=1)
@@ -174,10 +138,11 @@ class FireAndForget:
         self._on_error = on_error
         self._backlogs: dict[Driver, Backlog] = {}
 
-    def run(self, driver: "Driver", work: Work) -> None:
+    def run(self, work: Execution) -> None:
         """Begin *work* now or later, or drop it."""
+        driver = work.driver
         if driver.close_reason is not None:
-            self.drop(driver, work, _AT_THE_END)
+            work.drop(AT_THE_END)
             return
         backlog = self._backlogs.get(driver)
         if backlog is None:
@@ -189,67 +154,44 @@ class FireAndForget:
         data, metadata = work.payload
         size = len(data) + len(metadata or b"") + _OVERHEAD
         if self._overflow == "drop_newest":
-            self.drop(driver, work, "too many handlers are running")
-        elif driver.is_needed_by_handlers and backlog.held_bytes + size > MAX_HELD:
-            self.drop(driver, work, "the handlers that are running wait for the peer")
+            work.drop("too many handlers are running")
+        elif driver.intake.is_needed_by_handlers and backlog.held_bytes + size > MAX_HELD:
+            work.drop("the handlers that are running wait for the peer")
         else:
             self._limits.hold(backlog, work, size)
-            driver.set_intake(is_full=True)
+            driver.intake.set_full(True)
 
-    def drop(self, driver: "Driver", work: Work, reason: str) -> None:
-        """Account for *work*, which no handler processes."""
+    def drop(self, driver: Driver, model: InteractionModel, payload: Payload, reason: str) -> None:
+        """Account for a request that no handler processes."""
         self.dropped += 1
-        work.lost()
         if self.dropped == 1:
-            what = "a fire-and-forget request" if work.model is _FNF else "a metadata push"
+            is_request = model is InteractionModel.FNF
             _logger.warning(
                 "%s was dropped: %s. dropped_requests counts them, on_drop= receives each of them.",
-                what,
+                "a fire-and-forget request" if is_request else "a metadata push",
                 excerpt(reason),
             )
         if self._on_drop is not None:
             try:
-                self._on_drop(DroppedRequest(reason, work.model, work.payload, driver.user))
+                self._on_drop(DroppedRequest(reason, model, payload, driver.user))
             except BaseException as error:
                 self._on_error(driver, error)
 
-    # -- tasks -------------------------------------------------------------------------------------
-    def _begin(self, backlog: Backlog, work: Work) -> None:
-        rest = work.begin()
-        if rest is None:
-            return
-        driver = backlog.driver
-        unstarted = rest, work.result
-        task = driver.create_task(
-            self._finish(backlog, rest), "rsocket: fire and forget", *unstarted
-        )
-        if task is None:
-            self.drop(driver, work, _AT_THE_END)
-            return
-        self._limits.started(backlog)
-        task.add_done_callback(partial(self._on_task_done, backlog))
-
-    async def _finish(self, backlog: Backlog, rest: Coroutine[Any, Any, object] | None) -> None:
-        """Await the *rest* of a request, and then run those that wait."""
-        IN_HANDLER.set(True)
-        while rest is not None:
-            await rest
-            rest = None
-            while rest is None and backlog.waiting and not self._limits.must_yield(backlog):
-                rest = self._take(backlog).begin()
-
-    def _take(self, backlog: Backlog) -> Work:
-        work = self._limits.take(backlog)
-        if not backlog.waiting:
-            backlog.driver.set_intake(is_full=False)
-        return work
+    def _begin(self, backlog: Backlog, work: Execution) -> None:
+        work.begin()
+        if work.task is not None:
+            self._limits.started(backlog)
+            work.task.add_done_callback(partial(self._on_task_done, backlog))
 
     def _on_task_done(self, backlog: Backlog, _: object) -> None:
         self._limits.finished(backlog)
         while (following := self._limits.next()) is not None:
-            self._begin(following, self._take(following))
+            work = self._limits.take(following)
+            if not following.waiting:
+                following.driver.intake.set_full(False)
+            self._begin(following, work)
 
-    def _close(self, driver: "Driver") -> None:
+    def _close(self, driver: Driver) -> None:
         """Nothing of the connection is left: account for what has not begun."""
         for work in self._limits.take_all(self._backlogs.pop(driver)):
-            self.drop(driver, work, _AT_THE_END)
+            work.drop(AT_THE_END)

@@ -6,9 +6,8 @@ the next when that one is used up or has expired. The publisher thus decides whe
 granted, and none is granted ahead.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from inspect import Parameter, isawaitable
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict
 
@@ -17,13 +16,13 @@ from anyio import Event, fail_after, move_on_after
 from ..._core.arguments import Duration, require_int, to_seconds
 from ..._core.failures import stop_program
 from ..._core.loop import CancelledError
-from ..._core.time_slice import TimeSlice
 from ..._shared.coerce import to_flow
 from ..link.callbacks import ends_task, notify
 from ..link.driver import Driver
+from ..link.intake import STILL_ENDING
 from ..link.shutdown import report_end
 from ..option_checks import checked_codecs, require_callback, require_function
-from ..payloads import BYTES, JSON, MSGPACK, TEXT, Codec, unknown_codec
+from ..payloads import BYTES, JSON, MSGPACK, TEXT, Codec
 from ..protocol.errors import (
     ConnectionLost,
     ProtocolError,
@@ -35,37 +34,25 @@ from ..protocol.errors import (
 from ..protocol.events import RequestReceived, ResponseRequests
 from ..protocol.frames import ErrorCode, MetadataPush, Payload, Resume, Setup
 from ..protocol.metadata import Credentials, MetadataItem
+from ..protocol.request_metadata import find_credentials, read_items
 from ..protocol.resume import Sessions
 from ..protocol.stream_states import InteractionModel
+from ..requesting.interceptors import checked, run
 from ..requesting.requester import Requester
 from ..requesting.stream_adapters import error_frame
-from .direct_responses import (
-    SINGLE_TYPES,
-    CoroutineResponse,
-    CoroutineResponses,
-    DirectHandler,
-    RequestTuple,
-    is_coroutine,
-)
+from .execution import Execution
 from .fire_and_forget import DroppedRequest, FireAndForget
-from .interceptors import ConnectionInterceptor, Interceptor, checked, run
-from .request import MetadataCache, Request, RequestMetadata, find_credentials, read_items
-from .request_execution import RequestExecution
-from .request_without_response import FnfRequest, ReceivedPush
+from .plans import Plans
+from .request import Interceptor, Request
 from .route_stats import Counters
 from .routing import DEFAULT, Router, signature_parameters
-from .unserved import STILL_ENDING, may_serve
+from .shared_tasks import Batch
 
 if TYPE_CHECKING:
     from ...spec import Publisher
 
 TOO_MANY: Final = "the server has too many connections; try again later"
 _RESPONSE: Final = InteractionModel.RESPONSE
-_FEW: Final = 8
-"""So many requests are served without looking at the clock."""
-_MAX_SETUPS: Final = 16
-_MAX_METADATA: Final = 256
-_UNKNOWN: Final[Any] = object()
 _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT, JSON, MSGPACK)}
 
@@ -94,6 +81,13 @@ class ConnectingClient:
     """The data of its SETUP."""
     metadata: tuple[MetadataItem, ...] = field(default=(), repr=False)
     """All items of metadata of its SETUP."""
+
+
+ConnectionInterceptor: TypeAlias = Callable[
+    [ConnectingClient, Callable[[ConnectingClient], Awaitable[Any]]], Any
+]
+"""Called with each `ConnectingClient`, and with ``proceed``: ``await proceed(client)`` returns the
+user, or a false value for a client that is refused. It returns the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +157,6 @@ class ResponderOptions(TypedDict, total=False):
     on_error: Callable[[BaseException], object] | None
 
 
-Handlers: TypeAlias = dict[bytes | None, DirectHandler | None]
-
-
 class RouterResponder:
     """Serves the requests of one or many connections by a router."""
 
@@ -190,7 +181,6 @@ class RouterResponder:
         on_drop: "Callable[[DroppedRequest], object] | None" = None,
     ) -> None:
         self.router: Router = router
-        self.metadata_cache: MetadataCache = MetadataCache()
         self.authenticate: Authenticate | None = authenticate
         self.authorize: Authorize | None = authorize
         self.interceptors: tuple[Interceptor, ...] = checked("interceptors", interceptors)
@@ -201,12 +191,9 @@ class RouterResponder:
         self.leases: Callable[[Any], Publisher[Lease]] | None = leases
         self._passes_client = authenticate is not None and _takes_two(authenticate)
         self._auth_timeout = to_seconds(auth_timeout, "auth_timeout")
-        self._direct_handlers: dict[tuple[str, str], Handlers] = {}
-        """The direct handlers found: for 16 pairs of MIME types, and 256 kinds of metadata each."""
-        self._cached_routes = 0
         self._sessions: Sessions[tuple[Driver, bytes | None]] = Sessions()
         """The resumable sessions, with the TLS certificates of their clients."""
-        self._codecs = CODECS | checked_codecs(codecs)
+        self.plans: Plans = Plans(router, CODECS | checked_codecs(codecs), self.counters)
         self._on_connect = on_connect
         self._on_close = on_close
         require_callback("on_close", on_close, 2)
@@ -235,7 +222,7 @@ class RouterResponder:
         """The number of fire-and-forget requests and metadata pushes that no handler processed."""
         return self.fire_and_forget.dropped
 
-    def handle(self, driver: Driver, event: object) -> bool:
+    def handle(self, driver: Driver, event: object, /) -> bool:
         """Act on an event of *driver*, if it is one for a responder."""
         handler = _ON_EVENT.get(type(event))
         if handler is None:
@@ -335,7 +322,7 @@ class RouterResponder:
     def begin(self, driver: Driver) -> None:
         """Grant leases on a new connection, on either side, and call `on_connect`."""
         setup = driver.connection.setup
-        peer: Requester[Any] = Requester(driver, self.codec(setup))
+        peer: Requester[Any] = Requester(driver, self.plans.codec(setup))
         if self._on_close is not None:
             report_end(driver, self._on_close, peer)
         if setup is not None and setup.lease and self.leases is not None:
@@ -405,160 +392,59 @@ class RouterResponder:
     # -- requests ----------------------------------------------------------------------------------
     def serve(self, driver: Driver, request: RequestReceived) -> None:
         """Call the handler of a request; an exception is sent as the response."""
-        if request.model is _RESPONSE:
-            data, metadata = request.payload
-            self.respond(driver, ResponseRequests([(request.stream_id, data, metadata)]))
-        elif request.model is InteractionModel.FNF:
-            self.fire_and_forget.run(driver, FnfRequest(self, driver, request))
-        elif driver.ending < driver.connection.limits.max_streams:
-            self._begin(driver, request, RequestExecution.begin)
+        if request.model is InteractionModel.FNF:
+            self._serve_silently(driver, request.model, request.payload)
+        elif driver.intake.ending < driver.connection.limits.max_streams:
+            try:
+                plan = self.plans.find(driver.connection, request.payload.metadata)
+            except RequestInvalid as error:
+                self.refuse(driver, request.stream_id, error)
+            else:
+                stream_id, payload = request.stream_id, request.payload
+                Execution(self, driver, plan, request.model, stream_id, payload).begin()
         else:
             refusal = RequestRejected(ErrorCode.REJECTED, STILL_ENDING)
             self.refuse(driver, request.stream_id, refusal)
+        self._lease_used(driver)
+
+    def respond(self, driver: Driver, event: ResponseRequests) -> None:
+        """Serve requests for one element."""
+        Batch(self, driver).serve(event.requests)
+        self._lease_used(driver)
+
+    def pushed(self, driver: Driver, frame: MetadataPush) -> None:
+        """Metadata for the whole connection."""
+        self._serve_silently(driver, InteractionModel.PUSH, Payload(b"", frame.metadata))
+
+    def _serve_silently(self, driver: Driver, model: InteractionModel, payload: Payload) -> None:
+        """Serve a request without a response."""
+        is_push = model is InteractionModel.PUSH
+        find = self.plans.for_push if is_push else self.plans.find
+        try:
+            plan = find(driver.connection, payload.metadata)
+        except (RequestInvalid, ProtocolError) as error:
+            self.drop(driver, model, payload, str(error))
+        else:
+            self.fire_and_forget.run(Execution(self, driver, plan, model, 0, payload))
+
+    def _lease_used(self, driver: Driver) -> None:
         if self._leases_over:
             granted = driver.connection.granted_lease
             if granted is not None and granted.requests < 1:
                 self._end_lease(driver)
 
-    def respond(self, driver: Driver, event: ResponseRequests) -> None:
-        """Serve requests for one element, for a time slice; the others wait for the next turn."""
-        requests = event.requests
-        coroutines: CoroutineResponses | None = None
-        if len(requests) <= _FEW:
-            coroutines = self._respond(driver, requests, coroutines)
-        else:
-            end, batch, time = 0, _FEW, TimeSlice()
-            time.start_slice()
-            while end < len(requests) and not time.is_slice_over:
-                begin, end = end, end + batch
-                coroutines = self._respond(driver, requests[begin:end], coroutines)
-                batch = time.next_batch_size(batch)
-            if end < len(requests):
-                driver.hold_requests(requests[end:])
-        if coroutines is not None:
-            coroutines.start()
-        driver.schedule_turn()
-
-    def _respond(
-        self,
-        driver: Driver,
-        several: list[RequestTuple],
-        coroutines: CoroutineResponses | None,
-    ) -> CoroutineResponses | None:
-        """Serve *several* as long as the peer reads the responses; *coroutines*, with theirs."""
-        setup, output = driver.connection.setup, driver.connection.streams.output
-        is_held = driver.unserved or not may_serve(driver)
-        size, free = 0, -1 if is_held else driver.connection.limits.watermark
-        known = self._handlers_of(setup)
-        responses: list[tuple[int, bytes]] = []
-        requests = iter(several)
-        for request in requests:
-            if output.queued_bytes + size > free and (is_held or not may_serve(driver, size)):
-                driver.hold_requests([request, *requests])
-                break
-            stream_id, data, metadata = request
-            direct = known.get(metadata, _UNKNOWN)
-            if direct is _UNKNOWN:
-                direct = self._find_direct_handler(driver, metadata)
-            if direct is None:
-                self._begin(driver, _requested(*request), RequestExecution.begin)
-                continue
-            try:
-                result = direct.call(data)
-                if type(result) in SINGLE_TYPES:
-                    encoded = direct.encode(result)
-                    responses.append((stream_id, encoded))
-                    size += len(encoded)
-                    direct.counters.answered += 1
-                    continue
-            except BaseException as error:
-                self._refuse_directly(driver, direct, stream_id, error)
-                continue
-            if is_coroutine(result):
-                coroutines = coroutines or CoroutineResponses(self, driver)
-                coroutines.add(CoroutineResponse(driver, direct, request, result))
-            else:
-                begin = partial(RequestExecution.handle_result, result=result)
-                self._begin(driver, _requested(*request), begin)
-        if responses:
-            driver.connection.fast_path.respond_all(responses)
-        return coroutines
-
-    def _refuse_directly(
-        self, driver: Driver, direct: DirectHandler, stream_id: int, error: BaseException
-    ) -> None:
-        direct.counters.requests += 1
-        direct.counters.count_error(error)
-        self.refuse(driver, stream_id, error)
-
-    def _handlers_of(self, setup: Setup | None) -> Handlers:
-        """The handlers found for clients with such a *setup*, by the metadata of their requests."""
-        if self._cached_routes != self.router.routes:  # a new route may match better
-            self._direct_handlers.clear()
-            self._cached_routes = self.router.routes
-        if setup is None:
-            return {}
-        key = setup.metadata_mime, setup.data_mime
-        handlers = self._direct_handlers.get(key)
-        if handlers is None:
-            if len(self._direct_handlers) >= _MAX_SETUPS:
-                self._direct_handlers.clear()
-            handlers = self._direct_handlers[key] = {}
-        return handlers
-
-    def _find_direct_handler(self, driver: Driver, metadata: bytes | None) -> DirectHandler | None:
-        """The direct handler of requests with *metadata*; None if they need an execution."""
-        setup, limits = driver.connection.setup, driver.connection.limits
-        if setup is None:
-            return None
-        found: DirectHandler | None = None
-        try:
-            envelope = self.metadata_cache.read(setup, metadata, limits.max_items)
-            match = self.router.find(envelope.route)
-            is_special = envelope.timeout is not None or len(envelope.accept) > 1
-            if match and match[0].needs_only_data and not (self.is_guarded or is_special):
-                handler, texts = match
-                read, written = self.choose_codecs(setup, envelope)
-                call = handler.bind(read, handler.route_arguments(texts), limits.max_decoded)
-                counters = self.counters.of(handler.pattern)
-                name = f"rsocket: serves {handler.pattern}"
-                found = DirectHandler(call, written.encode, counters, name)
-        except (ProtocolError, RequestInvalid):
-            pass  # the execution refuses it
-        if self.metadata_cache.holds(setup, metadata):
-            handlers = self._handlers_of(setup)
-            if len(handlers) >= _MAX_METADATA:
-                handlers.clear()
-            handlers[metadata] = found
-        return found
-
-    def send_result(self, driver: Driver, request: RequestTuple, value: Any) -> None:
-        """Send what the coroutine of a handler has returned."""
-        self._begin(driver, _requested(*request), partial(RequestExecution.send, value=value))
-
-    def _begin(
-        self, driver: Driver, request: RequestReceived, begin: Callable[[RequestExecution], object]
-    ) -> None:
-        served: RequestExecution | None = None
-        try:
-            served = RequestExecution(self, driver, request)
-            begin(served)
-        except BaseException as error:
-            if served is None:
-                self.counters.of(DEFAULT).requests += 1
-                self.counters.of(DEFAULT).count_error(error)
-                self.refuse(driver, request.stream_id, error)
-            else:
-                served.refuse(error)
+    def drop(self, driver: Driver, model: InteractionModel, payload: Payload, reason: str) -> None:
+        """Account for a request without a response that no handler processes."""
+        self.fire_and_forget.drop(driver, model, payload, reason)
 
     def refuse(self, driver: Driver, stream_id: int, error: BaseException) -> None:
+        """Send *error* in answer to a request for which there is no plan."""
+        counters = self.counters.of(DEFAULT)
+        counters.requests += 1
+        counters.count_error(error)
         code, data = self.error_frame(driver, error)
         driver.connection.fail_stream(stream_id, code, data)
         driver.schedule_turn()
-
-    def pushed(self, driver: Driver, frame: MetadataPush) -> None:
-        """Metadata for the whole connection."""
-        self.fire_and_forget.run(driver, ReceivedPush(self, driver, frame))
 
     def error_frame(self, driver: Driver, error: BaseException) -> tuple[int, bytes]:
         """The error frame for *error*, which is reported unless it is meant for the peer."""
@@ -574,32 +460,6 @@ class RouterResponder:
         if on_error is None or not notify(loop_handle, "on_error", on_error, error):
             loop_handle.report("an RSocket handler failed", error)
         stop_program(loop_handle, error)
-
-    # -- types of data -----------------------------------------------------------------------------
-    def codec(self, setup: Setup | None) -> Codec[Any]:
-        """The codec of a connection; one of bytes for an unknown type."""
-        if setup is None:
-            return BYTES
-        known = self._codecs.get(setup.data_mime)
-        return known or unknown_codec(setup.data_mime, tuple(self._codecs))
-
-    def choose_codecs(
-        self, setup: Setup | None, metadata: RequestMetadata
-    ) -> tuple[Codec[Any], Codec[Any]]:
-        """The codecs for a request's data and for its response; raises `RequestInvalid`."""
-        data = self.codec(setup)
-        if metadata.mime is not None:
-            if metadata.mime not in self._codecs:
-                message = f"data of type {metadata.mime} cannot be read here"
-                raise RequestInvalid(ErrorCode.INVALID, message.encode())
-            data = self._codecs[metadata.mime]
-        if not metadata.accept:
-            return data, data
-        for mime in metadata.accept:
-            if mime in self._codecs:
-                return data, self._codecs[mime]
-        message = f"none of the acceptable types can be written here: {', '.join(metadata.accept)}"
-        raise RequestInvalid(ErrorCode.INVALID, message.encode())
 
 
 _ON_EVENT: Final[dict[type[Any], Callable[[RouterResponder, Driver, Any], object]]] = {
@@ -622,7 +482,3 @@ def _takes_two(function: Authenticate) -> bool:
 def _certificate(driver: Driver) -> bytes | None:
     tls = driver.get_extra_info("ssl_object")
     return None if tls is None else tls.getpeercert(binary_form=True)
-
-
-def _requested(stream_id: int, data: bytes, metadata: bytes | None) -> RequestReceived:
-    return RequestReceived(stream_id, _RESPONSE, Payload(data, metadata))

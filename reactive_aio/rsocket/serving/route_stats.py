@@ -6,12 +6,10 @@ outstanding demand, is computed when it is read, from the streams that are open.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ..link.driver import Driver
 from ..protocol.errors import is_refusal
-
-if TYPE_CHECKING:
-    from ..link.driver import Driver
+from ..requesting.stream_adapters import ElementCounter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,16 +53,16 @@ class ServerStats:
     route matches: those of the default handler, or refused."""
 
 
-class RouteCounters:
+class RouteCounters(ElementCounter):
     """The totals of one route."""
 
-    __slots__ = ("answered", "elements", "failed", "lost", "refused", "requests")
+    __slots__ = ("answered", "failed", "lost", "refused", "requests")
 
     def __init__(self) -> None:
+        super().__init__()
         self.requests: int = 0
         self.answered: int = 0
         """Requests answered at once with one element; not in `requests` and `elements`."""
-        self.elements: int = 0
         self.refused: int = 0
         self.failed: int = 0
         self.lost: int = 0
@@ -75,10 +73,6 @@ class RouteCounters:
             self.refused += 1
         else:
             self.failed += 1
-
-
-UNCOUNTED = RouteCounters()
-"""For streams that are not served: the sending half of a client's channel."""
 
 
 class Counters:
@@ -96,7 +90,7 @@ class Counters:
             found = self._by_pattern[pattern] = RouteCounters()
         return found
 
-    def snapshot(self, drivers: "Iterable[Driver]") -> dict[str, RouteStats]:
+    def snapshot(self, drivers: Iterable[Driver]) -> dict[str, RouteStats]:
         """The counts of each route, with the open streams of *drivers*."""
         open_streams = _open_streams(drivers)
         return {
@@ -112,7 +106,7 @@ class Counters:
         }
 
 
-def _open_streams(drivers: "Iterable[Driver]") -> dict[int, dict[str, int]]:
+def _open_streams(drivers: Iterable[Driver]) -> dict[int, dict[str, int]]:
     """The number of open streams, their demand and the elements they hold, by their counters."""
     found: dict[int, dict[str, int]] = {}
     for driver in drivers:

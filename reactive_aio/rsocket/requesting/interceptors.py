@@ -13,25 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from ..._core.arguments import require_callable, require_sync_callable
 from ..protocol.stream_states import InteractionModel
-from ..requesting.requester import Metadata, Requester
+from .requester import Metadata, Requester
 
 if TYPE_CHECKING:
     from ..payloads import Codec
-    from .request import Request
-    from .responder import ConnectingClient
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-Interceptor: TypeAlias = "Callable[[Request, Callable[[Request], Awaitable[Any]]], Any]"
-"""Called with each `Request` that is served, and with ``proceed``: ``await proceed(request)`` calls
-the handler and returns its result, a flow or one element. It returns the result for the peer."""
-
-ConnectionInterceptor: TypeAlias = (
-    "Callable[[ConnectingClient, Callable[[ConnectingClient], Awaitable[Any]]], Any]"
-)
-"""Called with each `ConnectingClient`, and with ``proceed``: ``await proceed(client)`` returns the
-user, or a false value for a client that is refused. It returns the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
