@@ -454,9 +454,9 @@ def test_credit_saturates() -> None:
     connection.receive(wire(RequestStream(1, 2**31 - 1)), 0.0)
     connection.receive(wire(*[RequestN(1, 2**31 - 1)] * 300), 0.0)
     stream = connection.streams.open.by_id[1]
-    stream.peer_demand += 2**63 - 2**40
+    stream.peer_demand.add(2**63 - 2**40)
     connection.receive(wire(*[RequestN(1, 2**31 - 1)] * 600), 0.0)
-    assert stream.peer_demand == 2**63 - 1
+    assert stream.peer_demand.outstanding == 2**63 - 1
 
 
 # -- more than was requested -----------------------------------------------------------------------

@@ -117,6 +117,6 @@ def _open_streams(drivers: Iterable[Driver]) -> dict[int, dict[str, int]]:
             counts["streams"] += 1
             counts["held"] += sender.held
             if (stream := by_id.get(stream_id)) is not None:
-                counts["demand"] += stream.peer_demand + stream.outbound_credit
+                counts["demand"] += stream.peer_demand.outstanding + stream.outbound_credit
                 counts["held"] += stream.queued_frames
     return found
