@@ -107,7 +107,7 @@ class Driver:
         connection, line = self.connection, self.line
         self.streams.answered = 0
         self._dispatch(connection.receive(data, self.loop_handle.event_loop.time()))
-        is_waited_for = self._waiters or self.held_requests.waiting
+        is_waited_for = self._waiters.waiting or self.held_requests.waiting
         is_busy = self._batch_senders or is_waited_for or self.intake.held
         output = connection.last_output() if line.is_writable and not is_busy else None
         if output is None or line.transport is None:
@@ -354,7 +354,7 @@ class Driver:
         self._timer.update()
         if connection.is_closed:
             self._advance(Input.LOSE if self.line.transport is None else Input.SENT)
-        if self._waiters:
+        if self._waiters.waiting:
             self._waiters.look()
 
     def _write(self) -> None:

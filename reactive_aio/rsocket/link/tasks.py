@@ -107,24 +107,21 @@ class DeadlineTimer:
 class Waiters:
     """Those who wait for a state of the connection, which is looked at after each turn."""
 
-    __slots__ = ("_loop_handle", "_waiting")
+    __slots__ = ("_loop_handle", "waiting")
 
     def __init__(self, loop_handle: LoopHandle) -> None:
         self._loop_handle = loop_handle
-        self._waiting: list[tuple[Callable[[], bool], Future[None]]] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
+        self.waiting: list[tuple[Callable[[], bool], Future[None]]] = []
 
     def until(self, holds: Callable[[], bool]) -> Future[None]:
         """A future that is done when *holds* returns True, or the connection has ended."""
         future: Future[None] = self._loop_handle.create_future()
-        self._waiting.append((holds, future))
+        self.waiting.append((holds, future))
         return future
 
     def look(self, *, is_over: bool = False) -> None:
         """Wake those whose state has come; all of them if the connection *is_over*."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, []
         for each in waiting:
             holds, future = each
             if future.done():
@@ -132,4 +129,4 @@ class Waiters:
             if is_over or holds():
                 future.set_result(None)
             else:
-                self._waiting.append(each)
+                self.waiting.append(each)

@@ -147,13 +147,15 @@ class Requester(Generic[T]):
         if limit is not None:
             timer = driver.loop_handle.call_later(limit, _time_out, response, limit)
         try:
-            if driver.held_requests.waiting:
-                _hold(driver, response, partial(_ask, driver, request, response))
-            else:
-                try:
-                    stream_id = _ask(driver, request, response)
-                except MustWait:
-                    _hold(driver, response, partial(_ask, driver, request, response))
+            try:
+                if not driver.held_requests.waiting:
+                    stream_id = driver.connection.fast_path.request_response(request)
+                    driver.streams.responses[stream_id] = response
+                    driver.send_request()
+            except MustWait:
+                pass
+            if not stream_id:
+                _ask_later(driver, request, response)
             data = await response
         except BaseException as error:
             _give_up(driver, response, stream_id)
@@ -464,16 +466,14 @@ def _received(setup: "Setup | None", data: Any, metadata: bytes | None) -> Recei
 
 
 # -- requests for one element ----------------------------------------------------------------------
-def _ask(driver: Driver, request: PayloadTuple, response: "Future[Any]") -> int:
-    """Send *request*, whose response completes *response*; the id of its stream."""
-    stream_id = driver.connection.fast_path.request_response(request)
-    driver.streams.responses[stream_id] = response
-    driver.send_request()
-    return stream_id
+def _ask_later(driver: Driver, request: PayloadTuple, response: "Future[Any]") -> None:
+    """Send *request*, whose response completes *response*, when it does not have to wait."""
 
+    def ask() -> None:
+        stream_id = driver.connection.request_response(request)
+        driver.streams.responses[stream_id] = response
+        driver.schedule_turn()
 
-def _hold(driver: Driver, response: "Future[Any]", ask: "Callable[[], object]") -> None:
-    """Call *ask* as soon as it does not have to wait."""
     driver.held_requests.send(response, ask, partial(_fail, response))
 
 

@@ -282,24 +282,30 @@ class Execution:
             return  # cancelled, perhaps before it began: a closed coroutine raises at once
         if error is None:
             try:
-                self._send(value)
+                if self.model is _RESPONSE and type(value) in SINGLE_TYPES:
+                    self._respond(self._encode(value))
+                else:
+                    self._send(value)
             except BaseException as unwritable:
                 error = unwritable
         if error is not None:
             self.refuse(error)
 
     def _send(self, value: Any) -> None:
-        driver, stream_id, single = self.driver, self.stream_id, self.model is _RESPONSE
-        if not single and self.is_silent:
+        if self.is_silent:
             self._stop_timer()
             return
         publisher = publisher_of(value)
-        if publisher is None and not single:
+        if publisher is None and self.model is not _RESPONSE:
             publisher = to_flow([] if value is None else [value])
-        if publisher is not None:
+        if publisher is None:
+            self._respond(None if value is None else self._encode(value))
+        else:
             self._subscribe(value, publisher)
-            return
-        payload = None if value is None else self._encode(value)
+
+    def _respond(self, payload: PayloadTuple | None) -> None:
+        """Send the one element of the response, or that there is none."""
+        driver, stream_id = self.driver, self.stream_id
         if self._timer is not None:
             self._timer.cancel()
         driver.streams.senders.pop(stream_id, None)

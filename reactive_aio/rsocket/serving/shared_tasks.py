@@ -132,7 +132,7 @@ class Batch:
     def __init__(self, service: Service, driver: Driver) -> None:
         self._service = service
         self._driver = driver
-        self._coroutines: deque[Execution] = deque()
+        self._coroutines: deque[Execution] | None = None
 
     def serve(self, requests: list[RequestTuple]) -> None:
         """Serve *requests* for a time slice; the others wait for the next turn."""
@@ -186,10 +186,14 @@ class Batch:
             except BaseException as error:
                 self._execution(plan, request).refuse(error)
                 continue
-            execution = self._execution(plan, request)
+            execution = Execution(
+                self._service, driver, plan, _RESPONSE, stream_id, (data, metadata)
+            )
             if type(result) is CoroutineType:  # what a coroutine function of Python returns
                 execution.coroutine = result
                 driver.streams.senders[stream_id] = execution
+                if self._coroutines is None:
+                    self._coroutines = deque()
                 self._coroutines.append(execution)
             else:
                 execution.go_on(result)
