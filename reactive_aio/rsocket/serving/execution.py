@@ -33,14 +33,13 @@ from ..requesting.stream_adapters import (
 )
 from .plans import Plan, Plans
 from .request import Interceptor, Request
+from .routing import SINGLE_TYPES, publisher_of
 
 if TYPE_CHECKING:
     from ..._core.loop import Task, TimerHandle
     from ...flow import Flow
     from .route_stats import RouteCounters
 
-SINGLE_TYPES: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple})
-"""Types of results that are one element."""
 AT_THE_END: Final = "the connection has ended"
 _RESPONSE: Final = InteractionModel.RESPONSE
 _SILENT: Final = frozenset({InteractionModel.FNF, InteractionModel.PUSH})
@@ -356,16 +355,6 @@ def _sender_kind(value: Any, single: bool) -> type[OutboundStream]:
     if single or is_publisher or not isinstance(value, AsyncIterable | Iterator):
         return OutboundStream
     return ReadAheadStream
-
-
-def publisher_of(value: Any) -> "Flow[Any] | None":
-    """*value* as a flow if it is many elements; None if it is one."""
-    if value is None or type(cast("object", value)) in SINGLE_TYPES or type(value) is Payload:
-        return None
-    many = isinstance(value, AsyncIterable | Iterator) or callable(
-        getattr(cast("object", value), "subscribe", None)
-    )
-    return to_flow(cast("AsyncIterable[Any]", value)) if many else None
 
 
 def _alone(request: Request) -> "Flow[Any]":

@@ -6,7 +6,7 @@ annotation of its parameter.
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterator, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from enum import Enum
@@ -22,7 +22,7 @@ from ...flow import Flow
 from ...stage import describe
 from ..payloads import JSON, MSGPACK, TEXT, Codec, PayloadError, error_text, readable, typed
 from ..protocol.errors import RequestInvalid
-from ..protocol.frames import ErrorCode
+from ..protocol.frames import ErrorCode, Payload
 from .route_patterns import MAX_ROUTE, RoutePattern, overlap
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ _ARGUMENTS: Final = frozenset({"payload", "request", "incoming", "user", "peer"}
 _SCALARS: Final = frozenset({int, float, str, bool, bytes, dict, list})
 _COPYING: Final = frozenset({bytes, TEXT.decode})
 """Decoders that cost no more than a copy of the data."""
+SINGLE_TYPES: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple})
+"""Types of results that are one element."""
 _MAX_DECODERS: Final = 64
 _MAX_ERROR: Final = 1000
 """The number of characters of a decoding error that are sent to the peer."""
@@ -198,6 +200,17 @@ def _decode_scalar(kind: type, codec: Codec[Any], data: bytes) -> Any:
 
 def _refuse_type(mime: str, data: bytes) -> NoReturn:
     raise PayloadError(f"the data must be {JSON.mime} or {MSGPACK.mime}, not {mime}")
+
+
+# -- results ---------------------------------------------------------------------------------------
+def publisher_of(value: Any) -> "Flow[Any] | None":
+    """*value* as a flow if it is many elements; None if it is one."""
+    if value is None or type(cast("object", value)) in SINGLE_TYPES or type(value) is Payload:
+        return None
+    many = isinstance(value, AsyncIterable | Iterator) or callable(
+        getattr(cast("object", value), "subscribe", None)
+    )
+    return to_flow(cast("AsyncIterable[Any]", value)) if many else None
 
 
 # -- signatures ------------------------------------------------------------------------------------

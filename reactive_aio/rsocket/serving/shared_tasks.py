@@ -18,8 +18,9 @@ from ..link.driver import Driver
 from ..protocol.errors import RequestInvalid
 from ..protocol.events import RequestTuple, ResponseRequests
 from ..protocol.stream_states import InteractionModel
-from .execution import SINGLE_TYPES, Execution, Service
+from .execution import Execution, Service
 from .plans import Plan
+from .routing import SINGLE_TYPES
 
 _RESPONSE: Final = InteractionModel.RESPONSE
 _FEW: Final = 8
