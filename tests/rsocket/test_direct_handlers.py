@@ -194,7 +194,8 @@ async def test_a_single_request_is_sent_at_once_and_many_are_sent_together() -> 
                 written.append(data)
                 transport.write(data)
 
-        requester._driver.line.transport = Watched()
+        watched: Any = Watched()
+        requester._driver.line.transport = watched
         alone = asyncio.ensure_future(requester.request_response(1, route="twice"))
         await asyncio.sleep(0)
         assert len(written) == 1

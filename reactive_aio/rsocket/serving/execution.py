@@ -81,7 +81,7 @@ class Service(Protocol):
 class Execution:
     """Serves one request, and is the sender of its stream until there is a publisher."""
 
-    held: Final = 0
+    held: int = 0
     """It holds no elements: there is no publisher yet."""
     task: "Task[Any] | None" = None
     """The task in which its handler runs, once it has begun."""
