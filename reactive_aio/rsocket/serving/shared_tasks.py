@@ -187,19 +187,20 @@ class Batch:
             except BaseException as error:
                 self._execution(plan, request).refuse(error)
                 continue
-            execution = Execution(
-                self._service, driver, plan, _RESPONSE, stream_id, (data, metadata)
-            )
-            if type(result) is CoroutineType:  # what a coroutine function of Python returns
-                execution.coroutine = result
-                driver.streams.senders[stream_id] = execution
-                if self._coroutines is None:
-                    self._coroutines = deque()
-                self._coroutines.append(execution)
-            else:
-                execution.go_on(result)
+            self._go_on(self._execution(plan, request), result)
         if responses:
             connection.fast_path.respond_all(responses)
+
+    def _go_on(self, execution: Execution, result: Any) -> None:
+        """Send *result*, of which more is to come than one element, or later."""
+        if type(result) is not CoroutineType:  # what a coroutine function of Python returns
+            execution.go_on(result)
+            return
+        execution.coroutine = result
+        self._driver.streams.senders[execution.stream_id] = execution
+        if self._coroutines is None:
+            self._coroutines = deque()
+        self._coroutines.append(execution)
 
     def _execution(self, plan: Plan, request: RequestTuple) -> Execution:
         return Execution(self._service, self._driver, plan, _RESPONSE, request[0], request[1:])
