@@ -138,9 +138,7 @@ class Server:
             max_connections, max_arriving, max_per_client, client_key, self._log_full
         )
         if max_requests_per_client is not None:
-            most = require_int("serve", "max_requests_per_client", max_requests_per_client, least=1)
-            places = self._admission.places
-            self._responder.ending.is_client_busy = lambda each: places.running(each) >= most
+            self._limit_requests(max_requests_per_client)
         self._responder.sessions.limit = max(MAX_SESSIONS, max_connections)
         self._budget = (limits or Limits()).budget
         lease = self._responder.leases is not None
@@ -157,6 +155,12 @@ class Server:
         self._listener: Listener | None = None
         self._is_closing = self._is_closed = False
         self._has_closed: Event | None = None
+
+    def _limit_requests(self, most: int) -> None:
+        """Let at most *most* handlers run for one client."""
+        require_int("serve", "max_requests_per_client", most, least=1)
+        places = self._admission.places
+        self._responder.ending.is_client_busy = lambda each: places.running(each) >= most
 
     def __repr__(self) -> str:
         where = "" if self.address is None else f" at {self.uri}"

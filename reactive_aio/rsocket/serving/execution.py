@@ -131,9 +131,10 @@ class Execution:
 
     def begin(self) -> None:
         """Call the handler, and send what it returns, or raises."""
+        if self.is_refused():
+            return
+        self._register()
         try:
-            self.require_place()
-            self._register()
             remaining = self.request.remaining
             if remaining is not None:
                 self._timer = self.driver.loop_handle.call_later(remaining, self._on_deadline)
@@ -141,14 +142,15 @@ class Execution:
         except BaseException as error:
             self.refuse(error)
 
-    def require_place(self) -> None:
-        """Raise `RequestRejected` if no more handlers that await something may begin.
+    def is_refused(self) -> bool:
+        """Refuse the request if no more handlers that await something may begin; whether it is.
 
         Those of requests without a response are limited by `FireAndForget`.
         """
         refusal = b"" if self.is_silent else self.service.ending.refusal(self.driver)
         if refusal:
-            raise RequestRejected(ErrorCode.REJECTED, refusal)
+            self.refuse(RequestRejected(ErrorCode.REJECTED, refusal))
+        return bool(refusal)
 
     def go_on(self, result: Any) -> None:
         """Send *result*, which a handler has returned and which may have to be awaited."""

@@ -162,6 +162,13 @@ class ResponderOptions(TypedDict, total=False):
 class RouterResponder:
     """Serves the requests of one or many connections by a router."""
 
+    refused_connections: int = 0
+    """The number of clients refused because too many connections were open."""
+    unread_connections: int = 0
+    """The number of connections that were ended since the client did not read."""
+    admission: "Admission | None" = None
+    """Which clients have a place; all of them if it is None."""
+
     def __init__(
         self,
         router: Router,
@@ -209,12 +216,6 @@ class RouterResponder:
         """Set when the lease of a connection is used up, or void since the session was resumed."""
         self.ending: EndingHandlers = EndingHandlers()
         self.turns: Turns = Turns()
-        self.unread_connections: int = 0
-        """The number of connections that were ended since the client did not read."""
-        self.refused_connections: int = 0
-        """The number of clients refused because too many connections were open."""
-        self.admission: Admission | None = None
-        """Which clients have a place; all of them if it is None."""
         self.fire_and_forget: FireAndForget = FireAndForget(
             max_fire_and_forget,
             max_fire_and_forget_total,

@@ -17,7 +17,7 @@ from ..._core.loop import current_task, yield_to_loop
 from ..._core.time_slice import TimeSlice
 from ..link.driver import Driver
 from ..link.tasks import close_coroutines
-from ..protocol.errors import RequestInvalid, RequestRejected
+from ..protocol.errors import RequestInvalid
 from ..protocol.events import RequestTuple, ResponseRequests
 from ..protocol.stream_states import InteractionModel
 from .execution import Execution, Service
@@ -195,14 +195,11 @@ class Batch:
 
     def _go_on(self, execution: Execution, result: Any) -> None:
         """Send *result*, of which more is to come than one element, or later."""
-        if isawaitable(result):
-            try:
-                execution.require_place()
-            except RequestRejected as error:
-                close_coroutines((result,))
-                execution.refuse(error)
-                return
-        if type(result) is not CoroutineType:  # what a coroutine function of Python returns
+        is_coroutine = type(result) is CoroutineType  # of a coroutine function of Python
+        if (is_coroutine or isawaitable(result)) and execution.is_refused():
+            close_coroutines((result,))
+            return
+        if not is_coroutine:
             execution.go_on(result)
             return
         execution.coroutine = result
