@@ -640,6 +640,14 @@ async def test_keepalives_that_come_too_often_are_read_more_slowly() -> None:
     driver.connection_lost()
 
 
+async def test_keepalives_that_ask_for_no_answer_are_useless_and_end_the_connection() -> None:
+    driver, _ = slow_peer(Router(), Limits())
+    driver.data_received(wire(KeepAlive(False)) * 2000)
+    await turns(20)
+    assert "lead to nothing" in str(driver.close_reason)
+    driver.connection_lost()
+
+
 # -- the time of a turn ----------------------------------------------------------------------------
 async def test_many_requests_of_one_read_are_served_in_several_turns() -> None:
     router, calls, now = Router(), list[int](), 0.0

@@ -346,10 +346,10 @@ class ConnectionState:
 
     def _on_keepalive(self, frame: KeepAlive) -> None:
         self.streams.count_useless()
-        self.streams.pace.spend(KEEPALIVE, self.streams.now)
         if self._resume_buffer is not None:
             self._resume_buffer.acknowledge(frame.position)
         if frame.respond:
+            self.streams.pace.spend(KEEPALIVE, self.streams.now)
             self._send_keepalive(False, frame.data)
 
     def _send_keepalive(self, respond: bool, data: bytes = b"") -> None:
