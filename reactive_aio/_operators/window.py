@@ -29,6 +29,7 @@ __all__ = ("Windowed", "window", "window_reduce", "window_timeout")
 
 T = TypeVar("T")
 R = TypeVar("R")
+_RESULTS = 128  # of windows that wait for a reader
 
 _REACHED: Final = 1e-5
 """A boundary that is this near has been reached: loops fire timers a little early."""
@@ -172,7 +173,8 @@ def window_reduce(
     windows: Flow[Any] = _windows(
         source, f"window_reduce({seconds:g})", None, seconds, zone, emit_empty, contents=1
     )
-    return windows.concat_map(reduced)
+    # Windows are folded whether or not a reader has room for their results.
+    return windows.concat_map(reduced).boundary(_RESULTS)
 
 
 def _zone_of(operator: str, align: object) -> tzinfo | None:

@@ -38,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 0
     except OSError as error:
-        what = printable(f"{options.path}: {_explained(error)}")
-        sys.stderr.write(f"python -m reactive_aio top: {what}\n")
+        what = f"python -m reactive_aio top: {options.path}: {_explained(error)}"
+        sys.stderr.write(printable(what) + "\n")
         return 1
 
 

@@ -10,6 +10,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
+from operator import add
 from typing import Any, Final
 
 import pytest
@@ -110,6 +111,7 @@ OPERATORS: Mapping[str, Make] = {
     "throttle_latest": lambda flow: flow.throttle_latest(1),
     "timeout": lambda flow: flow.timeout(5, fallback=[-1]),
     "timestamp": timestamped,
+    "window_reduce": lambda flow: flow.window_reduce(1.5, add, 0).map(lambda window: window.value),
     "window_timeout": lambda flow: lists(flow.window_timeout(3, 1.5)),
     "then": lambda flow: flow.delay(1).then([1, 2]),
     "on_backpressure_buffer": lambda flow: flow.on_backpressure_buffer(4, overflow="drop_oldest"),
@@ -281,6 +283,7 @@ BY_THE_CLOCK: Final = (
     "share",
     "throttle_first",
     "throttle_latest",
+    "window_reduce",
     "window_timeout",
 )
 """Which emit by the clock alone, also to a slow reader. The others read ahead for one that requests

@@ -625,7 +625,7 @@ async def test_a_report_names_the_source_that_is_waited_for() -> None:
     task = asyncio.ensure_future(waiting_flow(pool).name("orders").to_list())
     await asyncio.sleep(GOODBYE / 2)
     (stats,) = observe.snapshot().flows["orders"].subscriptions
-    assert stats.waits_for.startswith("the cleanup of from_aiter(rows)")
+    assert stats.cause.startswith("repeat(3), which waits for the cleanup of from_aiter(rows)")
     assert await task == ["row"] * 3
 
 

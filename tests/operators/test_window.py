@@ -29,7 +29,7 @@ OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "window_timeout": lambda n: r.range(3 * n).window_timeout(3, 60),
     "window_timeout: asynchronous": lambda n: slow(range(2 * n)).window_timeout(2, 60),
     "window_reduce": lambda n: r.range(n).concat_map(
-        lambda x: r.just(x).window_reduce(60, operator.add, 0)
+        lambda x: r.just(x).window_reduce(60, operator.add, 0).map(lambda window: window.value)
     ),
 }
 
@@ -53,9 +53,10 @@ IDENTITIES: Identities = {
     "window_timeout: no size": lambda up: up.window_timeout(None, 60, emit_empty=True).concat_map(
         lambda window: window
     ),
-    "window_reduce": lambda up: up.window_reduce(60, joined, NO_ELEMENTS).flat_map(
-        lambda window: window.value, concurrency=1
-    ),
+    # A window that has no end in the stream would collect all of it.
+    "window_reduce": lambda up: up.concat_map(
+        lambda x: r.just(x).window_reduce(60, joined, NO_ELEMENTS)
+    ).concat_map(lambda window: window.value),
 }
 
 
