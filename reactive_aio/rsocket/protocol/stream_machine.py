@@ -322,7 +322,7 @@ class StreamMachine:
             self._close(stream)
         if model is _RESPONSE:
             stream.outbound_credit = 1
-            self.events.append(ResponseRequests([(stream.id, *payload)]))
+            self.events.append(ResponseRequests([(stream.id, payload[0], payload[1])]))
             return
         self.events.append(RequestReceived(stream.id, model, payload, complete))
         if model is _CHANNEL:

@@ -18,6 +18,7 @@ from ...stage import Downstream, from_push
 from ..link.callbacks import ends_task
 from ..link.driver import Driver
 from ..link.intake import IN_HANDLER, EndingHandlers
+from ..link.tasks import close_coroutines
 from ..option_checks import require_bytes
 from ..protocol.errors import ProtocolError, RequestRejected, is_refusal
 from ..protocol.frames import ErrorCode, Payload, PayloadTuple
@@ -142,13 +143,15 @@ class Execution:
         except BaseException as error:
             self.refuse(error)
 
-    def is_refused(self) -> bool:
+    def is_refused(self, *awaited: object) -> bool:
         """Refuse the request if no more handlers that await something may begin; whether it is.
 
-        Those of requests without a response are limited by `FireAndForget`.
+        Coroutines that would have been *awaited* are closed then. Requests without a response are
+        limited by `FireAndForget`.
         """
         refusal = b"" if self.is_silent else self.service.ending.refusal(self.driver)
         if refusal:
+            close_coroutines(awaited)
             self.refuse(RequestRejected(ErrorCode.REJECTED, refusal))
         return bool(refusal)
 

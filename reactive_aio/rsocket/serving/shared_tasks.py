@@ -16,7 +16,6 @@ from typing import Any, Final
 from ..._core.loop import current_task, yield_to_loop
 from ..._core.time_slice import TimeSlice
 from ..link.driver import Driver
-from ..link.tasks import close_coroutines
 from ..protocol.errors import RequestInvalid
 from ..protocol.events import RequestTuple, ResponseRequests
 from ..protocol.stream_states import InteractionModel
@@ -195,11 +194,9 @@ class Batch:
 
     def _go_on(self, execution: Execution, result: Any) -> None:
         """Send *result*, of which more is to come than one element, or later."""
-        is_coroutine = type(result) is CoroutineType  # of a coroutine function of Python
-        if (is_coroutine or isawaitable(result)) and execution.is_refused():
-            close_coroutines((result,))
+        if isawaitable(result) and execution.is_refused(result):
             return
-        if not is_coroutine:
+        if type(result) is not CoroutineType:  # what a coroutine function of Python returns
             execution.go_on(result)
             return
         execution.coroutine = result
