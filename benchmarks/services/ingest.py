@@ -95,7 +95,7 @@ class Manual:
                         id, payload = text_of(entry, b"id"), text_of(entry, b"payload")
                         return id, payload, await self._enrich(payload)
                 except Exception as error:
-                    if isinstance(error, NotValid) or attempt == ATTEMPTS.attempts:
+                    if isinstance(error, NotValid) or attempt == ATTEMPTS:
                         await self._bury(entry, error)
                         return None
                 await asyncio.sleep(0.05 * 2**attempt)

@@ -81,7 +81,6 @@ __all__ = (
     "current_task",
     "is_being_cancelled",
     "report",
-    "resume_now",
     "running_handle",
     "shield",
     "sleep",
@@ -629,35 +628,6 @@ class TimeLimit:
 def current_task() -> Task[Any] | None:
     """The task that runs now; None outside of one."""
     return asyncio.current_task()
-
-
-def resume_now(futures: dict[int, Future[T]], values: Sequence[tuple[int, T]]) -> None:
-    """Remove the futures that *values* are for, complete them, and continue their tasks at once.
-
-    Otherwise a task continues in the next iteration of the loop, which first asks the selector once
-    more, and has made a handle for each task. Within a task no other one can run, and in debug mode
-    the loop measures each by itself: there, the futures are only completed. So are those that no
-    task awaits, or several do.
-    """
-    loop = asyncio.get_running_loop()
-    is_direct = asyncio.current_task(loop) is None and not loop.get_debug()
-    for key, value in values:
-        future = futures.pop(key, None)
-        if future is None or future.done():
-            continue
-        callbacks = getattr(future, "_callbacks", None) if is_direct else None
-        if not callbacks or len(callbacks) > 1:
-            future.set_result(value)
-            continue
-        step, context = callbacks[0]
-        future.remove_done_callback(step)
-        future.set_result(value)
-        try:
-            context.run(step, future)
-        except (KeyboardInterrupt, SystemExit) as error:  # it stops the loop, but not the caller
-            loop.call_soon(raise_error, error)
-        except RuntimeError:  # the context has been entered already: the task has not continued
-            loop.call_soon(step, future, context=context)
 
 
 def leave_loop(error: BaseException) -> None:

@@ -58,6 +58,11 @@ class Delivery(Generic[T_co]):
         """Whether `ack` or `nack` was called."""
         return bool(self._outcome)
 
+    @property
+    def origin(self) -> object:
+        """The part of the source that the element is from, such as a partition, or None."""
+        return None
+
     def ack(self) -> None:
         """The work is done. A second `ack` or `nack` raises `AlreadySettled`."""
         self._settle("ack()", "was acknowledged")

@@ -32,6 +32,7 @@ from .operators import (
     mapped,
     placed,
     valued,
+    with_origins,
     worked,
 )
 from .tail import assembled, without_end
@@ -338,6 +339,11 @@ class DeliveryFlow(Generic[T_co]):
         place = call_place(3)
         ending = [placed(step, place) for step in steps]
         return assembled(self._source, self._options, (*self._steps, *ending), name)
+
+
+def paired_with_origins(flow: DeliveryFlow[T]) -> DeliveryFlow[tuple[frozenset[object], T]]:
+    """Pair each value with the parts of the source that it was made of, as `Delivery.origin`."""
+    return DeliveryFlow(flow._source, flow._options, (*flow._steps, with_origins))
 
 
 def _work(

@@ -344,6 +344,15 @@ def listed(size: int, within: float, cutter: Cutter | None, name: str) -> Step:
     return step
 
 
+def with_origins(session: Session, flow: "Flow[Any]") -> "Flow[Any]":
+    """Make each value a pair: the parts of the source that it was made of, and the value."""
+
+    def pair(tied: Tied[Any]) -> Tied[Any]:
+        return tied.with_value((tied.tie.origins, tied.value))
+
+    return flow.via(_MAP, pair)
+
+
 # -- the end ---------------------------------------------------------------------------------------
 def valued(session: Session, flow: "Flow[Any]") -> "Flow[Any]":
     """Emit the values."""

@@ -26,6 +26,8 @@ class Record:
     tries: Tries | None = None
     error: Exception | None = None
     """Why it was nacked."""
+    origin: object = None
+    """The part of the source that it is from."""
 
 
 class Keeper(Protocol):
@@ -98,7 +100,7 @@ class EachDelivery:
             )
         delivery: Delivery[Any] = element
         ack, nack = delivery.take_over()
-        return Record(delivery.value, ack, nack)
+        return Record(delivery.value, ack, nack, origin=delivery.origin)
 
     def acked(self, record: Record) -> None:
         self._keeper.call(record.ack, (), self._free)

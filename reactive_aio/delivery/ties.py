@@ -77,6 +77,11 @@ class Tie:
         self.stop()
         return True
 
+    @property
+    def origins(self) -> frozenset[object]:
+        """The parts of the source that the element was made of."""
+        raise NotImplementedError
+
     def _settled(self, failure: Failure | None) -> None:
         raise NotImplementedError
 
@@ -105,6 +110,10 @@ class Root(Tie):
         self._on_settled = on_settled
         self._delivery = delivery
 
+    @property
+    def origins(self) -> frozenset[object]:
+        return frozenset((self._delivery.origin,))
+
     def _settled(self, failure: Failure | None) -> None:
         self._on_settled(self._delivery, failure)
 
@@ -117,6 +126,10 @@ class Part(Tie):
     def __init__(self, group: "Group") -> None:
         super().__init__(group.motion)
         self._group = group
+
+    @property
+    def origins(self) -> frozenset[object]:
+        return self._group.origins
 
     def _settled(self, failure: Failure | None) -> None:
         self._group.part_settled(failure)
@@ -138,6 +151,10 @@ class Group:
         self._errors: list[Exception] = []
         self._is_closed = False
         self._is_fatal = False
+
+    @property
+    def origins(self) -> frozenset[object]:
+        return self._parent.origins
 
     def add(self) -> Part:
         """One more part."""
@@ -191,6 +208,10 @@ class Batch(Tie):
         super().__init__(motion)
         motion.resting -= len(members)
         self._members = members
+
+    @property
+    def origins(self) -> frozenset[object]:
+        return frozenset[object]().union(*(member.origins for member in self._members))
 
     def _settled(self, failure: Failure | None) -> None:
         error = None if failure is None else failure.error

@@ -3,8 +3,10 @@
 `connect` returns a `Requester`, whose streams are flows; `serve` serves a `Router`; `loopback` does
 both in memory. The demand of the application is the demand on the wire, in both directions.
 
-`protocol` is the wire protocol as a state machine without I/O; `transports` move its bytes;
-`driver` connects both with the event loop and the application.
+Its folders, each of which imports only those before it: `protocol` is the wire protocol as a state
+machine without I/O; `link` connects it with a transport, the clock and the event loop; `requesting`
+makes requests, and has the local ends of streams; `serving` finds the handler of a request and runs
+it. Beside them are the client, the server, load balancing, and the command.
 """
 
 from importlib import import_module
@@ -39,22 +41,23 @@ from .uri import Address
 if TYPE_CHECKING:
     from .balance import BalancedServer, ServerState
     from .client import Client, ClientOptions, connect
-    from .fire_and_forget import DroppedRequest
-    from .interceptors import (
-        ClientInterceptor,
-        ConnectionInterceptor,
-        Interceptor,
-        OutgoingRequest,
-    )
+    from .link.transports.sockets import UnixPeer
     from .load_balancing import BalancedClient, connect_balanced
-    from .received import Received
-    from .request import Request
-    from .requester import Requester, RequestOptions
-    from .responder import ConnectingClient, Lease, ResponderOptions, RouterResponder
-    from .route_stats import RouteStats, ServerStats
-    from .routing import Router
+    from .requesting.interceptors import ClientInterceptor, OutgoingRequest
+    from .requesting.received import Received
+    from .requesting.requester import Requester, RequestOptions
     from .server import AsgiApp, Server, ServerOptions, asgi_app, loopback, serve
-    from .transports.sockets import UnixPeer
+    from .serving.fire_and_forget import DroppedRequest
+    from .serving.request import Interceptor, Request
+    from .serving.responder import (
+        ConnectingClient,
+        ConnectionInterceptor,
+        Lease,
+        ResponderOptions,
+        RouterResponder,
+    )
+    from .serving.route_stats import RouteStats, ServerStats
+    from .serving.routing import Router
 
 __all__ = (
     "BYTES",
@@ -129,21 +132,22 @@ __all__ = (
 _LAZY = {
     "balance": ("BalancedServer", "ServerState"),
     "client": ("Client", "ClientOptions", "connect"),
-    "fire_and_forget": ("DroppedRequest",),
-    "interceptors": (
-        "ClientInterceptor",
-        "ConnectionInterceptor",
-        "Interceptor",
-        "OutgoingRequest",
-    ),
+    "serving.fire_and_forget": ("DroppedRequest",),
+    "requesting.interceptors": ("ClientInterceptor", "OutgoingRequest"),
     "load_balancing": ("BalancedClient", "connect_balanced"),
-    "received": ("Received",),
-    "request": ("Request",),
-    "requester": ("RequestOptions", "Requester"),
-    "responder": ("ConnectingClient", "Lease", "ResponderOptions", "RouterResponder"),
-    "route_stats": ("RouteStats", "ServerStats"),
-    "routing": ("Router",),
-    "transports.sockets": ("UnixPeer",),
+    "requesting.received": ("Received",),
+    "serving.request": ("Interceptor", "Request"),
+    "requesting.requester": ("RequestOptions", "Requester"),
+    "serving.responder": (
+        "ConnectingClient",
+        "ConnectionInterceptor",
+        "Lease",
+        "ResponderOptions",
+        "RouterResponder",
+    ),
+    "serving.route_stats": ("RouteStats", "ServerStats"),
+    "serving.routing": ("Router",),
+    "link.transports.sockets": ("UnixPeer",),
     "server": ("AsgiApp", "Server", "ServerOptions", "asgi_app", "loopback", "serve"),
 }
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
 
 from .._core.arguments import Duration, require_known_options, to_seconds
 from ..retry import RetryPolicy
-from .connecting import Dialer, TimeLimit, wait_accepted
-from .driver import Driver
-from .interceptors import ClientInterceptor, Intercepting, checked_outgoing
+from .link.connecting import Dialer, TimeLimit, wait_accepted
+from .link.driver import Driver
+from .link.reconnection import Reconnector
+from .link.shutdown import report_end, wait_closed
+from .link.transports.bytestream import StreamTransport
 from .opening import Opening
 from .option_checks import (
     require_bytes,
@@ -33,14 +35,12 @@ from .protocol.metadata import (
     SimpleAuth,
     write_auth,
 )
+from .protocol.request_metadata import checked_items, write_items
 from .protocol.resume import Resumption
-from .reconnection import Reconnector
-from .request import checked_items, write_items
-from .requester import Requester
-from .responder import CODECS, ResponderOptions, RouterResponder
-from .routing import Router, to_router
-from .shutdown import report_end, wait_closed
-from .transports.bytestream import StreamTransport
+from .requesting.interceptors import ClientInterceptor, Intercepting, checked_outgoing
+from .requesting.requester import Requester
+from .serving.responder import CODECS, ResponderOptions, RouterResponder
+from .serving.routing import Router, to_router
 from .uri import Address
 
 if TYPE_CHECKING:

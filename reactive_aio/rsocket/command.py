@@ -20,12 +20,12 @@ from anyio import Event, run, sleep, to_thread, wait_readable, wait_writable
 from .._core.foreign_text import printable
 from ..errors import EmptyFlow, ReactiveError
 from .client import Client, connect
+from .link.reconnection import is_permanent
 from .payloads import Codec
 from .protocol.errors import ConnectionLost, StreamFailed
 from .protocol.metadata import BearerToken, Credentials, MetadataItem, SimpleAuth
 from .protocol.resume import Resumption
-from .reconnection import is_permanent
-from .requester import RequestOptions
+from .requesting.requester import RequestOptions
 from .uri import Address
 
 if TYPE_CHECKING:

@@ -16,15 +16,15 @@ from .._shared.coerce import Source
 from .._sources.values import defer
 from ..retry import RetryPolicy
 from .balance import BalancedServer, Member, ServerState, choose
-from .callbacks import ends_task
 from .client import OF_CONNECT, Client, ClientOptions, checked_options, open_client
+from .link.callbacks import ends_task
+from .link.reconnection import is_permanent
 from .opening import Opening
 from .option_checks import require_uri
 from .payloads import Codec, error_text
 from .protocol.errors import ConnectionLost, RequestRejected
 from .protocol.frames import ErrorCode
-from .reconnection import is_permanent
-from .requester import RequestOptions
+from .requesting.requester import RequestOptions
 from .uri import Address
 
 if TYPE_CHECKING:

@@ -19,27 +19,27 @@ from .._core.arguments import (
     to_seconds,
 )
 from .._core.loop import LoopHandle
-from .admission import Admission
 from .client import ClientOptions, checked_options, client_driver
-from .client_places import KeyOf, key_of_address
-from .driver import Driver
-from .interceptors import Intercepting, checked_outgoing
+from .link.driver import Driver
+from .link.shutdown import end_all
+from .link.transports.asgi import AsgiTransport, Receive, Send
+from .link.transports.endpoints import bound_address, listen
+from .link.transports.memory import join
+from .link.transports.origins import is_origin_allowed, refusal_of, require_origins
+from .link.transports.tls import Handshakes
 from .opening import Opening
 from .option_checks import require_instance, require_uri
 from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.limits import Limits
 from .protocol.resume import MAX_SESSIONS, Resumption
-from .requester import Requester
-from .responder import TOO_MANY, ResponderOptions, RouterResponder
-from .route_stats import ServerStats
-from .routing import Router, to_router
-from .shutdown import end_all
-from .transports.asgi import AsgiTransport, Receive, Send
-from .transports.endpoints import bound_address, listen
-from .transports.memory import join
-from .transports.origins import is_origin_allowed, refusal_of, require_origins
-from .transports.tls import Handshakes
+from .requesting.interceptors import Intercepting, checked_outgoing
+from .requesting.requester import Requester
+from .serving.admission import Admission
+from .serving.client_places import KeyOf, key_of_address
+from .serving.responder import TOO_MANY, ResponderOptions, RouterResponder
+from .serving.route_stats import ServerStats
+from .serving.routing import Router, to_router
 from .uri import Address
 
 if TYPE_CHECKING:
@@ -138,9 +138,7 @@ class Server:
             max_connections, max_arriving, max_per_client, client_key, self._log_full
         )
         if max_requests_per_client is not None:
-            most = require_int("serve", "max_requests_per_client", max_requests_per_client, least=1)
-            places = self._admission.places
-            self._responder.ending.is_client_busy = lambda each: places.running(each) >= most
+            self._limit_requests(max_requests_per_client)
         self._responder.sessions.limit = max(MAX_SESSIONS, max_connections)
         self._budget = (limits or Limits()).budget
         lease = self._responder.leases is not None
@@ -157,6 +155,12 @@ class Server:
         self._listener: Listener | None = None
         self._is_closing = self._is_closed = False
         self._has_closed: Event | None = None
+
+    def _limit_requests(self, most: int) -> None:
+        """Let at most *most* handlers run for one client."""
+        require_int("serve", "max_requests_per_client", most, least=1)
+        places = self._admission.places
+        self._responder.ending.is_client_busy = lambda each: places.running(each) >= most
 
     def __repr__(self) -> str:
         where = "" if self.address is None else f" at {self.uri}"

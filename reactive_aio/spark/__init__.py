@@ -5,6 +5,7 @@ raises ImportError if the PySpark that is installed is older than 3.5.
 """
 
 from .checkpoint import Checkpoint, CheckpointMismatch, CheckpointStore, PlanIdentity
+from .conversion import RowMismatch, RowRejected
 from .dataframe import SparkFlow, from_dataframe
 from .datasource import register
 from .datasource.flow_server import ServedFlow, serve_flow
@@ -20,18 +21,17 @@ from .errors import (
 from .executors.for_each_partition import PartitionResult, for_each_partition
 from .executors.map_flow import MapFlow, map_flow
 from .executors.resources import WorkerResource
-from .executors.row_encoder import RowMismatch
 from .executors.shipping import PipelineNotPicklable
 from .executors.spark_connection import TaskAbandoned
 from .executors.spark_task import SparkTask, spark_task
 from .java import Java, JavaNotFound, ensure_java, find_java
 from .progress import Progress, ProgressBar
 from .read_mode import ModeUnavailable
-from .rejected_rows import RowRejected
 from .session import ArchiveUnavailable, activate, archive_classes, local_session
 from .spark_version import require_known_version
 from .streaming import BatchNotRead, MicroBatch, StreamFlow, from_micro_batches, from_stream
-from .terminals import WriteResult, append_table, to_dataframe, write_parquet
+from .terminals import append_table, to_dataframe, write_parquet
+from .writing import WriteResult
 
 __all__ = (
     "ArchiveUnavailable",

@@ -32,7 +32,7 @@ from .local_iterator import from_local_iterator
 from .progress import NO_PROGRESS, OnProgress, ProgressMeter, open_metered, require_on_progress
 from .read_mode import READ_MODES, ChosenMode, ModeUnavailable, ReadMode, choose_mode
 from .resuming import Resume, require_repeatable
-from .rows import DEFAULT_BATCH, ROW_KINDS, RowKind, batch_sizes, decoder
+from .rows import DEFAULT_BATCH, ROW_KINDS, RowKind, batch_sizes, decoder, read_schema
 from .tagged_jobs import InheritProperties, TaggedJobs, inherit_properties
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ class _Source:
     ordered: bool
     on_progress: OnProgress | None = None
     checkpoint: Checkpoint | None = None
+    schema: "StructType"
+    """The columns, with the types by which values are read."""
     first: int | None = None
     """How many rows of each partition are taken at most; no more of them are computed."""
 
@@ -76,7 +78,8 @@ class _Source:
         chosen = choose_mode(df, self.mode, self.kind)
         if self.checkpoint is not None:
             require_resumable(df, chosen, self.checkpoint)
-        return replace(self, df=df, chosen=chosen)
+        with explained(df):
+            return replace(self, df=df, chosen=chosen, schema=read_schema(df))
 
     def chain(self) -> Chain:
         """Return the chain of a flow; its `explain()` shows Spark's plan."""
@@ -101,16 +104,16 @@ class _Source:
         return cast("PushSource", self._flow(meter).chain.source)
 
     def _flow(self, meter: ProgressMeter) -> Flow[Any]:
-        batch = self.batch or DEFAULT_BATCH
+        batch, schema = self.batch or DEFAULT_BATCH, self.schema
         if self.connect is not None:
             return from_connect(
-                self._plan, self.df.schema, self.connect, self.kind,
+                self._plan, schema, self.connect, self.kind,
                 by_batches=self.chosen.mode == "connect", name=FUNCTION, batch=batch, meter=meter,
             )  # fmt: skip
         if self.chosen.mode == "rows":
             return from_local_iterator(self._jobs, self.kind, batch=batch, meter=meter)
-        decode = decoder(self.df.schema, self.kind)
-        sizes = batch_sizes(self.df.schema, self.kind, self.batch)
+        decode = decoder(schema, self.kind)
+        sizes = batch_sizes(schema, self.kind, self.batch)
 
         def open_subscription(downstream: Downstream[Any]) -> ArrowSubscription[Any]:
             resume = None if self.checkpoint is None else Resume(self.checkpoint)
@@ -382,8 +385,11 @@ def from_dataframe(
         checkpoint = Checkpoint(checkpoint)
     if checkpoint is not None:
         require_resumable(df, chosen, checkpoint)
+    with explained(df):
+        schema = read_schema(df)
     source = _Source(
-        df=df, inherit=None if connect else inherit_properties(df), connect=connect, kind=rows,
+        df=df, schema=schema, inherit=None if connect else inherit_properties(df),
+        connect=connect, kind=rows,
         mode=mode, chosen=chosen, window=window, batch=batch, ordered=ordered,
         on_progress=on_progress, checkpoint=checkpoint,
     )  # fmt: skip

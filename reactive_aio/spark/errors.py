@@ -279,9 +279,10 @@ def _or_told(error: Exception) -> Exception:
     for line in (each.rstrip(". ") for each in lines):
         if _RESULT_SIZE in line:
             return PartitionTooLarge(
-                f"Spark has refused the rows of a job: {line}. Make the partitions smaller "
-                "(df.repartition(n), spark.sql.files.maxPartitionBytes), select fewer columns, or "
-                f"make the session with a larger {_RESULT_SIZE}; 0 means no limit."
+                f"Spark has refused the rows of a job: {line}. A partition is read as a whole: "
+                "make the partitions smaller (df.repartition(n), "
+                "spark.sql.files.maxPartitionBytes), select fewer columns, or make the session "
+                f"with a larger {_RESULT_SIZE} (0 means no limit), and as much spark.driver.memory."
             )
         if _CANCELLED.search(line) is not None:
             return JobCancelled(

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from ._internals import arrow_schema
 from .arrow.reading_state import BatchSizes
+from .spark_version import pyspark_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -48,6 +49,8 @@ DEFAULT_BATCH: Final = 1024
 _LARGEST_BATCH: Final = 4096
 _PART_BYTES: Final = 4 << 20  # of a record batch that become rows at a time, about
 _VALUES: Final = 16_384  # of a record batch, at most, if it has more rows than DEFAULT_BATCH
+_MOST_VALUES: Final = 1 << 19
+"""Values of a record batch at most, also where it has fewer rows for that."""
 Column = Any
 """A ``pyarrow.Array``. PyArrow has no types."""
 Convert = Callable[[Column], list[Any]]
@@ -75,12 +78,32 @@ def batch_sizes(schema: "StructType", kind: RowKind, requested: int | None) -> B
         return BatchSizes(requested, requested)
     if kind == "batch":  # no values are made
         return BatchSizes(_LARGEST_BATCH, _LARGEST_BATCH)
+    columns = max(1, len(schema.fields))
+    least = max(1, min(DEFAULT_BATCH, _MOST_VALUES // columns))
     if not all(type(field.dataType).__name__ in _CHEAP for field in schema.fields):
-        return BatchSizes(DEFAULT_BATCH, DEFAULT_BATCH)
-    by_columns = min(_LARGEST_BATCH, _VALUES // max(1, len(schema.fields)))
+        return BatchSizes(least, least)
+    by_columns = min(_LARGEST_BATCH, _VALUES // columns)
     if kind == "tuple":  # which takes half of the time of another row
         by_columns *= 2
-    return BatchSizes(DEFAULT_BATCH, max(DEFAULT_BATCH, by_columns))
+    return BatchSizes(least, max(least, by_columns))
+
+
+def read_schema(df: "DataFrame") -> "StructType":
+    """Return the schema by which the rows of *df* are made. Calls the JVM.
+
+    ``collect()`` makes a bytearray of a binary value where a setting of the session, or a PySpark
+    before 4.1, says so.
+    """
+    schema = df.schema
+    if not any(type(kind).__name__ == "BinaryType" for kind in types_in(schema)):
+        return schema
+    default = "true" if pyspark_version() >= (4, 1) else "false"
+    is_bytes = df.sparkSession.conf.get(_BINARY_AS_BYTES, default) == "true"
+    if is_bytes:
+        return schema
+    from .byte_arrays import with_byte_arrays
+
+    return cast("StructType", with_byte_arrays(schema))
 
 
 def decoder(schema: "StructType", kind: RowKind) -> Decode:
@@ -348,6 +371,10 @@ def _local(microseconds: int) -> datetime:
     return moment.replace(microsecond=fraction) if fraction else moment
 
 
+def _byte_arrays(_: "DataType") -> Convert:
+    return lambda column: [None if each is None else bytearray(each) for each in column.to_pylist()]
+
+
 def _array(kind: Any) -> Convert | None:
     element = _converter(kind.elementType)
     if element is None:
@@ -450,8 +477,10 @@ _NUMBERS: Final = {  # the format code of memoryview, and the size in bytes
 _CHEAP: Final = frozenset(
     (*_NUMBERS, "NullType", "BooleanType", "StringType", "CharType", "VarcharType", "BinaryType")
 )
+_BINARY_AS_BYTES: Final = "spark.sql.execution.pyspark.binaryAsBytes"
 _SQL_TYPES: Final = "pyspark.sql.types"
 _MAKERS: Final[dict[str, Callable[[Any], Convert | None]]] = {
+    "ByteArrayType": _byte_arrays,
     "DateType": _date,
     "TimestampType": _timestamp,
     "TimestampNTZType": _since_epoch,

@@ -4,12 +4,13 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._core.compiler.inline import describe
+from ._internals import arrow_schema
 from .rows import types_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 _FIXED_LENGTH: Final = ("CharType", "VarcharType")
 _CHAR_OR_VARCHAR: Final = "char/varchar"
@@ -39,6 +40,7 @@ def parsed_schema(
             if _CHAR_OR_VARCHAR in str(error):
                 raise _fixed_length(function) from error
             raise
+    _require_different_names(function, schema)
     for kind in types_in(schema):
         if type(kind).__name__ in _FIXED_LENGTH:
             raise _fixed_length(function)
@@ -48,6 +50,7 @@ def parsed_schema(
                     f"{function}: column {field.name!r} of the schema is NOT NULL, and of the type "
                     "void, whose only value is null"
                 )
+    arrow_schema(schema)  # which raises for a type that Arrow cannot carry
     return schema
 
 
@@ -56,14 +59,33 @@ def parse_with(session: Any) -> "Callable[[str], StructType]":
     return lambda text: cast("StructType", session.createDataFrame([], text).schema)
 
 
-def require_different_names(function: str, schema: "StructType") -> None:
-    """Raise if two columns have the same name, as the workers' results must not."""
-    twice = [name for name, count in Counter(schema.names).items() if count > 1]
-    if twice:
-        raise ValueError(
-            f"{function}: the schema has two columns named {twice[0]!r}, which Spark cannot "
-            "receive from its workers. Rename one of them, and the result with toDF(...)."
-        )
+def repeated_name(kind: "DataType") -> str | None:
+    """Return a name that two fields of a struct have, at any depth; those of columns included."""
+    for each in types_in(kind):
+        names = Counter[str](getattr(each, "names", []))
+        for name, count in names.items():
+            if count > 1:
+                return name
+    return None
+
+
+def _require_different_names(function: str, schema: "StructType") -> None:
+    """Raise if two columns, or two fields of a struct, have the same name.
+
+    A dict could not say which of them it means, and Spark finds them by name in Arrow's batches.
+    """
+    name = repeated_name(schema)
+    if name is None:
+        return
+    if schema.names.count(name) > 1:
+        what, remedy = f"columns named {name!r}", ", and the result with toDF(...)"
+    else:
+        (inside, *_) = (each for each in schema.fields if repeated_name(each.dataType) == name)
+        what, remedy = f"fields named {name!r} in column {inside.name!r}", ""
+    raise ValueError(
+        f"{function}: the schema has two {what}, which Spark cannot tell apart in what it "
+        f"receives. Rename one of them{remedy}."
+    )
 
 
 def _fixed_length(function: str) -> ValueError:

@@ -20,7 +20,7 @@ MAY_BLOCK = {
     "/_pytest/assertion/rewrite.py": {"exec_module"},
     "/concurrent/futures/process.py": {"submit"},
     # It checks whether the path of a Unix socket is free.
-    "/reactive_aio/rsocket/transports/endpoints.py": {"listen"},
+    "/reactive_aio/rsocket/link/transports/endpoints.py": {"listen"},
     "/reactive_aio/observe/server.py": {"serve"},
     # These look for a file of passwords, and for a version, once for each connection.
     "/redis/utils.py": {"get_lib_version"},

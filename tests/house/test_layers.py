@@ -1,11 +1,15 @@
-"""`reactive_aio.testing` and `reactive_aio.tck` work without the runtime.
+"""What import-linter does not see: imports that are executed, and those for annotations alone.
 
-import-linter reads their imports; here they are executed. Importing `reactive_aio.tck` normally
-imports `reactive_aio`, and so the runtime, first. So here `reactive_aio` is an empty package.
+`reactive_aio.testing` and `reactive_aio.tck` work without the runtime. Importing `reactive_aio.tck`
+normally imports `reactive_aio`, and so the runtime, first. So here `reactive_aio` is an empty
+package.
 """
 
+import ast
 import subprocess
 import sys
+import tomllib
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
@@ -57,3 +61,46 @@ def test_testing_and_tck_need_the_standard_library_only() -> None:
     ).split())  # fmt: skip
     tops = {each.partition(".")[0] for each in imported_by(*PROOF) - bare}
     assert tops - sys.stdlib_module_names <= {"reactive_aio"}
+
+
+# -- the room of RSocket, annotations included -----------------------------------------------------
+def named_in(file: Path) -> set[str]:
+    """The modules of RSocket that *file* imports, when it runs or for type checkers alone."""
+    package = file.relative_to(ROOT).parts[:-1]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = [*package[: len(package) - node.level + 1], *(node.module or "").split(".")]
+            module = ".".join(filter(None, base))
+            found |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def rsocket_modules() -> dict[str, set[str]]:
+    """What each module of RSocket names of the others."""
+    room = ROOT / "reactive_aio" / "rsocket"
+    files = {".".join(each.relative_to(ROOT).with_suffix("").parts): each
+             for each in room.rglob("*.py") if each.stem != "__init__"}  # fmt: skip
+    return {name: named_in(file) & files.keys() for name, file in files.items()}
+
+
+def test_no_modules_of_rsocket_name_each_other_in_a_circle() -> None:
+    assert [*TopologicalSorter(rsocket_modules()).static_order()]
+
+
+def test_annotations_of_rsocket_name_lower_layers_only() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    [layers] = [each["layers"] for each in contracts["contracts"]
+                if each.get("containers") == ["reactive_aio.rsocket"]]  # fmt: skip
+    heights = {name: height for height, layer in enumerate(layers) for name in layer.split(" | ")}
+
+    def height(module: str) -> int:
+        return heights[module.split(".")[2]]
+
+    upward = {
+        (module, other)
+        for module, others in rsocket_modules().items()
+        for other in others
+        if height(other) < height(module)
+    }
+    assert not upward

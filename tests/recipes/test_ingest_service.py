@@ -385,11 +385,8 @@ def own_servers() -> Generator[tuple[Place, list[int], list[int]]]:
             postgres = runner.run(asyncpg.connect(urls[1]))
             place = Place(*urls, redis, postgres, runner)
             pid: int = runner.run(redis.info())["process_id"]
-            yield (
-                place,
-                [pid],
-                [int((postgres_server.folder / "data/postmaster.pid").open().readline())],
-            )
+            postmaster = (postgres_server.folder / "data" / "postmaster.pid").read_text()
+            yield place, [pid], [int(postmaster.split()[0])]
             postgres.terminate()
             runner.run(redis.aclose())
 
@@ -448,9 +445,9 @@ def test_one_that_is_frozen_with_the_lock_is_survived() -> None:
         with place.service() as process:
             place.until_all_is_done(process)
             process.send_signal(signal.SIGTERM)
-            out, _ = process.communicate(timeout=SECONDS)
+            process.communicate(timeout=SECONDS)
         assert process.returncode == 0
-        assert "another instance has the lock for more than 10 s" in out or "is back" in out
+        assert len(place.column("select id from events")) == 500
         holder.terminate()
 
 

@@ -17,9 +17,9 @@ from reactive_aio.rsocket import (
     Server,
 )
 from reactive_aio.rsocket.client import client_driver
-from reactive_aio.rsocket.driver import Driver
-from reactive_aio.rsocket.reconnection import Reconnector
-from reactive_aio.rsocket.transports.memory import MemoryTransport
+from reactive_aio.rsocket.link.driver import Driver
+from reactive_aio.rsocket.link.reconnection import Reconnector
+from reactive_aio.rsocket.link.transports.memory import MemoryTransport
 
 
 class Cut(MemoryTransport):

@@ -1,6 +1,6 @@
 """Which connections a server has: half-open ones are few, and a full server is not shut."""
 
-# pyright: reportUnknownLambdaType=false
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
 
 import asyncio
 import contextlib
@@ -17,12 +17,12 @@ from reactive_aio.rsocket import (
     ConnectionLost,
     Resumption,
     Router,
-    arrivals,
     asgi_app,
     connect,
     serve,
 )
-from reactive_aio.rsocket.client_places import IDLE_AFTER, key_of_address
+from reactive_aio.rsocket.link import arrivals
+from reactive_aio.rsocket.link.transports.sockets import UnixPeer
 from reactive_aio.rsocket.protocol.frames import (
     Error,
     ErrorCode,
@@ -40,7 +40,7 @@ from reactive_aio.rsocket.protocol.metadata import (
     write_routing,
 )
 from reactive_aio.rsocket.server import Server
-from reactive_aio.rsocket.transports.sockets import UnixPeer
+from reactive_aio.rsocket.serving.client_places import IDLE_AFTER, key_of_address
 
 from .loop_turns import turns
 from .wire import read, wire

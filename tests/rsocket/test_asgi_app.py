@@ -25,9 +25,9 @@ from reactive_aio.rsocket import (
     asgi_app,
     connect,
 )
+from reactive_aio.rsocket.link.transports import asgi
 from reactive_aio.rsocket.protocol.codec import decode
 from reactive_aio.rsocket.protocol.frames import Error, PayloadFrame
-from reactive_aio.rsocket.transports import asgi
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.rsocket.test_transports import converse, router
 from tests.rsocket.test_websocket import endless
@@ -166,7 +166,7 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little() 
         probe: SubscriberProbe[bytes] = SubscriberProbe(request=2**62)
         requester.request_stream(route="all").subscribe(probe)
         await probe.wait_for_signals(1)
-        wire: Any = requester._driver._transport
+        wire: Any = requester._driver.line.transport
         wire.pause_reading()
         seen = -1
         while seen != made:
@@ -174,7 +174,7 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little() 
             for _ in range(200):
                 await asyncio.sleep(0)
             [driver] = app._drivers
-            transport: Any = driver._transport
+            transport: Any = driver.line.transport
             held.append(driver.connection.queued_bytes + transport._output_size)
         assert max(held) < 1024 * 1024
         assert (
@@ -295,7 +295,7 @@ async def test_a_lost_client_closes_the_connection() -> None:
     peer.say("receive", bytes=JSON_SETUP)
     peer.say("receive", bytes=stream("n", 1))
     [driver] = app._drivers
-    transport: Any = driver._transport
+    transport: Any = driver.line.transport
     transport._asgi_send = gone
     await peer.task
     await cancelled.wait()
@@ -309,7 +309,7 @@ async def test_other_errors_of_the_asgi_server_are_raised_to_it() -> None:
         raise RuntimeError("the server is broken")
 
     [driver] = app._drivers
-    transport: Any = driver._transport
+    transport: Any = driver.line.transport
     transport._asgi_send = broken
     peer.say("receive", bytes=b"")
     with pytest.raises(RuntimeError, match="broken"):

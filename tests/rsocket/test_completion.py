@@ -175,7 +175,7 @@ async def test_a_coroutine_that_never_begins_is_closed(frame: Any, has_authorize
 
     authorize = allow if has_authorize else None
     async with loopback(routes, authorize=authorize) as requester:
-        transport: Any = requester._driver._transport
+        transport: Any = requester._driver.line.transport
         driver = transport.other.driver
         await turns()
         with warnings.catch_warnings():

@@ -24,8 +24,8 @@ from reactive_aio.rsocket import (
     connect,
     serve,
 )
-from reactive_aio.rsocket.connecting import TimeLimit, explained
-from reactive_aio.rsocket.reconnection import Reconnector
+from reactive_aio.rsocket.link.connecting import TimeLimit, explained
+from reactive_aio.rsocket.link.reconnection import Reconnector
 from reactive_aio.rsocket.uri import Address
 from tests.harness.leftover_checks import Context
 

@@ -160,7 +160,7 @@ def test_demand_beyond_the_wire_is_topped_up() -> None:
     [frame] = sent(connection)
     assert isinstance(frame, RequestN)
     assert stream.inbound_credit == MAX_31
-    assert stream.unsent_demand == 2**63 - 1
+    assert stream.unsent_demand.outstanding == 2**63 - 1
 
 
 def test_large_bounded_demand_is_sent_completely() -> None:
@@ -168,11 +168,11 @@ def test_large_bounded_demand_is_sent_completely() -> None:
     stream_id = connection.request_stream(X, MAX_31 + 5)
     sent(connection)
     stream = connection.streams.open.by_id[stream_id]
-    assert (stream.inbound_credit, stream.unsent_demand) == (MAX_31, 5)
+    assert (stream.inbound_credit, stream.unsent_demand.outstanding) == (MAX_31, 5)
     stream.inbound_credit = 10
     connection.receive(wire(PayloadFrame(stream_id, X)), 0.0)
     assert sent(connection) == [RequestN(stream_id, 5)]
-    assert (stream.inbound_credit, stream.unsent_demand) == (14, 0)
+    assert (stream.inbound_credit, stream.unsent_demand.outstanding) == (14, 0)
 
 
 def test_demand_is_not_topped_up_before_half_of_it_is_used() -> None:

@@ -23,8 +23,8 @@ from reactive_aio.rsocket import (
     loopback,
     serve,
 )
-from reactive_aio.rsocket.direct_responses import _Steps
 from reactive_aio.rsocket.protocol.frames import Cancel, Error, ErrorCode, RequestResponse
+from reactive_aio.rsocket.serving.shared_tasks import _Steps
 
 from .loop_turns import turns
 from .wire import wire
@@ -272,7 +272,7 @@ async def test_coroutines_that_have_not_begun_are_closed(last: Any) -> None:
         return payload
 
     async with loopback(router) as requester:
-        transport: Any = requester._driver._transport
+        transport: Any = requester._driver.line.transport
         driver = transport.other.driver
         await turns()
         metadata = b"\xfe\x00\x00\x05\x04wait"

@@ -25,7 +25,8 @@ from reactive_aio.rsocket import (
     Router,
     loopback,
 )
-from reactive_aio.rsocket.driver import Driver
+from reactive_aio.rsocket.link.driver import Driver
+from reactive_aio.rsocket.link.turns import ROUND, Turns
 from reactive_aio.rsocket.payloads import typed
 from reactive_aio.rsocket.protocol.connection import Connection
 from reactive_aio.rsocket.protocol.errors import ProtocolError
@@ -52,7 +53,6 @@ from reactive_aio.rsocket.protocol.metadata import (
     write_routing,
 )
 from reactive_aio.rsocket.server import Server
-from reactive_aio.rsocket.turns import ROUND, Turns
 
 from .loop_turns import turns
 from .wire import one, read, sent, server, wire
@@ -326,7 +326,7 @@ async def test_requests_are_served_while_their_responses_are_read(route: str) ->
     assert 9_000 < driver.connection.queued_bytes < 12_000
     answers = await peer.read_all()
     assert sorted(each.stream_id for each in answers if each.stream_id) == [*IDS]
-    assert not driver.unserved
+    assert not driver.intake.held
     assert driver.connection.streams.open.remote_count == 0
 
 
@@ -343,7 +343,7 @@ async def test_a_held_request_that_is_cancelled_is_not_served() -> None:
     served = len(calls)
     driver.data_received(wire(*map(Cancel, IDS)))
     await peer.read_all()
-    assert not driver.unserved
+    assert not driver.intake.held
     assert len(calls) == served < len(IDS)
 
 
@@ -355,8 +355,8 @@ async def test_held_requests_are_bounded_and_then_nothing_is_read() -> None:
     for stream_id in range(201, 241, 2):
         driver.data_received(asked("direct", stream_id, size=500_000))
     await turns()
-    assert driver.unserved
-    assert driver.unserved.size < 9_000_000
+    assert driver.intake.held
+    assert driver.intake.held_size < 9_000_000
     assert [peer.is_reading] == [False]
     answers = await peer.read_all()
     refusals = [each.stream_id for each in answers if isinstance(each, Error)]
@@ -371,7 +371,7 @@ async def test_what_is_not_read_counts_for_the_process() -> None:
     for driver in (one_driver, other):
         driver.data_received(asked("direct", *IDS))
         await turns()
-    waiting = sum(each.unserved.size for each in (one_driver, other) if each.unserved)
+    waiting = sum(each.intake.held_size for each in (one_driver, other))
     queued = one_driver.connection.queued_bytes + other.connection.queued_bytes
     assert limits.budget.used == queued + waiting
     third, _ = slow_peer(big(), limits)
@@ -389,9 +389,9 @@ async def test_many_large_responses_wait_and_a_few_do_not() -> None:
     router.route("small")(lambda: b"small")
     driver, peer = slow_peer(router, Limits(mtu=1000, **UNREAD))
     driver.data_received(asked("large", *range(1, 7, 2)) + asked("small", 7))
-    assert not driver.unserved
+    assert not driver.intake.held
     driver.data_received(asked("large", *range(9, 99, 2)) + wire(Cancel(5)))
-    assert driver.unserved
+    assert driver.intake.held
     assert driver.connection.streams.output.rotation.fragmented_count <= 9
     await peer.read_all()
     assert driver.connection.streams.output.rotation.fragmented_count == 0
@@ -429,8 +429,8 @@ async def test_requests_that_wait_count_for_the_process() -> None:
         for stream_id in range(201, 241, 2):
             driver.data_received(asked("direct", stream_id, size=1000))
         await turns()
-        assert driver.unserved
-    waiting = [each.unserved.size for each in (one_driver, other) if each.unserved]
+        assert driver.intake.held
+    waiting = [each.intake.held_size for each in (one_driver, other)]
     queued = [each.connection.queued_bytes for each in (one_driver, other)]
     assert limits.budget.used == sum(waiting) + sum(queued) > 60_000
     assert not peer.is_reading, "it waits for its own requests"
@@ -507,10 +507,10 @@ async def test_a_cancelled_handler_keeps_its_place_until_it_has_ended(route: str
         driver.data_received(wire(*map(Cancel, ids)))
         await turns()
     assert 10 <= cleaning.most <= 20
-    assert driver.ending == cleaning.running
+    assert driver.intake.ending == cleaning.running
     cleaning.may_end.set()
     await turns()
-    assert (driver.ending, cleaning.running) == (0, 0)
+    assert (driver.intake.ending, cleaning.running) == (0, 0)
     driver.data_received(wire(kind(201, payload=Payload(b"", metadata))))
     await turns()
     assert cleaning.running == 1
@@ -610,11 +610,11 @@ async def test_requests_whose_deadline_is_too_near_are_read_more_slowly() -> Non
     async with loopback(router) as peer:
         server: Driver = vars(peer)["_server"]
         for _ in range(2):
-            assert not server._is_reading_paused
+            assert not server.line.is_paused
             requests = (peer.request_response(route="stuck", timeout=0.001) for _ in range(600))
             await asyncio.gather(*requests, return_exceptions=True)
             await turns()
-        assert server._is_reading_paused
+        assert server.line.is_paused
 
 
 @pytest.mark.virtual_time
@@ -640,6 +640,14 @@ async def test_keepalives_that_come_too_often_are_read_more_slowly() -> None:
     driver.connection_lost()
 
 
+async def test_keepalives_that_ask_for_no_answer_are_useless_and_end_the_connection() -> None:
+    driver, _ = slow_peer(Router(), Limits())
+    driver.data_received(wire(KeepAlive(False)) * 2000)
+    await turns(20)
+    assert "lead to nothing" in str(driver.close_reason)
+    driver.connection_lost()
+
+
 # -- the time of a turn ----------------------------------------------------------------------------
 async def test_many_requests_of_one_read_are_served_in_several_turns() -> None:
     router, calls, now = Router(), list[int](), 0.0
@@ -661,7 +669,7 @@ async def test_many_requests_of_one_read_are_served_in_several_turns() -> None:
     finally:
         set_clock(before)
     assert len(calls) == len(IDS)
-    assert not driver.unserved
+    assert not driver.intake.held
 
 
 class Busy:

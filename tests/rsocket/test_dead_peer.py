@@ -7,8 +7,8 @@ import pytest
 
 from reactive_aio import RetryPolicy
 from reactive_aio.rsocket import ConnectionLost, Resumption, Router, Server
+from reactive_aio.rsocket.link.transports.memory import MemoryTransport
 from reactive_aio.rsocket.protocol.frames import Setup
-from reactive_aio.rsocket.transports.memory import MemoryTransport
 
 from .cut_transport import Bench
 from .loop_turns import turns

@@ -183,7 +183,7 @@ async def test_a_single_request_is_sent_at_once_and_many_are_sent_together() -> 
         await connect(server.uri, codec=JSON) as requester,
     ):
         assert await requester.request_response(1, route="twice") == 2
-        transport: Any = requester._driver._transport
+        transport: Any = requester._driver.line.transport
         written: list[bytes] = []
 
         class Watched:
@@ -194,7 +194,8 @@ async def test_a_single_request_is_sent_at_once_and_many_are_sent_together() -> 
                 written.append(data)
                 transport.write(data)
 
-        vars(requester._driver)["_transport"] = Watched()
+        watched: Any = Watched()
+        requester._driver.line.transport = watched
         alone = asyncio.ensure_future(requester.request_response(1, route="twice"))
         await asyncio.sleep(0)
         assert len(written) == 1

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from reactive_aio.rsocket.driver_lifecycle import OVER, TABLE, Action, Input, State
+from reactive_aio.rsocket.link.driver_lifecycle import OVER, TABLE, Action, Input, State
 
 # Each block: a state, then what can happen, what is done, and the next state if it changes.
 # Every other input is ignored.

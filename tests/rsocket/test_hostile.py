@@ -40,7 +40,7 @@ from reactive_aio.rsocket.protocol.frames import (
 from reactive_aio.rsocket.protocol.limits import Limits
 from reactive_aio.rsocket.protocol.resume import Resumption
 
-from .wire import client, elements, one, sent, server, wire
+from .wire import apart, client, elements, one, sent, server, wire
 
 RAW = struct.Struct(">IH")
 
@@ -454,9 +454,9 @@ def test_credit_saturates() -> None:
     connection.receive(wire(RequestStream(1, 2**31 - 1)), 0.0)
     connection.receive(wire(*[RequestN(1, 2**31 - 1)] * 300), 0.0)
     stream = connection.streams.open.by_id[1]
-    stream.peer_demand += 2**63 - 2**40
+    stream.peer_demand.add(2**63 - 2**40)
     connection.receive(wire(*[RequestN(1, 2**31 - 1)] * 600), 0.0)
-    assert stream.peer_demand == 2**63 - 1
+    assert stream.peer_demand.outstanding == 2**63 - 1
 
 
 # -- more than was requested -----------------------------------------------------------------------
@@ -548,7 +548,7 @@ def test_only_the_streams_that_are_too_much_are_refused() -> None:
     assert [error.stream_id for error in errors] == [*range(7, 100, 2)]
     rest = [PayloadFrame(n, Payload(b"y")) for n in range(1, 100, 2)]  # some are on their way
     events = connection.receive(wire(*rest), 0.0)
-    assert [event.payload for event in events if isinstance(event, RequestReceived)] == [
+    assert [event.payload for event in apart(events) if isinstance(event, RequestReceived)] == [
         Payload(b"xy")
     ] * 3
     assert alive(connection)

@@ -276,7 +276,7 @@ def test_demand_for_small_elements_does_not_wait_for_large_payloads() -> None:
     connection.flush(0.0)
     streams[3].outbound_credit = streams[5].outbound_credit = 0
     streams[3].mean_size, streams[5].mean_size = 32, 200
-    streams[3].peer_demand = streams[5].peer_demand = 0
+    streams[3].peer_demand.outstanding = streams[5].peer_demand.outstanding = 0
     connection.send(1, Payload(bytes(50_000)))
     connection.receive(wire(RequestN(3, 9), RequestN(5, 9), RequestStream(7, 9)), 0.0)
     granted = {each.stream_id: each.n for each in connection.flush(0.0) if is_demand(each)}

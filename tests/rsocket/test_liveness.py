@@ -22,10 +22,10 @@ from reactive_aio.rsocket import (
     serve,
 )
 from reactive_aio.rsocket.client import client_driver
+from reactive_aio.rsocket.link.transports import buffered
+from reactive_aio.rsocket.link.transports.memory import MemoryTransport
+from reactive_aio.rsocket.link.transports.sockets import MAX_UNSENT
 from reactive_aio.rsocket.protocol.frame_reader import FrameReader
-from reactive_aio.rsocket.transports import buffered
-from reactive_aio.rsocket.transports.memory import MemoryTransport
-from reactive_aio.rsocket.transports.sockets import MAX_UNSENT
 from reactive_aio.testing.probes import SubscriberProbe
 
 MIB = 1024 * 1024
@@ -189,7 +189,7 @@ async def test_a_silent_server_is_disconnected() -> None:
 async def test_no_frame_is_longer_than_the_mtu(mtu: int) -> None:
     splitter, lengths = FrameReader(), list[int]()
     async with loopback(router, limits=Limits(mtu=mtu)) as requester:
-        transport: Any = requester._driver._transport
+        transport: Any = requester._driver.line.transport
         received = transport.other.driver.data_received
 
         def look(data: bytes) -> None:

@@ -504,7 +504,7 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little() 
     requester: Requester[str] = loopback(routes, codec=TEXT, limits=Limits())
     probe: SubscriberProbe[str] = SubscriberProbe()
     requester.request_stream(route="all").subscribe(probe)
-    transport = getattr(getattr(requester, "_driver"), "_transport")  # noqa: B009
+    transport = getattr(requester, "_driver").line.transport  # noqa: B009
     probe.request(2**63 - 1)
     await turns(2)
     transport.pause_reading()

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from reactive_aio import Flow
 from reactive_aio.rsocket import JSON, Request, Router, StreamFailed, loopback
-from reactive_aio.rsocket.driver import Driver
+from reactive_aio.rsocket.link.driver import Driver
 from reactive_aio.rsocket.protocol.frames import Payload
 from reactive_aio.rsocket.protocol.metadata import (
     ACCEPT_MIME_TYPES,
@@ -17,7 +17,7 @@ from reactive_aio.rsocket.protocol.metadata import (
     write_composite,
     write_routing,
 )
-from reactive_aio.rsocket.request import DEADLINE
+from reactive_aio.rsocket.protocol.request_metadata import DEADLINE
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 
 router = Router()

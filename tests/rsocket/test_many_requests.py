@@ -19,7 +19,7 @@ from reactive_aio.rsocket import (
     loopback,
     serve,
 )
-from reactive_aio.rsocket.held_requests import HeldRequests
+from reactive_aio.rsocket.link.held_requests import HeldRequests
 from reactive_aio.rsocket.protocol.errors import MustWait, TooManyRequests
 from reactive_aio.rsocket.protocol.events import Closed
 from reactive_aio.rsocket.protocol.frames import (
@@ -227,12 +227,12 @@ def test_requests_are_released_in_their_order_until_one_must_wait() -> None:
 
         return send
 
-    assert not held.send(request("a"), failed.append)
+    assert not held.send("a", request("a"), failed.append)
     room[0] = 2
     broken = request("broken")
-    assert not held.send(broken, failed.append), "behind the first"
+    assert not held.send("broken", broken, failed.append), "behind the first"
     for name in "bc":
-        assert not held.send(request(name), failed.append)
+        assert not held.send(name, request(name), failed.append)
     assert held.release()
     assert (done, len(held)) == (["a", "b"], 1)
     assert [str(error) for error in failed] == ["broken"]
@@ -240,9 +240,9 @@ def test_requests_are_released_in_their_order_until_one_must_wait() -> None:
     held.fail_all(OSError("end"))
     assert [str(error) for error in failed] == ["broken", "end"]
     room[0] = 1
-    assert held.send(request("d"), failed.append)
+    assert held.send("d", request("d"), failed.append)
     with pytest.raises(ValueError, match="broken"):
-        held.send(broken, failed.append)
+        held.send("broken", broken, failed.append)
 
 
 # -- the server stays, whatever an honest client does ----------------------------------------------

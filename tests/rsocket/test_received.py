@@ -47,7 +47,7 @@ async def test_the_metadata_of_a_response_can_be_read() -> None:
         assert received.item("application/x.tag") == b"7"
         assert received.item("application/x.other") is None
         assert await requester.request_response(route="one") == "d"
-        assert not requester._driver.streams.response_metadata
+        assert not requester._driver.streams.responses
 
 
 async def test_a_response_without_metadata_has_none() -> None:

@@ -19,7 +19,6 @@ from reactive_aio.rsocket import (
     Router,
     loopback,
 )
-from reactive_aio.rsocket.protocol.frames import Setup
 from reactive_aio.rsocket.protocol.metadata import (
     AUTHENTICATION,
     ROUTING,
@@ -27,7 +26,10 @@ from reactive_aio.rsocket.protocol.metadata import (
     write_composite,
     write_routing,
 )
-from reactive_aio.rsocket.request import DEADLINE, MetadataCache
+from reactive_aio.rsocket.protocol.request_metadata import DEADLINE
+from reactive_aio.rsocket.serving.plans import Plans
+from reactive_aio.rsocket.serving.responder import CODECS
+from reactive_aio.rsocket.serving.route_stats import Counters
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .loop_turns import turns
@@ -97,17 +99,20 @@ async def test_without_composite_metadata_a_request_has_one_item() -> None:
             await requester.request_response(5, route="echo", timeout=3)
 
 
-def test_decoded_metadata_is_cached_without_credentials() -> None:
-    envelopes, setup = MetadataCache(), Setup()
-    for number in range(300):
-        metadata = write_composite([(ROUTING, write_routing(f"r{number}"))])
-        assert envelopes.read(setup, metadata).route == f"r{number}"
-    assert len(envelopes._entries) < 300
-    before = len(envelopes._entries)
-    secret = write_composite([(AUTHENTICATION, b"\x81token")])
-    assert envelopes.read(setup, secret).items[0].content == b"\x81token"
-    envelopes.read(setup, write_composite([("application/x.long", bytes(300))]))
-    assert len(envelopes._entries) == before
+async def test_what_metadata_mean_is_kept_without_credentials() -> None:
+    plans = Plans(either, CODECS, Counters())
+    async with loopback(either) as requester:
+        connection = requester._driver.connection
+        for number in range(300):
+            metadata = write_composite([(ROUTING, write_routing(f"r{number}"))])
+            assert plans.find(connection, metadata).envelope.route == f"r{number}"
+        known = plans.known(connection.setup)
+        assert len(known) < 300
+        before = len(known)
+        secret = write_composite([(AUTHENTICATION, b"\x81token")])
+        assert plans.find(connection, secret).envelope.items[0].content == b"\x81token"
+        plans.find(connection, write_composite([("application/x.long", bytes(300))]))
+        assert len(known) == before
 
 
 # -- deadlines -------------------------------------------------------------------------------------

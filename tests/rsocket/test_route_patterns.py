@@ -7,7 +7,7 @@ import re
 from hypothesis import given, strategies as st
 
 from reactive_aio.rsocket import Router
-from reactive_aio.rsocket.route_patterns import MAX_ROUTE, RoutePattern
+from reactive_aio.rsocket.serving.route_patterns import MAX_ROUTE, RoutePattern
 
 NAMES = "abcd"
 LITERALS = st.text(":.x/", max_size=2)

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from reactive_aio.rsocket import Router, connect, serve
-from reactive_aio.rsocket.transports.endpoints import BufferedDriverProtocol
-from reactive_aio.rsocket.transports.sockets import SharedBuffer, fills_buffer_at_once
+from reactive_aio.rsocket.link.transports.endpoints import BufferedDriverProtocol
+from reactive_aio.rsocket.link.transports.sockets import SharedBuffer, fills_buffer_at_once
 
 router = Router()
 

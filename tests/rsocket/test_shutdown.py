@@ -21,6 +21,7 @@ from reactive_aio.rsocket import (
     loopback,
     serve,
 )
+from reactive_aio.rsocket.link.transports.buffered import BufferedTransport
 from reactive_aio.rsocket.protocol.events import RequestReceived
 from reactive_aio.rsocket.protocol.frames import (
     Error,
@@ -32,7 +33,6 @@ from reactive_aio.rsocket.protocol.frames import (
     Setup,
 )
 from reactive_aio.rsocket.protocol.metadata import ROUTING, write_composite, write_routing
-from reactive_aio.rsocket.transports.buffered import BufferedTransport
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .cut_transport import Bench

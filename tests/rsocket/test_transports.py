@@ -30,8 +30,8 @@ from reactive_aio.rsocket import (
     connect,
     serve,
 )
-from reactive_aio.rsocket.client_places import key_of_address
 from reactive_aio.rsocket.protocol.metadata import ROUTING, write_composite, write_routing
+from reactive_aio.rsocket.serving.client_places import key_of_address
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.leftover_checks import Context
 
@@ -399,7 +399,7 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little(si
                     await asyncio.sleep(0)
             assert peak() - before < 8 * 1024 * 1024
             [driver] = server._drivers
-            transport: Any = driver._transport
+            transport: Any = driver.line.transport
             held = driver.connection.queued_bytes + transport.get_write_buffer_size()
             assert size <= held < 1024 * 1024
             assert made * size < 16 * 1024 * 1024  # most of it in buffers of the kernel

@@ -19,10 +19,10 @@ from reactive_aio.rsocket import (
     connect,
     serve,
 )
+from reactive_aio.rsocket.link.transports import tls
+from reactive_aio.rsocket.link.transports.origins import is_origin_allowed
 from reactive_aio.rsocket.protocol.codec import decode, join_messages, split_messages
 from reactive_aio.rsocket.protocol.frames import KeepAlive
-from reactive_aio.rsocket.transports import tls
-from reactive_aio.rsocket.transports.origins import is_origin_allowed
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.leftover_checks import Context
 from tests.rsocket.test_transports import converse, router
@@ -220,9 +220,9 @@ async def test_the_missing_extra_is_named(side: str, monkeypatch: pytest.MonkeyP
 
     for name in [each for each in sys.modules if each.partition(".")[0] == "websockets"]:
         monkeypatch.setitem(sys.modules, name, None)
-    module = "reactive_aio.rsocket.transports.websocket"
+    module = "reactive_aio.rsocket.link.transports.websocket"
     monkeypatch.delitem(sys.modules, module, raising=False)
-    monkeypatch.delattr("reactive_aio.rsocket.transports.websocket", raising=False)
+    monkeypatch.delattr("reactive_aio.rsocket.link.transports.websocket", raising=False)
     asked: Any = connect("ws://127.0.0.1:1") if side == "client" else serve("ws://[::1]:0", router)
     with pytest.raises(MissingExtra, match=r"WebSocket needs the extra 'websockets'.*pip install"):
         await asked

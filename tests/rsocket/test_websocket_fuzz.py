@@ -21,8 +21,8 @@ from reactive_aio.rsocket import (
     Server,
 )
 from reactive_aio.rsocket.client import client_driver
+from reactive_aio.rsocket.link.transports.websocket import ClientTransport, ServerTransport
 from reactive_aio.rsocket.protocol.codec import encode
-from reactive_aio.rsocket.transports.websocket import ClientTransport, ServerTransport
 from tests.rsocket.websocket_peer import JSON_SETUP, stream
 from tests.rsocket.wire import ANY_FRAME
 

@@ -21,12 +21,12 @@ from reactive_aio.rsocket import (
     connect,
     serve,
 )
+from reactive_aio.rsocket.link.transports import websocket
 from reactive_aio.rsocket.protocol.codec import encode
 from reactive_aio.rsocket.protocol.connection_state import Phase
 from reactive_aio.rsocket.protocol.frames import Error, KeepAlive, PayloadFrame, RequestFnf
 from reactive_aio.rsocket.protocol.limits import MemoryBudget
 from reactive_aio.rsocket.protocol.metadata import ROUTING, write_composite, write_routing
-from reactive_aio.rsocket.transports import websocket
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.rsocket.test_transports import peak
 from tests.rsocket.websocket_peer import SETUP, Peer, stream
@@ -78,7 +78,7 @@ async def test_bytes_may_be_cut_anywhere() -> None:
         for message in (SETUP, stream("letters", 9)):
             peer.protocol.send_binary(message)
         [driver] = server._drivers
-        wire: Any = driver._transport
+        wire: Any = driver.line.transport
         for byte in b"".join(peer.protocol.data_to_send()):
             wire.data_received(bytes([byte]))
         await letters_come(peer)
@@ -254,7 +254,7 @@ async def test_a_slow_message_within_the_timeout_is_accepted() -> None:
         peer.frame(Opcode.PING, b"")
         await peer.next(Opcode.PONG)
         [driver] = server._drivers
-        wire: Any = driver._transport
+        wire: Any = driver.line.transport
         assert wire._message_timer is not None
         peer.frame(Opcode.CONT, SETUP[9:])
         peer.send(stream("letters", 9))
@@ -326,7 +326,7 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little(si
                 await asyncio.sleep(0)
         assert peak() - before < 8 * 1024 * 1024
         [driver] = server._drivers
-        wire: Any = driver._transport
+        wire: Any = driver.line.transport
         held = driver.connection.queued_bytes + wire._socket.get_write_buffer_size()
         assert size <= held < 1024 * 1024
         driver.abort()
@@ -371,7 +371,7 @@ async def test_a_message_that_was_not_read_is_not_late() -> None:
             peer.frame(Opcode.BINARY, b"\0\0", fin=False)
             while not driver._is_busy:  # noqa: ASYNC110 - turns of the loop
                 await asyncio.sleep(0)
-            transport = driver._transport
+            transport = driver.line.transport
             assert transport._message_timer is None
             gate.set()
             while driver._is_busy or not transport._is_fragmented:  # noqa: ASYNC110 - the same

@@ -94,9 +94,10 @@ def test_an_error_names_partition_element_and_flow(session: "SparkSession") -> N
 
 def test_a_row_that_does_not_fit_is_named(spark: "SparkSession") -> None:
     def wrong(rows: "Flow[Row]") -> "Flow[Any]":
-        return rows.map(lambda row: (row.id, row.id))
+        return rows.map(lambda row: (str(row.id), "x"))
 
-    with pytest.raises(PythonException, match=r"row 0 .* column 'text' is string, .* 0 \(int\)"):
+    words = r"row 0 of the output .* column 'id' of type bigint cannot hold '0' \(str\)"
+    with pytest.raises(PythonException, match=words):
         rows_of(map_flow(numbers(spark, partitions=1), wrong, SCHEMA))
 
 

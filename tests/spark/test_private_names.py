@@ -28,7 +28,8 @@ PYTHON: Final = "org.apache.spark.api.python"
 ATTRIBUTES: Final = {
     "_accumulatorServer": "context", "_active_spark_context": "context", "_gateway": "context",
     "_jsc": "context", "_jvm": "context", "_lock": "context", "_gateway_client": "gateway",
-    "_jsparkSession": "session", "_jdf": "dataframe", "_fqn": "Java class", "_target_id": "dataset",
+    "_serialize_to_jvm": "context", "_jsparkSession": "session", "_jdf": "dataframe",
+    "_fqn": "Java class", "_target_id": "dataset",
     # Their tests are beside: they need a query, a server, an iterator, or an older version.
     "_jsq": "", "_plan": "", "_retrying": "", "_sleep": "", "_error_class": "",
     "_read_status": "", "_serializer": "", "_sock": "", "_sockfile": "",
@@ -41,6 +42,8 @@ METHODS: Final = {
     f"{PYTHON}.PythonRDD.runJob": OLDEST,
     f"{PYTHON}.PythonRDD.serveIterator": OLDEST,
     f"{PYTHON}.PythonUtils.toSeq": OLDEST,
+    f"{SQL}.api.python.PythonSQLUtils.readArrowStreamFromFile": OLDEST,
+    f"{SQL}.api.python.PythonSQLUtils.toDataFrame": OLDEST,
     f"{SQL}.classic.Dataset.ofRows": (4, 0),
     f"{SQL}.classic.Dataset.toArrowBatchRdd": (4, 0),
     f"{SQL}.classic.SparkSession.observationManager": (4, 0),

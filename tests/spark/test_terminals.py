@@ -18,13 +18,13 @@ from reactive_aio.spark import (
     WriteResult,
     append_table,
     from_dataframe,
-    terminals,
     to_dataframe,
     write_parquet,
+    writing,
 )
+from reactive_aio.spark.writing import CommitOptions, Save, Writer, write
 
 from .conftest import wait_until
-from .test_column_values import OF_NOTHING, plain, table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,6 +49,13 @@ async def no_thread_is_left() -> AsyncIterator[None]:
 
 def rows(count: int) -> "Flow[tuple[int, str]]":
     return rx.range(count).map(lambda number: (number, f"n{number}"))
+
+
+async def saved_by(
+    save: Save, flow: "Flow[Any]", session: "SparkSession", *, batch: int
+) -> WriteResult:
+    options = CommitOptions.checked("test", batch, 1 << 20, None, "append")
+    return await write(flow, Writer("test", session, SCHEMA), save, options)
 
 
 async def collected(df: "DataFrame") -> list[Any]:
@@ -155,18 +162,6 @@ async def test_more_rows_than_the_limit_raise(spark: "SparkSession") -> None:
     assert len(await collected(await to_dataframe(rows(10), spark, SCHEMA, limit=10))) == 10
 
 
-async def test_values_of_every_type_are_unchanged(spark: "SparkSession") -> None:
-    # PySpark itself cannot make a DataFrame of these.
-    unfit = {"struct with a name twice", "collated string", *OF_NOTHING}
-    df = await asyncio.to_thread(lambda: table(spark).drop(*unfit))
-    expected = await asyncio.to_thread(df.collect)
-    schema = await asyncio.to_thread(lambda: df.schema)
-    made = await to_dataframe(rx.from_iterable(expected), spark, schema)
-    found = await asyncio.to_thread(made.collect)
-    for name in schema.names:
-        assert [plain(row[name]) for row in found] == [plain(row[name]) for row in expected], name
-
-
 # -- write_parquet -----------------------------------------------------------------------------
 async def test_rows_are_written_in_commits(spark: "SparkSession", tmp_path: Path) -> None:
     path = tmp_path / "rows"
@@ -208,6 +203,23 @@ async def test_overwrite_replaces_existing_files(spark: "SparkSession", tmp_path
     await write_parquet(rx.empty(), spark, path, SCHEMA, mode="overwrite")
     found = await asyncio.to_thread(lambda: spark.read.parquet(str(path)))
     assert await collected(found) == []
+
+
+async def test_a_commit_has_so_many_bytes_and_a_row_as_well(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows"
+    flow = rx.range(20).map(lambda number: (number, "x" * 1000))
+    written = await write_parquet(flow, spark, path, SCHEMA, batch_bytes=5500)
+    assert written == WriteResult(rows=20, commits=4)
+    batch = untyped.RecordBatch.from_pydict({"id": [*range(20)], "name": ["x" * 1000] * 20})
+    written = await write_parquet(rx.just(batch), spark, path, SCHEMA, batch_bytes=11_000)
+    assert written == WriteResult(rows=20, commits=2)
+    monkeypatch.setattr(writing, "LARGEST_COMMIT", 2000)
+    long = rx.just((1, "a"), (2, "x" * 3000))
+    with pytest.raises(RowRejected, match=r"row 1 .* bytes, and a row may have at most") as raised:
+        await write_parquet(long, spark, path, SCHEMA, batch_bytes=1500)
+    assert raised.value.row == 1
 
 
 async def test_a_flow_that_fails_leaves_whole_commits(
@@ -256,9 +268,7 @@ async def test_a_cancellation_says_what_was_committed(spark: "SparkSession") -> 
         if len(saved) == 3:
             free.wait(20)
 
-    task = asyncio.create_task(
-        terminals._write(rows(9), "test", spark, SCHEMA, save, batch=2, within=None, mode="append")
-    )
+    task = asyncio.create_task(saved_by(save, rows(9), spark, batch=2))
     await wait_until(lambda: len(saved) == 3)
     task.cancel()
     await asyncio.sleep(0)
@@ -283,11 +293,7 @@ async def cancelling_cancels_the_commit(
         more = many.selectExpr("id", "explode(sequence(n, n + 1000000)) as m").where("m < 0")
         more.write.mode(mode).parquet(str(path))
 
-    task = asyncio.create_task(
-        terminals._write(
-            rows(5), "test", session, SCHEMA, save, batch=5, within=None, mode="append"
-        )
-    )
+    task = asyncio.create_task(saved_by(save, rows(5), session, batch=5))
     tracker = await asyncio.to_thread(spark.sparkContext.statusTracker)
     await wait_until(lambda: asyncio.to_thread(tracker.getActiveJobsIds))
     task.cancel()
@@ -309,9 +315,7 @@ async def test_the_flow_waits_while_spark_writes(spark: "SparkSession") -> None:
         free.wait(20)
 
     flow = rows(1000).do_on_next(lambda row: sent.append(row[0]))
-    task = asyncio.create_task(
-        terminals._write(flow, "test", spark, SCHEMA, save, batch=10, within=None, mode="append")
-    )
+    task = asyncio.create_task(saved_by(save, flow, spark, batch=10))
     await wait_until(lambda: len(sent) >= 10)
     for _ in range(50):
         await asyncio.sleep(0)
@@ -333,8 +337,55 @@ async def test_a_table_is_created_and_appended_to(
         await asyncio.to_thread(spark.sql, f"drop table if exists {name}")
 
 
+TABLES = {
+    "partitioned": "using parquet partitioned by (name)", "orc": "using orc", "csv": "using csv",
+    "buckets": "using parquet clustered by (id) into 4 buckets",
+}  # fmt: skip
+
+
+async def test_a_table_that_exists_is_appended_to_by_its_own_definition(
+    spark: "SparkSession",
+) -> None:
+    for kind, definition in TABLES.items():
+        table = f"t_{kind}"
+        await asyncio.to_thread(spark.sql, f"drop table if exists {table}")
+        try:
+            create = f"create table {table} (id long, name string) {definition}"
+            await asyncio.to_thread(spark.sql, create)
+            flow = rx.just(("x", 1), {"ID": 2, "name": "y"}, ("z", 3))
+            written = await append_table(flow, spark, table, "name string, ID long", batch=2)
+            assert written == WriteResult(3, 2)
+            df = await asyncio.to_thread(spark.table, table)
+            assert await collected(df) == [(1, "x"), (2, "y"), (3, "z")]
+        finally:
+            await asyncio.to_thread(spark.sql, f"drop table if exists {table}")
+
+
+async def test_a_table_with_other_columns_and_a_view_are_refused_at_once(
+    spark: "SparkSession",
+) -> None:
+    def refused(element: int) -> Any:
+        pytest.fail("it was requested")
+
+    flow = rx.just(1).map(refused)
+    try:
+        await asyncio.to_thread(spark.sql, "create table t_other (id long, name string) using csv")
+        await asyncio.to_thread(lambda: spark.range(1).createOrReplaceTempView("t_view"))
+        for table, schema, words in (
+            ("t_other", "id long, nmae string", "columns id, nmae, and the table .* id, name"),
+            ("t_other", "id int, name string", "column 'id' is int .* bigint in the table"),
+            ("t_view", "id long", "'t_view' is a temporary view"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                await append_table(flow, spark, table, schema)
+    finally:
+        await asyncio.to_thread(spark.sql, "drop table if exists t_other")
+        await asyncio.to_thread(lambda: spark.catalog.dropTempView("t_view"))
+
+
 WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"batch": 0}, ValueError, "batch must be at least 1"),
+    ({"batch_bytes": 2**30 + 1}, ValueError, r"batch_bytes must be at most .* less than 2 GiB"),
     ({"files": 0}, ValueError, "files must be at least 1"),
     ({"files": 2**31}, ValueError, "files must be at most 2147483647"),
     ({"within": -1}, ValueError, "within must be more than 0"),

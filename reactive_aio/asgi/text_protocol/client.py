@@ -14,7 +14,7 @@ from ..._core.arguments import require_callable, require_int
 from ..._core.foreign_text import excerpt
 from ..._core.loop import LoopHandle, TimerHandle, wait_settled
 from ..._sources.resource import using
-from ...rsocket.routing import Router, to_router
+from ...rsocket.serving.routing import Router, to_router
 from ..formats import to_json
 from ..http import HttpRequest
 from ..options import Counters

@@ -27,7 +27,7 @@ from ...rsocket.protocol.errors import (
     StreamFailed,
     is_for_peer,
 )
-from ...rsocket.routing import Handler, Router
+from ...rsocket.serving.routing import Handler, Router
 from ..formats import Encode
 from ..function_errors import failure_of
 from ..http import HttpRequest, Receive, Send

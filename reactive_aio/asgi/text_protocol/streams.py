@@ -1,15 +1,16 @@
 """The streams of a socket: those the client subscribes to, and those it publishes."""
 
 from collections import deque
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from ..._core.demand import Demand
 from ..._core.failures import is_cancelled_here
 from ..._core.flow_subscription import FlowSubscription
 from ..._shared.coerce import to_flow
 from ...errors import NotAnElement, RuleViolation
+from ...rsocket.serving.routing import publisher_of
 from ...stage import Downstream, from_push
 from ..function_errors import failure_of
 from ..http import HttpRequest
@@ -315,7 +316,5 @@ class Peer:
 
 def _flow(made: Any) -> "Flow[Any]":
     """Convert what a handler returns to a flow of many elements, one or none."""
-    if made is None:
-        return to_flow([])
-    many = isinstance(made, AsyncIterable | Iterator) or hasattr(made, "subscribe")
-    return to_flow(cast("Any", made) if many else [made])
+    publisher = publisher_of(made)
+    return to_flow([] if made is None else [made]) if publisher is None else publisher

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from ..._core.arguments import Duration, require_callable, require_int, to_seconds
 from ..._core.loop import LoopHandle, timeout
-from ...rsocket.routing import Router, to_router
-from ...rsocket.transports.origins import is_origin_allowed, refusal_of, require_origins
+from ...rsocket.link.transports.origins import is_origin_allowed, refusal_of, require_origins
+from ...rsocket.serving.routing import Router, to_router
 from ..app_streams import take_place
 from ..formats import to_json
 from ..function_errors import failure_of

@@ -14,7 +14,6 @@ exception reports a mistake of this side. *now* is any monotonic clock in second
 
 from collections.abc import Callable
 from functools import partial
-from math import inf
 from typing import Any, Final
 
 from ..._core.demand import require_demand
@@ -30,12 +29,9 @@ from .codec import (
 from .connection_state import ConnectionState, Phase
 from .errors import ProtocolError
 from .events import Event
-from .fast_path import FastPath
-from .frame_reader import FrameReader
 from .frames import (
     MAX_31,
     MAX_FRAME,
-    Error,
     ErrorCode,
     Ext,
     FrameType,
@@ -44,12 +40,9 @@ from .frames import (
     PayloadTuple,
     RequestFrame,
     RequestN,
-    Resume,
-    Setup,
 )
-from .limits import Allowance, Limits
+from .limits import Allowance
 from .outbound_queue import COALESCE_LIMIT
-from .resume import Resumption
 from .stream_machine import StreamMachine
 from .stream_states import RESPONDER_STATES, InteractionModel, State
 
@@ -86,123 +79,40 @@ _ON_STREAM: Final[dict[int, Callable[[StreamMachine, Any], object]]] = {
     FrameType.CANCEL: StreamMachine.on_cancel,
 }
 _ON_CONNECTION: Final[dict[int, Callable[[ConnectionState, Any], object]]] = {
-    FrameType.KEEPALIVE: ConnectionState.on_keepalive,
-    FrameType.LEASE: ConnectionState.on_lease,
-    FrameType.METADATA_PUSH: ConnectionState.on_metadata_push,
-    FrameType.EXT: ConnectionState.on_ext,
-    FrameType.SETUP: ConnectionState.on_setup,
-    FrameType.RESUME: ConnectionState.on_resume,
-    FrameType.RESUME_OK: ConnectionState.on_resume_ok,
+    FrameType.KEEPALIVE: ConnectionState._on_keepalive,
+    FrameType.LEASE: ConnectionState._on_lease,
+    FrameType.METADATA_PUSH: ConnectionState._on_metadata_push,
+    FrameType.EXT: ConnectionState._on_ext,
+    FrameType.SETUP: ConnectionState._on_setup,
+    FrameType.RESUME: ConnectionState._on_resume,
+    FrameType.RESUME_OK: ConnectionState._on_resume_ok,
 }
 """What takes the frames of each kind. REQUEST_N and ERROR depend on more than that."""
 
 
-class Connection:
+class Connection(ConnectionState):
     """One RSocket connection, of a client or a server. It belongs to one thread."""
 
-    def __init__(
-        self,
-        setup: Setup | None,
-        now: float,
-        *,
-        limits: Limits | None = None,
-        length_prefixed: bool = True,
-        lease: bool = False,
-        resumption: Resumption | None = None,
-        extensions: frozenset[int] = frozenset(),
-        metadata_pushes: bool = False,
-    ) -> None:
-        """Make a client's connection if there is a *setup*, else a server's.
-
-        *length_prefixed*: each frame follows its length, as on TCP. *lease*, *resumption*: whether
-        a server accepts clients that use leases, or resume; for a client, *resumption* requests it.
-        *extensions*: types of EXT frames that the application understands. *metadata_pushes*:
-        whether the application takes METADATA_PUSH frames; otherwise they are useless.
-        """
-        limits = limits or Limits()
-        is_client = setup is not None
-        self.limits: Limits = limits
-        self.length_prefixed: bool = length_prefixed
-        """Whether each frame follows its length; else each is a message."""
-        self.streams: StreamMachine = StreamMachine(limits, client=is_client)
-        max_frame = limits.max_frame if is_client else limits.max_setup
-        self._reader = FrameReader(max_frame, limits.frame_timeout)
-        self.fast_path: FastPath = FastPath(self.streams)
-        """What most commands and most received bytes take; see there."""
-        self._zero_requests = 0
-        self.frames_a_turn: int = MAX_31
-        """How many frames are read at a time that take more than the fast path."""
-        self.has_more: bool = False
-        """Whether frames are left, for `read_more`."""
-        self._state = ConnectionState(
-            self.streams,
-            self._reader,
-            setup,
-            now,
-            allow_leases=lease,
-            resumption=resumption,
-            extensions=extensions,
-            metadata_pushes=metadata_pushes,
-        )
+    frames_a_turn: int = MAX_31
+    """How many frames are read at a time that take more than the fast path."""
+    has_more: bool = False
+    """Whether frames are left, for `read_more`."""
+    _zero_requests: int = 0
 
     def __repr__(self) -> str:
         side = "client" if self.is_client else "server"
         count, queued = len(self.streams.open.by_id), self.queued_bytes
         return f"<Connection {side} {self.phase.name} streams={count} queued={queued}>"
 
-    # -- the state ---------------------------------------------------------------------------------
-    @property
-    def is_client(self) -> bool:
-        return self._state.is_client
-
-    @property
-    def phase(self) -> Phase:
-        return self._state.phase
-
-    @property
-    def setup(self) -> Setup | None:
-        """The client's SETUP, once it has been sent or received."""
-        return self._state.setup
-
-    @property
-    def is_awaiting_accept(self) -> bool:
-        """Whether nothing should be read from the transport until `accept` or `reject`."""
-        return self._state.phase is _DECIDING
-
-    @property
-    def is_confirmed(self) -> bool:
-        """Whether a frame of the peer has proved that it knows of the connection."""
-        return self._state.is_confirmed
-
-    @property
-    def may_request(self) -> bool:
-        """Whether this side may open streams: neither side is closing the connection."""
-        return not self.streams.close_reason
-
-    @property
-    def is_suspended(self) -> bool:
-        """Whether it has no transport, and waits for another."""
-        return self._state.phase is Phase.SUSPENDED
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether nothing is left to send or to expect: the transport can be closed."""
-        return self._state.phase is _CLOSED
-
-    @property
-    def is_peer_silent(self) -> bool:
-        """Whether it has ended since the peer gave no sign of life."""
-        return self._state.is_peer_silent
-
     # -- in ----------------------------------------------------------------------------------------
     def receive(self, data: bytes, now: float) -> list[Event]:
         """Take in bytes, cut anywhere."""
-        state, reader, streams, taken = self._state, self._reader, self.streams, 0
-        state.note_activity(now)
+        reader, streams, taken = self._reader, self.streams, 0
+        self.note_activity(now)
         streams.flood_guard.last_id_before = streams.open.highest_remote_id
-        if state.has_only_streams and reader.is_empty and len(data) <= reader.limit:
+        if self.has_only_streams and reader.is_empty and len(data) <= reader.limit:
             taken = self.fast_path.read(data, 0)
-        if taken < len(data) and state.is_receiving:
+        if taken < len(data) and self.is_receiving:
             reader.feed(data)
             reader.position += taken
             self._read()
@@ -212,7 +122,7 @@ class Connection:
         """Take in more of the bytes that were received."""
         self.streams.now = now
         self.has_more = False
-        if self._state.is_receiving:
+        if self.is_receiving:
             self._read()
         return self._take_events()
 
@@ -220,21 +130,9 @@ class Connection:
         """Take in a message, which is a frame."""
         if len(frame) <= MAX_FRAME:
             return self.receive(add_length(frame), now)
-        if self._state.is_receiving:
+        if self.is_receiving:
             self.fail(ErrorCode.CONNECTION_ERROR, f"a frame of {len(frame)} bytes is too long")
         return self._take_events()
-
-    def note_activity(self, now: float) -> None:
-        """The peer has sent something that is not a frame yet: it is alive."""
-        self._state.note_activity(now)
-
-    def pause_reading(self, now: float) -> None:
-        """The driver reads nothing from now on, since the application is busy."""
-        self._state.pause_reading(now)
-
-    def resume_reading(self, now: float) -> None:
-        """The driver reads again."""
-        self._state.resume_reading(now)
 
     def _read(self) -> None:
         """Take in all whole frames, and end the connection if one breaks a rule."""
@@ -242,17 +140,17 @@ class Connection:
             self._read_frames()
         except ProtocolError as error:
             code = error.code
-            if self._state.phase is _START and code == ErrorCode.CONNECTION_ERROR:
+            if self.phase is _START and code == ErrorCode.CONNECTION_ERROR:
                 code = ErrorCode.INVALID_SETUP
             self.fail(code, str(error))
         if self.streams.output.overdue > self.limits.max_backlog:
-            self._state.end(ErrorCode.CONNECTION_ERROR, b"the peer does not read", local=True)
+            self._end(ErrorCode.CONNECTION_ERROR, b"the peer does not read", local=True)
 
     def _read_frames(self) -> None:
-        state, reader = self._state, self._reader
+        reader = self._reader
         begin, left = reader.position, self.frames_a_turn
         self.has_more = False
-        while state.phase not in _NOT_READING:
+        while self.phase not in _NOT_READING:
             if not left:
                 self.has_more = True
                 break
@@ -267,36 +165,35 @@ class Connection:
 
     def _next_frame(self) -> bytes | None:
         reader = self._reader
-        if self._state.has_only_streams and reader.held <= reader.limit:
+        if self.has_only_streams and reader.held <= reader.limit:
             reader.position = self.fast_path.read(reader.data, reader.position)
         return reader.next()
 
     def _handle(self, frame: bytes) -> None:
-        state = self._state
-        if state.phase is _START:
-            state.check_first_frame(frame)
-            state.on_first_frame(decode(frame))
+        if self.phase is _START:
+            self._check_first_frame(frame)
+            self._on_first_frame(decode(frame))
             return
         stream_id, kind, flags = header(frame)
-        if state.phase is _RESUMING and (stream_id or kind not in _RESUME_ANSWERS):
+        if self.phase is _RESUMING and (stream_id or kind not in _RESUME_ANSWERS):
             raise ProtocolError("neither RESUME_OK nor an error in answer to RESUME")
         if stream_id and kind in _CONNECTION_FRAMES:
             self.streams.count_useless()
             return
         if stream_id:
-            state.count_received(len(frame))
+            self._count_received(len(frame))
         decoded: Any = decode_body(stream_id, kind, flags, frame)
         if decoded is None:
             self.streams.count_useless()
             return
-        if kind != _ERROR and not state.is_confirmed:
-            state.confirm()
+        if kind != _ERROR and not self.is_confirmed:
+            self._confirmed()
         if kind in _ON_STREAM:
             _ON_STREAM[kind](self.streams, decoded)
         elif kind in _ON_CONNECTION:
-            _ON_CONNECTION[kind](state, decoded)
+            _ON_CONNECTION[kind](self, decoded)
         elif kind == _ERROR:
-            self._on_error(decoded)
+            (self.streams.on_error if decoded.stream_id else self._on_error)(decoded)
         else:
             self._on_request_n(decoded)
 
@@ -309,42 +206,27 @@ class Connection:
         if self._zero_requests > self.limits.max_zero_requests:
             raise ProtocolError("requests for 0 elements, again and again")
 
-    def _on_error(self, frame: Error) -> None:
-        if frame.stream_id:
-            self.streams.on_error(frame)
-        else:
-            self._state.on_error(frame)
-
     def _take_events(self) -> list[Event]:
-        if self._state.is_draining:
-            self._state.end_when_drained()
+        if self.is_draining:
+            self._end_when_drained()
         events = self.streams.events
         if not events:
             return []
         self.streams.events = []
         return events
 
-    # -- a client's question -----------------------------------------------------------------------
-    def confirm(self) -> None:
-        """Request an answer to SETUP: the event `Confirmed`, or the end."""
-        self._state.request_confirmation()
-
     # -- a server's decision -----------------------------------------------------------------------
     def accept(self, now: float) -> None:
         """Accept the client of a `Setup`; what it has sent since is taken in now."""
-        self._state.accept(now)
+        self._accept(now)
         self._read()
-
-    def reject(self, reason: str = "", code: int | None = None) -> None:
-        """Reject a client's SETUP or RESUME; nothing it sends is served."""
-        self._state.reject(reason, code)
 
     def detach(self) -> list[bytes]:
         """Leave the transport to the session that a RESUME named; what was read after the RESUME.
 
         That session takes it in by `receive` (or `receive_frame`, one by one) after `resume`.
         """
-        self._state.detach()
+        self._detach()
         rest = self._reader.rest()
         if not self.length_prefixed:
             return split_messages(rest)
@@ -435,13 +317,13 @@ class Connection:
     @property
     def has_single_stream(self) -> bool:
         """Whether it is open with one stream."""
-        return len(self.streams.open.by_id) == 1 and self._state.phase is _OPEN
+        return len(self.streams.open.by_id) == 1 and self.phase is _OPEN
 
     @property
     def has_output(self) -> bool:
         """Whether there is something to send, or demand to make frames of."""
         has_output = self.streams.output.queued_bytes or self.streams.requesting
-        return bool(has_output) and self._state.phase is not _RESUMING
+        return bool(has_output) and self.phase is not _RESUMING
 
     @property
     def has_final_output(self) -> bool:
@@ -453,7 +335,7 @@ class Connection:
     def flush(self, now: float) -> list[Event]:
         """End a turn: pass on the peer's demand as far as there is room; the events so far."""
         self.streams.now = now
-        if self.streams.grants and self._state.phase is _OPEN:
+        if self.streams.grants and self.phase is _OPEN:
             self.streams.grants.grant(self.streams.events)
         return self._take_events()
 
@@ -463,11 +345,10 @@ class Connection:
         None if there are events, demand to pass on, a deadline of a frame, an end to consider, too
         much output, frames to be kept, or a peer that is to be read more slowly.
         """
-        state, streams = self._state, self.streams
-        output = streams.output
+        streams, output = self.streams, self.streams.output
         if (
-            state.phase is not _OPEN
-            or state.is_draining
+            self.phase is not _OPEN
+            or self.is_draining
             or streams.events
             or streams.grants
             or self._reader.deadline is not None
@@ -493,7 +374,7 @@ class Connection:
         return frames if self.length_prefixed else [frame[LENGTH_SIZE:] for frame in frames]
 
     def _take_output(self, at_most: int) -> list[bytes]:
-        streams, phase = self.streams, self._state.phase
+        streams, phase = self.streams, self.phase
         if phase is _OPEN:
             if not (streams.output.queued_bytes or streams.requesting):
                 return []
@@ -503,7 +384,7 @@ class Connection:
         if phase is _RESUMING:
             return streams.output.take_control()
         frames = streams.take_output(at_most)
-        self._state.close_when_sent()
+        self._close_when_sent()
         return frames
 
     # -- memory ------------------------------------------------------------------------------------
@@ -531,46 +412,13 @@ class Connection:
             return True
         return False
 
-    # -- time --------------------------------------------------------------------------------------
-    def next_deadline(self) -> float | None:
-        """When `tick` is due, if nothing happens before."""
-        return self._state.next_deadline()
-
+    # -- time, and the end of the transport --------------------------------------------------------
     def tick(self, now: float) -> list[Event]:
         """Act on deadlines that have passed."""
-        self._state.tick(now)
+        self._act_on_deadlines(now)
         return self._take_events()
-
-    # -- the end -----------------------------------------------------------------------------------
-    def fail(self, code: int, message: str) -> None:
-        """Send an ERROR on stream 0, and close."""
-        self._state.fail(code, message)
-
-    def close(self, message: str = "") -> None:
-        """Close now; open streams fail."""
-        is_busy = bool(self.streams.open.by_id)
-        code = ErrorCode.CONNECTION_ERROR if is_busy else ErrorCode.CONNECTION_CLOSE
-        self.fail(code, message)
-
-    def close_gracefully(self, message: str = "", until: float = -inf) -> None:
-        """Open no more streams, and close when the open ones have ended.
-
-        The peer, which may have sent more requests, has time to close it first, *until* then.
-        """
-        self._state.drain(message, until)
 
     def transport_lost(self, now: float, reason: str = "the transport was closed") -> list[Event]:
-        """The transport has ended. A session that may be resumed is `Suspended`."""
-        self._state.lose_transport(now, reason)
+        """The transport has ended. A session that may be resumed is `Suspended`, another ends."""
+        self._lose_transport(now, reason)
         return self._take_events()
-
-    def transport_replaced(self, now: float) -> None:
-        """A client has a new transport for a suspended session: RESUME is sent."""
-        self._state.request_resume(now)
-
-    def resume(self, frame: Resume, now: float) -> bool:
-        """Resume a server's session on the transport that received *frame*; False if impossible.
-
-        Then the connection that received it must `reject` it, and the session has ended.
-        """
-        return self._state.resume(frame, now)

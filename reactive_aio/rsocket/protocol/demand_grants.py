@@ -5,7 +5,6 @@ everything and reads nothing costs little. Payloads that are sent in fragments c
 such elements alone. They may be megabytes, and small elements do not wait for them.
 """
 
-from ..._core.demand import UNBOUNDED
 from .events import DemandReceived, Event
 from .limits import Limits
 from .outbound_queue import OutboundQueue
@@ -66,9 +65,8 @@ class DemandGrants:
             return 0
         mean_size = stream.mean_size
         most = min(self._limits.chunk - stream.outbound_credit, max(1, room // mean_size))
-        n = min(stream.peer_demand, most)
+        n = stream.peer_demand.take(most)
         stream.outbound_credit += n
-        stream.peer_demand -= 0 if stream.peer_demand == UNBOUNDED else n
         stream.mean_size = max(mean_size >> 1, 32)
         events.append(DemandReceived(stream.id, n))
         return n * mean_size

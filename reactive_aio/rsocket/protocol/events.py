@@ -12,6 +12,9 @@ from typing import TypeAlias
 from .frames import Ext, Lease, MetadataPush, Payload, Resume, Setup
 from .stream_states import InteractionModel
 
+RequestTuple: TypeAlias = tuple[int, bytes, bytes | None]
+"""The stream, the data and the metadata of a request for one element."""
+
 
 # Not frozen: a frozen dataclass takes three times as long to make, and these are made by the
 # hundred thousand a second.
@@ -83,7 +86,9 @@ class DemandReceived:
 
 @dataclass(slots=True)
 class RequestReceived:
-    """The peer opened a stream. *complete*: a channel whose first element is its last.
+    """The peer requested something else than one element: those are `ResponseRequests`.
+
+    *complete*: a channel whose first element is its last.
 
     The first element of a channel is not only in *payload*: like the others it is in `Elements`,
     once it has been requested.
@@ -97,9 +102,9 @@ class RequestReceived:
 
 @dataclass(slots=True)
 class ResponseRequests:
-    """Requests of the peer for one element: the ids of their streams, data and metadata."""
+    """Requests of the peer for one element."""
 
-    requests: list[tuple[int, bytes, bytes | None]]
+    requests: list[RequestTuple]
 
 
 @dataclass(slots=True)

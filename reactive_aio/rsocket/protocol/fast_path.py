@@ -16,12 +16,15 @@ the table is not asked. This module reads and writes them without making an obje
 The streams it opens have nothing of their own but their id: three objects stand for all of them,
 until the machine needs one that it can change (`Streams.get`). A request makes no object for its
 stream on either side.
-The application's layer keeps the batches together. A `StreamRegistry` completes all futures of
-`Responses`, a responder answers all `ResponseRequests` with direct handlers by one `respond`, and
-an `OutboundStream` sends together what its publisher produced in one turn. A driver writes a
-request that is alone at once, and others in a turn.
 
-What the fast path does is what the machine would do, with fewer steps; tests compare both.
+The layers above keep the batches together. A `StreamRegistry` completes all futures of `Responses`,
+a `Batch` answers all `ResponseRequests` that need nothing but their data, and an `OutboundStream`
+sends together what its publisher produced in one turn. A driver writes a request that is alone at
+once, and others in a turn.
+
+What the fast path does is what the machine would do, with fewer steps; tests compare both. Without
+it, an element of a stream costs its receiver nine times as much, and a request with its response
+four times (`benchmarks.rsocket.stream`, `benchmarks.rsocket.requests`).
 """
 
 from struct import Struct

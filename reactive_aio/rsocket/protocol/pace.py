@@ -11,7 +11,7 @@ from typing import Final
 RESET: Final = 1 / 1000
 """What a request costs that was in vain: a thousand of them a second are read."""
 KEEPALIVE: Final = 1 / 50
-"""What a keepalive costs: the interval of a peer cannot be shorter for long."""
+"""What the answer to a keepalive costs: the interval of a peer cannot be shorter for long."""
 _BURST: Final = 1.0
 """How much may be spent at once: a thousand requests, fifty keepalives."""
 _LONGEST: Final = 1.0

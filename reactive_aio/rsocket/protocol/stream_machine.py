@@ -23,7 +23,15 @@ from .codec import (
 )
 from .demand_grants import DemandGrants
 from .errors import ConnectionLost, NoLease, ProtocolError, TooManyRequests
-from .events import Cancelled, Completed, Elements, Event, Failed, RequestReceived
+from .events import (
+    Cancelled,
+    Completed,
+    Elements,
+    Event,
+    Failed,
+    RequestReceived,
+    ResponseRequests,
+)
 from .flood_guard import FloodGuard
 from .fragmentation import Reassemblies, Reassembly, TooMuch, fragments
 from .frames import (
@@ -176,7 +184,7 @@ class StreamMachine:
                 return
             self.elements_event(stream_id).add(first)
             n -= 1
-        stream.unsent_demand = min(stream.unsent_demand + n, UNBOUNDED)
+        stream.unsent_demand.add(n)
         self.schedule_request(stream)
 
     def send(self, stream_id: int, payload: PayloadTuple, *, complete: bool = False) -> bool:
@@ -273,7 +281,7 @@ class StreamMachine:
         stream = RemoteStream(stream_id, model, _REASSEMBLY, self.initial_mean_size)
         self.open.add(stream)
         if isinstance(frame, RequestStream | RequestChannel):
-            stream.peer_demand = frame.n
+            stream.peer_demand.add(frame.n)
         complete = isinstance(frame, RequestChannel) and frame.complete
         if not frame.follows:
             self._open_remote(stream, frame.payload, complete)
@@ -312,10 +320,12 @@ class StreamMachine:
         stream.state = RESPONDER_STATES[model]
         if model is _FNF:
             self._close(stream)
-        self.events.append(RequestReceived(stream.id, model, payload, complete))
         if model is _RESPONSE:
             stream.outbound_credit = 1
-        elif model is _CHANNEL:
+            self.events.append(ResponseRequests([(stream.id, *payload)]))
+            return
+        self.events.append(RequestReceived(stream.id, model, payload, complete))
+        if model is _CHANNEL:
             stream.first_element = payload
             stream.is_first_last = complete
         self.grants.schedule(stream)
@@ -421,7 +431,7 @@ class StreamMachine:
 
     def add_peer_demand(self, stream: Stream, n: int) -> None:
         """The peer requests *n* more elements of *stream*."""
-        stream.peer_demand = min(stream.peer_demand + n, UNBOUNDED)
+        stream.peer_demand.add(n)
         if stream.outbound_credit <= self._low_credit and stream.state in SENDING_STATES:
             self.grants.schedule(stream)
 
@@ -484,10 +494,9 @@ class StreamMachine:
                 continue
             if not stream.is_started:  # not before its request
                 self.schedule_request(stream)
-            elif credit + demand <= MAX_31 or credit < TOP_UP_LEVEL:
-                n = min(demand, MAX_31 - credit)
+            elif credit + demand.outstanding <= MAX_31 or credit < TOP_UP_LEVEL:
+                n = demand.take(MAX_31 - credit)
                 stream.inbound_credit += n
-                stream.unsent_demand -= 0 if demand == UNBOUNDED else n
                 self.output.put_demand(stream.id, n)
 
     # -- output ------------------------------------------------------------------------------------
@@ -546,11 +555,11 @@ class StreamMachine:
             self._close(stream)
             return
         if state not in RECEIVING_STATES and state is not _REASSEMBLY:
-            stream.inbound_credit = stream.unsent_demand = 0
+            stream.inbound_credit = stream.unsent_demand.outstanding = 0
             stream.first_element = None
             self._end_reassembly(stream)
         if state not in SENDING_STATES:
-            stream.peer_demand = stream.outbound_credit = 0
+            stream.outbound_credit = stream.peer_demand.outstanding = 0
 
     def _close(self, stream: Stream) -> None:
         stream.state = _CLOSED

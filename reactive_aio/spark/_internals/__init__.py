@@ -18,14 +18,11 @@ from contextlib import suppress
 from copy import copy
 from functools import cache, cached_property, partial
 from importlib import import_module
-from importlib.util import find_spec
 from inspect import getattr_static, getgeneratorlocals, signature
 from threading import Lock, local
 from types import FrameType, FunctionType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from weakref import WeakKeyDictionary
-
-from ..value_checks import row_check
 
 if TYPE_CHECKING:
     import socket
@@ -316,11 +313,6 @@ def arrow_schema(schema: "StructType") -> Any:
     return make(_with_nullable_voids(schema), **chosen)
 
 
-def can_convert_rows() -> bool:
-    """Whether `table_of_rows` can be called."""
-    return find_spec(_CONVERSION) is not None
-
-
 def _with_nullable_voids(kind: Any) -> Any:
     """Return the same type with voids where Arrow allows them: as values that may be null.
 
@@ -352,18 +344,44 @@ def _with_nullable_voids(kind: Any) -> Any:
     return kind
 
 
-def table_of_rows(rows: Sequence[Any], schema: "StructType") -> Any:
-    """Return a ``pyarrow.Table`` of *rows*: tuples, Rows, lists or dicts. Checks each value.
+def dataframe_of_batches(
+    spark: "SparkSession", batches: Sequence[Any], schema: "StructType"
+) -> "DataFrame":
+    """Return a DataFrame of record batches, each of which is a partition where they are large.
 
-    ``pyspark.sql.conversion.LocalDataToArrowConversion``, since 4.0; Spark Connect's
-    ``createDataFrame`` uses it. Raises ImportError before.
+    ``SparkContext._serialize_to_jvm``, since 2.4, and ``PythonSQLUtils.readArrowStreamFromFile``
+    and ``toDataFrame``, since 3.3, by which ``createDataFrame`` sends a ``pyarrow.Table``. That
+    would cut it by ``spark.sql.execution.arrow.maxRecordsPerBatch``, also if this is 0, and refuses
+    types that a program has defined.
     """
-    row_check(schema)(rows)
-    conversion: Any = import_module(_CONVERSION)
-    return conversion.LocalDataToArrowConversion.convert([*rows], schema, _LARGE_TYPES)
+    from pyspark.sql import DataFrame
+    from pyspark.sql.pandas.serializers import ArrowStreamSerializer
+
+    untyped: Any = spark
+    utils = java_class(spark, f"{_SQL}.api.python.PythonSQLUtils")
+    sent = untyped.sparkContext._serialize_to_jvm(
+        batches,
+        cast("Any", ArrowStreamSerializer)(),
+        utils.readArrowStreamFromFile,
+        java_class(spark, f"{_SQL}.api.python.ArrowIteratorServer"),
+    )
+    make: Any = DataFrame
+    made = utils.toDataFrame(sent, schema.json(), untyped._jsparkSession)
+    return cast("DataFrame", make(made, spark))
 
 
-_CONVERSION: Final = "pyspark.sql.conversion"
+def local_relation(spark: "SparkSession", table: Any, schema: "StructType") -> "DataFrame":
+    """Return a DataFrame of a ``pyarrow.Table`` in a session of Spark Connect.
+
+    ``pyspark.sql.connect.plan.LocalRelation``, since 3.4. ``createDataFrame``, which divides large
+    tables, loses the number of rows without columns, and refuses types that a program has defined.
+    """
+    plans: Any = import_module("pyspark.sql.connect.plan")
+    frames: Any = import_module("pyspark.sql.connect.dataframe")
+    relation = plans.LocalRelation(table, schema=schema.json())
+    return cast("DataFrame", frames.DataFrame(relation, spark))
+
+
 _BATCH_RDD: Final = "toArrowBatchRdd"
 _ARROW_CALLS: Final = {  # methods, and the types of their parameters
     "org.apache.spark.api.python.PythonRDD.runJob": (

@@ -14,6 +14,8 @@ from ..call_threads import CallThreads
 
 Commit = Callable[[int], object]
 """Commits a partition, by its position among those of this subscription. Blocks."""
+Number = Callable[[int], int]
+"""Returns the number of a partition in the query, by the same position."""
 _REMEDY: Final = "call it there, from a thread with loop.call_soon_threadsafe(delivery.ack)"
 
 
@@ -21,11 +23,16 @@ class PartitionCommits:
     """The partitions of one subscription that are not committed."""
 
     def __init__(
-        self, loop_handle: LoopHandle, commit: Commit, on_change: Callable[[], object]
+        self,
+        loop_handle: LoopHandle,
+        commit: Commit,
+        number: Number,
+        on_change: Callable[[], object],
     ) -> None:
         """*on_change* is called when a commit has ended."""
         self.loop_handle = loop_handle
         self._commit = commit
+        self._number = number
         self._on_change = on_change
         self._threads = CallThreads(loop_handle, "from_dataframe-commit", interrupt=_nothing)
         self._partitions: dict[int, Partition] = {}
@@ -50,7 +57,8 @@ class PartitionCommits:
     def _partition(self, position: int) -> "Partition":
         found = self._partitions.get(position)
         if found is None:
-            found = self._partitions[position] = Partition(self, position)
+            found = Partition(self, position, self._number(position))
+            self._partitions[position] = found
         return found
 
     def commit(self, partition: "Partition", *, is_awaited: bool) -> Future[None]:
@@ -80,11 +88,12 @@ class PartitionCommits:
 class Partition:
     """How many rows of a partition were delivered, and how many were acknowledged."""
 
-    __slots__ = ("_commits", "acknowledged", "delivered", "is_read", "position")
+    __slots__ = ("_commits", "acknowledged", "delivered", "is_read", "number", "position")
 
-    def __init__(self, commits: PartitionCommits, position: int) -> None:
+    def __init__(self, commits: PartitionCommits, position: int, number: int) -> None:
         self._commits = commits
         self.position: int = position
+        self.number: int = number
         self.delivered: int = 0
         self.acknowledged: int = 0
         self.is_read: bool = False
@@ -114,6 +123,11 @@ class RowDelivery(Delivery[Any]):
     def __init__(self, partition: Partition, value: Any) -> None:
         super().__init__(value, partition.acknowledge)
         self._partition = partition
+
+    @property
+    def origin(self) -> int:
+        """The number of the partition."""
+        return self._partition.number
 
     def ack(self) -> None:
         self._settle("ack()", "was acknowledged")

@@ -86,6 +86,11 @@ class WindowJobs:
         assert self._resume is not None
         self._resume.commit(position)
 
+    def number(self, position: int) -> int:
+        """Return the number of the partition at *position* among those that are computed."""
+        assert self._resume is not None
+        return self._resume.partitions[position]
+
     def _rdd(self, rows: int) -> Any:
         """Return a new RDD of record batches over the plan of this subscription.
 
@@ -188,7 +193,9 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         self._threads = CallThreads(self._loop_handle, "from_dataframe", interrupt=jobs.cancel)
         self._commits: PartitionCommits | None = None
         if commits:
-            self._commits = PartitionCommits(self._loop_handle, jobs.commit, self._on_commit)
+            self._commits = PartitionCommits(
+                self._loop_handle, jobs.commit, jobs.number, self._on_commit
+            )
         self._readers: dict[Window, FrameReader] = {}  # whose connections are open
         self._watched: FrameReader | None = None
         self._parts: Iterator[tuple[Iterator[T], int]] = iter(())

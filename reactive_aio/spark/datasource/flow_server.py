@@ -10,9 +10,9 @@ from uuid import uuid4
 import anyio
 
 from ...stage import FlowSubscription, describe, require_int
-from .._internals import arrow_schema
+from ..conversion import RowConversion, RowRejected
 from ..errors import require_pyspark
-from ..rejected_rows import RowRejected, table_of
+from ..gathering import cut
 from ..schemas import parsed_schema, require_schema
 from .listener import Connection, ListenOptions, ServedAddress, listen
 from .replay_log import ReplayLog, RowsUnavailable
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from ...flow import Flow
     from ...spec import Subscription
 
+_LARGEST_PART: Final = 1 << 30
+"""Bytes of what is sent at a time."""
+_BATCH_BYTES: Final = 64 << 20
+"""Bytes of a record batch in it, about."""
 _BATCH_DELAY: Final = 0.1
 """Seconds in which a micro-batch may fill up, once Spark has requested it."""
 
@@ -285,11 +289,20 @@ class _FlowCursor:
 def encode_rows(rows: Sequence[Any], schema: "StructType", first: int = 0) -> bytes:
     """Return an Arrow stream of *rows*: tuples, Rows or dicts; *first* is the number of the first.
 
-    Raises `RowRejected` for one that does not fit the schema.
+    Raises `RowRejected` for one that does not fit the schema, and ValueError for too many bytes.
     """
-    if not rows:
-        return encode_table(arrow_schema(schema).empty_table())
-    return encode_table(table_of(rows, schema, function="serve_flow", first=first))
+    import pyarrow
+
+    conversion = RowConversion("serve_flow", schema, rows=first)
+    batches = conversion.batches(rows)
+    size = sum(each.nbytes for each in batches)
+    if size > _LARGEST_PART:
+        raise ValueError(
+            f"serve_flow: {len(rows):,} rows from number {first:,} on have {size:,} bytes, and at "
+            f"most {_LARGEST_PART:,} are sent at a time: give the reader a smaller option maxRows"
+        )
+    parts = [part for each in batches for part in cut(each, len(rows), _BATCH_BYTES)]
+    return encode_table(cast("Any", pyarrow).Table.from_batches(parts, conversion.arrow))
 
 
 def _parse(schema: str) -> "StructType":

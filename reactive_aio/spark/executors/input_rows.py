@@ -16,7 +16,8 @@ NAME: Final = "the rows of a partition"
 _AT_A_TIME: Final = 256
 """Rows that are handed over at a time."""
 _PART: Final = 1024
-"""Rows whose values are made at a time, which delays other work on the loop."""
+_PART_VALUES: Final = 1 << 18
+"""Rows, and values, that are made at a time at most, which delays other work on the loop."""
 
 
 class InputRows:
@@ -25,7 +26,7 @@ class InputRows:
     *holds* is how many rows of a record batch wait for demand at most.
     """
 
-    def __init__(self, convert: Convert, *, has_batches: bool, holds: int) -> None:
+    def __init__(self, convert: Convert, *, has_batches: bool, holds: int | None) -> None:
         self.convert = convert
         self.has_batches = has_batches
         self.on_wanted: Callable[[], object] = _ignore
@@ -52,7 +53,8 @@ class InputRows:
         """Cut a batch into parts whose rows are made together."""
         if self.has_batches:
             return iter((batch,) if batch.num_rows else ())
-        return (batch.slice(start, _PART) for start in range(0, batch.num_rows, _PART))
+        rows = max(1, min(_PART, _PART_VALUES // max(1, batch.num_columns)))
+        return (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
 
 
 def _ignore() -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 from ...errors import MissingExtra
 from ...stage import require_sync_callable
-from .._internals import arrow_schema
 from ..errors import (
+    LARGEST_INT,
     UnsupportedDataFrame,
     explained,
     require_dataframe_type,
@@ -21,10 +21,11 @@ from ..rows import (
     RowKind,
     UnreadableType,
     columns_of,
+    read_schema,
     unreadable_column,
     with_a_column,
 )
-from ..schemas import parse_with, parsed_schema, require_different_names, require_schema
+from ..schemas import parse_with, parsed_schema, repeated_name, require_schema
 from .resources import Manager, WorkerResource, resources
 from .shipping import pickle_pipeline, worker_function
 
@@ -37,8 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 FUNCTION: Final = "map_flow"
 _ROWS_PER_BATCH: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
-_DEFAULT_ROWS: Final = 10_000
-"""Rows of an Arrow batch where the setting of Spark is 0, which means no limit."""
+_TIME_ZONE: Final = "spark.sql.session.timeZone"
 
 
 class MapFlow:
@@ -157,10 +157,9 @@ def map_partitions(
         given = df.schema
         _require_readable(function, given, rows)
         output = parsed_schema(function, schema, parse_with(df.sparkSession))
-        require_different_names(function, output)
-        arrow_schema(output)  # which raises for a type that Arrow cannot carry
         options: dict[str, Any] = {
-            "input_schema": given, "output_schema": output, "rows": rows, "most": _batch_rows(df),
+            "input_schema": read_schema(df), "output_schema": output, "rows": rows,
+            "most": _batch_rows(df), "zone": df.sparkSession.conf.get(_TIME_ZONE),
         }  # fmt: skip
         run = worker_function(function, pickle_pipeline(function, pipeline), options)
         untyped: Any = _unique_names(df)
@@ -180,6 +179,13 @@ def _require_dataframe(function: str, df: object) -> None:
 
 def _require_readable(function: str, schema: "StructType", rows: RowKind) -> None:
     require_unique_names(schema, rows, function)
+    for field in schema.fields:
+        if (name := repeated_name(field.dataType)) is not None:
+            raise UnsupportedDataFrame(
+                f"{function}() cannot read column {field.name!r}: a struct in it has two fields "
+                f"named {name!r}, which Spark does not send to its workers. Cast the column to a "
+                "struct with other names."
+            )
     if rows == "batch":
         return
     reason = unreadable_column(schema)
@@ -196,8 +202,9 @@ def _require_readable(function: str, schema: "StructType", rows: RowKind) -> Non
 
 
 def _batch_rows(df: "DataFrame") -> int:
+    """Return how many rows a batch may have; a setting of 0 or less means no limit."""
     rows = int(df.sparkSession.conf.get(_ROWS_PER_BATCH) or 0)
-    return rows if rows > 0 else _DEFAULT_ROWS
+    return rows if rows > 0 else LARGEST_INT
 
 
 def _unique_names(df: "DataFrame") -> "DataFrame":

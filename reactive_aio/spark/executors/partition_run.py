@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...flow import Flow
 from ...stage import describe
+from ..conversion import RowConversion, RowMismatch
+from ..errors import LARGEST_INT
+from ..gathering import cut
 from ..rows import RowKind, row_converter
 from .batch_size import BatchSize
 from .input_rows import InputRows
 from .loop_run import LoopRun
 from .pulled_run import PulledRun, pulled
-from .row_encoder import RowEncoder
 from .spark_connection import SparkConnection
 from .spark_task import inside, running_task
 from .worker_loop import WORKER, WorkerLoop
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 Pipeline = Callable[[Flow[Any]], Flow[Any]]
 """Makes the flow of a partition's result of that of its rows."""
 
+_LARGEST_BATCH: Final = 64 << 20
+"""Bytes of a record batch of the result, about, unless one row has more."""
 _log: Final = logging.getLogger("reactive_aio.spark")
 
 
@@ -42,6 +46,7 @@ def run_partition(
     output_schema: "StructType",
     rows: RowKind,
     most: int,
+    zone: str = "UTC",
     worker: WorkerLoop = WORKER,
 ) -> Generator[Any]:
     """Yield the record batches of the result; closing the iterator cancels the flow."""
@@ -52,7 +57,10 @@ def run_partition(
         run = _PartitionRun(worker, function, connection)
         source = _source(input_schema, rows, most)
         with inside(task), run.chunks(pipeline, source, size := BatchSize(most)) as chunks:
-            for batch in _encoded(chunks, RowEncoder(output_schema, most), size):
+            conversion = RowConversion(
+                function, output_schema, zone, counted="of the output", rejected=RowMismatch
+            )
+            for batch in _encoded(chunks, conversion, size):
                 yield batch
                 connection.flush()
         is_last = False
@@ -68,7 +76,8 @@ def _source(schema: "StructType", rows: RowKind, most: int) -> InputRows:
     if rows == "batch":
         names = schema.names
         return InputRows(lambda batch: _one_batch(batch, names), has_batches=True, holds=0)
-    return InputRows(row_converter(schema, rows), has_batches=False, holds=most - 1)
+    holds = most - 1 if most < LARGEST_INT else None
+    return InputRows(row_converter(schema, rows), has_batches=False, holds=holds)
 
 
 def _one_batch(batch: Any, names: list[str]) -> Iterator[Any]:
@@ -78,13 +87,15 @@ def _one_batch(batch: Any, names: list[str]) -> Iterator[Any]:
     return iter((batch if batch.schema.names == names else batch.rename_columns(names),))
 
 
-def _encoded(chunks: Iterator[list[Any]], encoder: RowEncoder, size: BatchSize) -> Generator[Any]:
+def _encoded(
+    chunks: Iterator[list[Any]], conversion: RowConversion, size: BatchSize
+) -> Generator[Any]:
     began = perf_counter()
     for rows in chunks:
         seconds, size_in_bytes = perf_counter() - began, 0
-        for batch in encoder.encode(rows):
+        for batch in conversion.batches(rows):
             size_in_bytes += batch.nbytes
-            yield batch
+            yield from cut(batch, size.most, _LARGEST_BATCH)
         size.measure(len(rows), size_in_bytes, seconds)
         began = perf_counter()
 

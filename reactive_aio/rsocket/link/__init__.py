@@ -1,0 +1,1 @@
+"""One connection on the event loop: its transport, the clock, connecting and reconnecting."""

@@ -1,0 +1,631 @@
+"""The driver of a connection: a `Connection`, its transport, the clock and the application.
+
+A turn of the driver takes in received bytes, passes their events to the local ends of streams,
+passes on the peer's demand, and writes all output with one call. Nothing here blocks: a driver has
+no task and no lock, and one timer. `driver_lifecycle` is the table of its states.
+"""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol
+
+from anyio import move_on_after
+
+from ..._core.flow_subscription import FlowSubscription
+from ..._core.loop import LoopHandle, Task, TimerHandle, wait_settled
+from ..protocol.connection import Connection
+from ..protocol.errors import StreamFailed, error_of, renewed, with_remedy
+from ..protocol.events import (
+    Closed,
+    Confirmed,
+    Event,
+    RequestReceived,
+    ResponseRequests,
+    Resumed,
+)
+from ..protocol.frames import ErrorCode, Lease, Resume
+from ..protocol.pace import RESET
+from ..protocol.stream_states import InteractionModel
+from .driver_lifecycle import OVER, TABLE, Action, Input, State
+from .held_requests import HeldRequests
+from .intake import NO_ROOM, EndingHandlers, Intake
+from .line import Line, Rebind, Transport
+from .send_limit import SendLimit
+from .stream_registry import ON_STREAM, BatchSender, StreamRegistry
+from .tasks import ConnectionTasks, DeadlineTimer, Waiters, close_coroutines
+from .turns import Turns
+
+WRITE_SIZE: Final = 64 * 1024
+CLOSE_TIMEOUT: Final = 5.0
+SILENT_PEER_TIMEOUT: Final = 0.1
+"""The same for a peer that has given no sign of life, and will not read what is left either."""
+FRAMES_A_TURN: Final = 128
+"""So many frames are read in a turn, unless they are of the kinds that cost little."""
+PEER_CLOSES_WITHIN: Final = 2.0
+"""How long the peer may take to close a connection whose end was announced to it."""
+
+
+class Responder(Protocol):
+    """What serves the peer's requests, for all connections of a server or for one of a client."""
+
+    unread_connections: int
+    """The number of connections that were ended since the peer did not read."""
+
+    @property
+    def ending(self) -> EndingHandlers: ...
+    @property
+    def turns(self) -> Turns: ...
+
+    def held_bytes(self, driver: "Driver", /) -> int:
+        """The bytes of requests of *driver* without a response that wait."""
+        ...
+
+    def handle(self, driver: "Driver", event: Event, /) -> bool:
+        """Act on an event of *driver*, if it is one for a responder."""
+        ...
+
+
+class Driver:
+    """Drives one connection on the event loop on which it was made."""
+
+    # Class attributes until they are set: most connections need few of them.
+    close_reason: StreamFailed | None = None
+    """Why the connection has ended; None while it has not."""
+    remedy: str = ""
+    """How a client reconnects, for the error of requests after the server has closed."""
+    user: Any = None
+    """The result of authenticating the peer."""
+    on_attached: "Callable[[Driver], object] | None" = None
+    """Called when the driver has a transport, of which nothing has been read."""
+    on_closed: "Callable[[Driver], object] | None" = None
+    """Called once, when nothing of the connection is left."""
+    on_suspended: "Callable[[Driver], object] | None" = None
+    """Called when a session loses its transport and waits for another."""
+    _linger_time: float = CLOSE_TIMEOUT
+    """How long handlers without a response may run after the connection has ended properly."""
+    _is_draining: bool = False
+    is_heavy: bool = False
+    """Whether its last turn took long, so that the next may have to wait for those of others."""
+    held_in_transport: int = 0
+    """The bytes of a message that the transport holds, since it is not whole."""
+    _loss: str = "the transport was closed"  # why the transport ends, if nothing says more
+    _pace_timer: "TimerHandle | None" = None  # nothing is read until then
+    _send_limit: "SendLimit | None" = None
+    _time_limit: "TimerHandle | None" = None  # of the end
+    _confirmed: "Callable[[], object] | None" = None
+
+    def __init__(
+        self, make: Callable[[float], Connection], responder: Responder | None = None
+    ) -> None:
+        """Drive the connection that *make* makes; without a *responder*, nothing is served."""
+        self.loop_handle: LoopHandle = LoopHandle("an RSocket connection")
+        self.connection: Connection = make(self.loop_handle.time())
+        self.streams: StreamRegistry = StreamRegistry()
+        self.held_requests: HeldRequests = HeldRequests()
+        self.connection.frames_a_turn = FRAMES_A_TURN
+        all_ending = EndingHandlers() if responder is None else responder.ending
+        self.intake: Intake = Intake(
+            self.connection, all_ending, self._update_reading, self.schedule_turn
+        )
+        self._responder = responder
+        self.line: Line = Line()
+        self._tasks = ConnectionTasks(self.loop_handle, self._on_idle)
+        self._timer = DeadlineTimer(
+            self.loop_handle, self.connection.next_deadline, self._deadline_passed
+        )
+        self._waiters = Waiters(self.loop_handle)
+        self._state = State.UNCONNECTED
+        self._has_turn = False  # a turn is scheduled or runs
+        self._is_busy = False  # nothing is read, since the handlers have enough to do
+        self._batch_senders: list[BatchSender] = []
+        self._resume_callbacks: list[Callable[[], object]] = []
+        self._close_callbacks: list[Callable[[Driver], object]] = []
+
+    # -- for the transport -------------------------------------------------------------------------
+    def attach(self, transport: Transport, rebind: Rebind | None = None) -> None:
+        """Begin or resume on a transport that is ready.
+
+        A transport with a method `rebind`, or given with one, can move to another driver.
+        """
+        self.line = Line(transport, rebind)
+        self._advance(Input.ATTACH)
+        if self.on_attached is not None:
+            self.on_attached(self)
+        self.schedule_turn()
+
+    def data_received(self, data: bytes) -> None:
+        self._has_turn = True  # it begins here
+        connection, line, intake = self.connection, self.line, self.intake
+        self.streams.answered = 0
+        self._dispatch(connection.receive(data, self.loop_handle.event_loop.time()))
+        is_waited_for = self._waiters.waiting or self.held_requests.waiting
+        is_limited = intake.held or intake.memory.counted or line.is_paused
+        is_busy = self._batch_senders or is_waited_for or is_limited
+        output = connection.last_output() if line.is_writable and not is_busy else None
+        if output is None or line.transport is None:
+            self._run_turn()
+            return
+        self._has_turn = False
+        if output:
+            line.transport.write(output)
+        # There is demand for streams whose requests have just been sent; or those whose requests
+        # were answered together make the next ones together.
+        if connection.has_output or self.streams.answered > 1:
+            self.schedule_turn()
+
+    def pause_writing(self) -> None:
+        line, seconds = self.line, self.connection.limits.send_timeout
+        line.is_writable = False
+        if line.transport is not None and not self.connection.is_client:
+            if self._send_limit is None:
+                self._send_limit = SendLimit(
+                    self.loop_handle, seconds, lambda: self.line.blocked, self._lose
+                )
+            self._send_limit.start(line.transport)
+
+    def resume_writing(self) -> None:
+        """Output has left: the peer takes it, even if its signs of life wait in a slow link."""
+        self.line.is_writable = True
+        self.connection.note_activity(self.loop_handle.time())
+        self.schedule_turn()
+
+    def connection_lost(self, error: BaseException | None = None) -> None:
+        """The transport has ended. A session that may be resumed waits for another one."""
+        if self._state in OVER:
+            return
+        self._has_turn = True
+        while self.connection.has_more:  # the peer has sent it before the end
+            self._dispatch(self.connection.read_more(self.loop_handle.time()))
+        reason = self._loss if error is None else f"the transport failed: {error}"
+        self._dispatch(self.connection.transport_lost(self.loop_handle.time(), reason))
+        self.line = Line()
+        self._advance(Input.SUSPEND if self.connection.is_suspended else Input.LOSE)
+
+    def _lose(self, reason: str) -> None:
+        """End the transport, since the peer does not read; a session may be resumed on another."""
+        self._loss = reason
+        if self._responder is not None:
+            self._responder.unread_connections += 1
+        self.line.abort()
+
+    # -- for the application -----------------------------------------------------------------------
+    @property
+    def is_working(self) -> bool:
+        """Whether a request is open, of either side, or a handler runs."""
+        return bool(self.connection.streams.open.by_id) or self._tasks.has_work
+
+    @property
+    def running(self) -> int:
+        """How many handlers run, those of cancelled requests included."""
+        return len(self.streams.senders) + self.intake.ending
+
+    def require_open(self) -> None:
+        """Raise the reason of the end if the connection has ended."""
+        if self.close_reason is not None:
+            raise renewed(self.close_reason)
+
+    def get_extra_info(self, name: str) -> Any:
+        """The transport's information by *name*, as in asyncio; None if it has none."""
+        transport = self.line.transport
+        return None if transport is None else transport.get_extra_info(name)
+
+    def schedule_turn(self) -> None:
+        """Schedule a turn; any number of calls lead to one."""
+        if not self._has_turn:
+            self._has_turn = True
+            self.loop_handle.call_soon(self._run_turn)
+
+    def send_request(self) -> None:
+        """Send a request: at once if no other is to be expected, else in a turn."""
+        if self._has_turn:
+            return
+        if self.connection.has_single_stream:
+            self._write()
+            if not self.connection.has_output:
+                return
+        self.schedule_turn()
+
+    def schedule_send(self, sender: BatchSender) -> None:
+        """Let *sender* send the elements it has collected in the next turn."""
+        self._batch_senders.append(sender)
+        self.schedule_turn()
+
+    def create_background_task(self, work: Coroutine[Any, Any, Any], name: str) -> None:
+        """Start a task that is cancelled as soon as the connection has ended, in any way."""
+        if self.close_reason is None:
+            self._tasks.create_background(work, name)
+        else:
+            work.close()
+
+    def create_task(
+        self, work: Coroutine[Any, Any, Any], name: str, *awaited: object
+    ) -> "Task[Any] | None":
+        """Start a task that does not outlive the connection; None if that has ended.
+
+        If the connection ends properly, the task may continue for a limited time. Coroutines that
+        *work* would have *awaited* are closed if it never begins.
+        """
+        if self.close_reason is not None:
+            close_coroutines((work, *awaited))
+            return None
+        return self._tasks.create(work, name, awaited)
+
+    def count_reset(self) -> None:
+        """Count a request that has ended before its handler had a result."""
+        self.connection.streams.pace.spend(RESET, self.loop_handle.time())
+
+    def count_held(self) -> None:
+        """Count what is held for the peer; give up what is too much."""
+        others = 0
+        if self.intake.is_full and self._responder is not None:
+            others = self._responder.held_bytes(self)
+        if self.intake.count_memory(others, self.held_in_transport):
+            self.schedule_turn()
+
+    def await_cleanup(self, subscription: object) -> None:
+        """Count the publisher of *subscription*, which was cancelled, until it has cleaned up."""
+        if isinstance(subscription, FlowSubscription) and not subscription.is_clean:
+            work = self._clean(subscription)
+            self.intake.await_end(self.loop_handle.create_task(work, "rsocket: awaits a cleanup"))
+
+    async def _clean(self, subscription: FlowSubscription) -> None:
+        try:
+            await subscription.aclose()
+        except Exception as error:
+            self.loop_handle.report("the cleanup of an RSocket handler failed", error)
+
+    async def drain(self) -> None:
+        """Wait until the output queued is below the watermark."""
+        while self.close_reason is None and not self._has_room():
+            self.schedule_turn()
+            await self._waiters.until(self._has_room)
+
+    def _has_room(self) -> bool:
+        return self.connection.queued_bytes < self.connection.limits.watermark
+
+    def hold_requests(self, event: ResponseRequests) -> None:
+        """Serve the requests of *event* when the peer has read responses."""
+        for stream_id in self.intake.hold(event.requests):
+            self.connection.fail_stream(stream_id, ErrorCode.REJECTED, NO_ROOM)
+        self.schedule_turn()
+
+    def accept(self) -> None:
+        """Accept the client."""
+        if self._state not in OVER and self.connection.is_awaiting_accept:
+            self.connection.accept(self.loop_handle.time())
+            self._timer.update()
+            self.schedule_turn()
+
+    def reject(self, reason: str = "", code: int | None = None) -> None:
+        """Reject the client."""
+        if self._state not in OVER and self.connection.is_awaiting_accept:
+            self.connection.reject(reason, code)
+            self._advance(Input.REJECT)
+            self.schedule_turn()
+
+    def confirm(self, callback: Callable[[], object]) -> None:
+        """Call *callback* when the server is known to have accepted the SETUP."""
+        self._confirmed = callback
+        self.connection.confirm()
+        self.schedule_turn()
+
+    def add_resume_callback(self, callback: Callable[[], object]) -> None:
+        """Call *callback* whenever the session is resumed."""
+        self._resume_callbacks.append(callback)
+
+    def add_close_callback(self, callback: "Callable[[Driver], object]") -> None:
+        """Call *callback* once nothing of the connection is left."""
+        if self._state in OVER:
+            callback(self)
+        else:
+            self._close_callbacks.append(callback)
+
+    # -- the end -----------------------------------------------------------------------------------
+    def close_gracefully(self, reason: str, seconds: float) -> None:
+        """Accept no more requests; close when the open streams have ended.
+
+        Handlers without a response may then run for *seconds*.
+        """
+        self._is_draining, self._linger_time = True, seconds
+        until = self.loop_handle.time() + min(seconds, PEER_CLOSES_WITHIN)
+        self.connection.close_gracefully(reason, until)
+        self.schedule_turn()
+
+    async def aclose(self, reason: str = "") -> None:
+        """Close the connection and its streams, and wait until nothing of it is left."""
+        try:
+            is_flushed = await self._flush_final_output()
+        finally:  # the connection ends even if this call is cancelled
+            if self.close_reason is None:
+                self.connection.close(reason)
+                self.schedule_turn()
+        if not is_flushed:  # the peer has had its time, and does not read
+            self.abort()
+        is_ending = self.line.transport is not None or self.connection.is_closed
+        if is_ending and self._state not in OVER:
+            await wait_settled(self._waiters.until(lambda: self._state in OVER))
+        self._tasks.cancel()
+        await self._tasks.wait()
+
+    async def _flush_final_output(self) -> bool:
+        """Wait, for a limited time, until output that no answer would confirm has been sent.
+
+        Returns False if that time was too short.
+        """
+        if self.close_reason is not None or self._is_flushed():
+            return True
+        self.schedule_turn()
+        with move_on_after(CLOSE_TIMEOUT) as scope:
+            await wait_settled(self._waiters.until(self._is_flushed))
+        return not scope.cancelled_caught
+
+    def _is_flushed(self) -> bool:
+        return self.line.transport is None or not self.connection.has_final_output
+
+    def abort(self) -> None:
+        """End the transport at once, without sending what is queued."""
+        self._advance(Input.ABORT)
+
+    def give_up(self, code: int, reason: str) -> None:
+        """End the connection for a *reason* that the peer is told, unless it does not read."""
+        self.connection.fail(code, reason)
+        self.schedule_turn()
+        if not self.line.is_writable:
+            self.abort()
+
+    def discard(self) -> None:
+        """Release a driver that has no transport and will not get one."""
+        self._advance(Input.LOSE)
+
+    def take_over(self, other: "Driver", frame: Resume) -> bool:
+        """Resume this session on the transport of *other*, which received *frame*, if possible."""
+        line = other.line
+        if line.transport is None or line.rebind is None:
+            return False
+        if not self.connection.resume(frame, self.loop_handle.time()):
+            self.schedule_turn()
+            return False
+        unread = other.connection.detach()
+        other.line = Line()
+        other.discard()
+        self.line = self.line.replace(line, other)
+        self._advance(Input.ATTACH)
+        line.rebind(self)
+        self.schedule_turn()
+        for data in unread:
+            self.data_received(data)
+        return True
+
+    # -- a turn ------------------------------------------------------------------------------------
+    def _run_turn(self) -> None:
+        """Run a turn as soon as other connections of the server leave time for it."""
+        if not self._has_turn:
+            return  # it has been run meanwhile
+        if self._responder is None:
+            self.take_turn()
+        else:
+            self._responder.turns.run(self)
+
+    def wait_for_turn(self) -> None:
+        """Others have their turns first: read nothing more until then."""
+        if self._state not in OVER:
+            self._update_reading()
+
+    def take_turn(self) -> None:
+        """Take in what is there, and send what is to be sent."""
+        if not self._has_turn or self._state in OVER:
+            return
+        connection, now = self.connection, self.loop_handle.time()
+        if connection.has_more and not self._is_busy and not self._is_over_pace():
+            self._dispatch(connection.read_more(now))
+        held_requests, intake = self.held_requests, self.intake
+        if held_requests.waiting:
+            held_requests.release()
+        while True:
+            if self._batch_senders:
+                senders, self._batch_senders = self._batch_senders, []
+                for each in senders:
+                    each.send()
+            if not (events := connection.flush(now)):
+                break
+            self._dispatch(events)
+        self._write()
+        self._has_turn = False
+        if held_requests.waiting and held_requests.release():
+            self.schedule_turn()
+        if events := connection.flush(now):  # there is room for more demand: use the next turn
+            self._has_turn = True
+            self._dispatch(events)
+            self._has_turn = False
+            self.schedule_turn()
+        elif connection.has_output and self.line.is_writable:
+            self.schedule_turn()
+        self.count_held()
+        if intake.held and intake.may_serve(connection.limits.watermark // 2):
+            self._dispatch([ResponseRequests(intake.take())])
+        self._update_reading()
+        self._timer.update()
+        if connection.is_closed:
+            self._advance(Input.LOSE if self.line.transport is None else Input.SENT)
+        if self._waiters.waiting:
+            self._waiters.look()
+
+    def _write(self) -> None:
+        line = self.line
+        if line.transport is not None and line.is_writable:
+            data = self.connection.data_to_send(WRITE_SIZE)
+            if data:
+                line.transport.write(data)
+
+    def _update_reading(self) -> None:
+        """Read nothing while the application decides on a client, or its handlers are busy."""
+        connection, is_busy = self.connection, self.intake.is_busy
+        if is_busy is not self._is_busy:
+            self._is_busy = is_busy
+            now = self.loop_handle.time()
+            (connection.pause_reading if is_busy else connection.resume_reading)(now)
+            self._timer.update()
+        is_over_pace = self._is_over_pace()
+        is_paused = is_busy or is_over_pace or connection.is_awaiting_accept
+        if connection.has_more:
+            is_paused = True
+            if not (is_busy or is_over_pace):
+                self.schedule_turn()
+        if self._responder is not None:
+            is_paused |= self._responder.turns.is_waiting(self)
+        self.line.pause_reading(is_paused)
+
+    def _is_over_pace(self) -> bool:
+        """Whether the peer has let this side do too much for nothing, to be read on now."""
+        pace = self.connection.streams.pace
+        owed = pace.owed(self.loop_handle.time()) if pace.may_be_owed else 0.0
+        if owed and self._pace_timer is None:
+            self._pace_timer = self.loop_handle.call_later(owed, self._read_on)
+        return owed > 0.0
+
+    def _read_on(self) -> None:
+        self._pace_timer = None
+        self.schedule_turn()
+
+    def _deadline_passed(self, now: float) -> None:
+        self._has_turn = True
+        self._dispatch(self.connection.tick(now))
+        self._run_turn()
+
+    # -- the actions of the table ------------------------------------------------------------------
+    def _advance(self, happened: Input) -> None:
+        self._state, action = TABLE[self._state, happened]
+        if action is not Action.NOTHING:
+            _ACTIONS[action](self)
+
+    def _start(self) -> None:
+        if self.connection.is_suspended:
+            self.connection.transport_replaced(self.loop_handle.time())
+
+    def _wait_for_transport(self) -> None:
+        self.line.is_writable = self._has_turn = False
+        self._waiters.look()
+        self._timer.update()
+        if self.on_suspended is not None:
+            self.on_suspended(self)
+
+    def _limit_end(self) -> None:
+        if self._time_limit is None:
+            seconds = SILENT_PEER_TIMEOUT if self.connection.is_peer_silent else CLOSE_TIMEOUT
+            self._time_limit = self.loop_handle.call_later(seconds, self.abort)
+
+    def _close_transport(self) -> None:
+        self.line.close()
+
+    def _close_writing(self) -> None:
+        self.line.close_writing()
+
+    def _abort_transport(self) -> None:
+        self.line.abort()
+
+    def _release(self) -> None:
+        self._release_transport()
+        self._tasks.cancel()
+        self._report_end()
+
+    def _linger(self) -> None:
+        self._release_transport()
+        self._time_limit = self.loop_handle.call_later(self._linger_time, self._tasks.cancel)
+        self._tasks.cancel(only_background=True)
+        self._on_idle()
+
+    def _on_idle(self) -> None:
+        if not self._tasks and self._state is State.LINGERING:
+            self._advance(Input.IDLE)
+
+    def _release_transport(self) -> None:
+        """Release everything but the tasks."""
+        self._has_turn = True  # the last one: no other is scheduled
+        self._batch_senders.clear()
+        self.intake.release()
+        self._timer.cancel()
+        if self._send_limit is not None:
+            self._send_limit.stop()
+        for timer in (self._time_limit, self._pace_timer):
+            if timer is not None:
+                timer.cancel()
+        self._waiters.look(is_over=True)
+
+    def _report_end(self) -> None:
+        if self._time_limit is not None:
+            self._time_limit.cancel()
+        callbacks, self._close_callbacks = self._close_callbacks, []
+        for each in callbacks:
+            each(self)
+        if self.on_closed is not None:
+            self.on_closed(self)
+
+    # -- events ------------------------------------------------------------------------------------
+    def _dispatch(self, events: list[Event]) -> None:
+        for event in events:
+            kind = type(event)
+            if (on_stream := ON_STREAM.get(kind)) is not None:
+                on_stream(self.streams, event)
+            elif self._responder is not None and self._responder.handle(self, event):
+                pass
+            elif (handler := _ON_CONNECTION.get(kind)) is not None:
+                handler(self, event)
+
+    def _refuse_request(self, event: RequestReceived) -> None:
+        if event.model is not InteractionModel.FNF:
+            self._refuse_stream(event.stream_id)
+
+    def _refuse_requests(self, event: ResponseRequests) -> None:
+        for stream_id, _, _ in event.requests:
+            self._refuse_stream(stream_id)
+
+    def _refuse_stream(self, stream_id: int) -> None:
+        self.connection.fail_stream(stream_id, ErrorCode.REJECTED, b"nothing is served here")
+
+    def _on_confirmed(self, _: Confirmed) -> None:
+        if self._confirmed is not None:
+            self._confirmed()
+
+    def _on_resumed(self, _: Resumed) -> None:
+        self._timer.update()
+        for each in self._resume_callbacks:
+            each()
+
+    def _on_lease(self, _: Lease) -> None:
+        self.held_requests.release()
+
+    def _on_connection_closed(self, event: Closed) -> None:
+        reason = error_of(event.code, event.data)
+        is_normal = event.code == ErrorCode.CONNECTION_CLOSE
+        if is_normal or not isinstance(reason, ConnectionError):
+            reason = error_of(ErrorCode.CONNECTION_CLOSE, event.data or b"it was closed")
+        self.close_reason = with_remedy(reason, "" if is_normal and event.local else self.remedy)
+        if is_normal and (self._is_draining or not event.local):
+            happened = Input.DRAIN if event.local else Input.LEAVE
+        else:
+            self._tasks.cancel()
+            happened = Input.CLOSE
+        self.held_requests.fail_all(self.close_reason)
+        self._advance(happened)
+
+
+_ACTIONS: Final[dict[Action, Callable[[Driver], None]]] = {
+    Action.START: Driver._start,
+    Action.WAIT: Driver._wait_for_transport,
+    Action.LIMIT: Driver._limit_end,
+    Action.CLOSE_TRANSPORT: Driver._close_transport,
+    Action.CLOSE_WRITING: Driver._close_writing,
+    Action.ABORT_TRANSPORT: Driver._abort_transport,
+    Action.LINGER: Driver._linger,
+    Action.RELEASE: Driver._release,
+    Action.REPORT: Driver._report_end,
+}
+
+_ON_CONNECTION: Final[dict[type[Any], Callable[[Driver, Any], object]]] = {
+    RequestReceived: Driver._refuse_request,
+    ResponseRequests: Driver._refuse_requests,
+    Confirmed: Driver._on_confirmed,
+    Resumed: Driver._on_resumed,
+    Lease: Driver._on_lease,
+    Closed: Driver._on_connection_closed,
+}
+"""The tables are shared: those of one driver would take kilobytes."""

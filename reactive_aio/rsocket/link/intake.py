@@ -1,0 +1,206 @@
+"""What the requests of one peer cost this side, and which of them are served when.
+
+Streams send no more than their demand while little output is queued, but a response is one element,
+which was requested with the request. So a request for one element is served only while less than
+`max_unread` bytes of output wait for the peer.
+
+A request that is cancelled makes room for another, but its handler may clean up for seconds. So a
+request is served only while fewer than `max_streams` of such handlers have not ended: at most twice
+as many run. Those of all connections of a server count together as well, also when their connection
+has ended (`EndingHandlers`). The connection is read meanwhile, which keeps both sides alive, until
+more than `MAX_UNSERVED` bytes of requests wait as well. Requests that use up the time slice of a
+turn wait for the next one in the same way.
+
+Handlers of requests without a response are limited by their number; while as many run as may, the
+connection is not read. One that awaits something of the peer, such as a response, would wait for
+ever if nothing were read: its connection is read meanwhile.
+"""
+
+from collections.abc import Callable, Iterable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from ..protocol.connection import Connection
+from ..protocol.events import RequestTuple
+from ..protocol.memory import HeldMemory
+
+if TYPE_CHECKING:
+    from ..._core.loop import Task
+
+MAX_UNSERVED: Final = 1024 * 1024
+REFUSED_ABOVE: Final = 8 * MAX_UNSERVED
+"""For a side that must read on, since it awaits something of the peer itself."""
+_OVERHEAD: Final = 256
+_FEW_LARGE: Final = 8
+MAX_ENDING: Final = 1024
+_FEW_RUNNING: Final = 8
+NO_ROOM: Final = b"too many requests wait to be served"
+STILL_ENDING: Final = b"too many handlers of cancelled requests have not ended"
+CLIENT_IS_BUSY: Final = b"too many requests of this client are being served"
+
+IN_HANDLER: Final[ContextVar[bool]] = ContextVar("reactive_aio.rsocket.in_handler", default=False)
+"""Whether the handler of a request without a response is running."""
+
+
+class RunsHandlers(Protocol):
+    """A connection with handlers."""
+
+    @property
+    def running(self) -> int:
+        """How many of them run, those of cancelled requests included."""
+        ...
+
+
+class EndingHandlers:
+    """How many handlers of a server have not ended, although nobody awaits their result any more.
+
+    Above *most*, a connection may have only a few handlers that await something. A handler that is
+    a plain function has ended when it returns.
+    """
+
+    __slots__ = ("count", "is_client_busy", "most")
+
+    def __init__(self, most: int = MAX_ENDING) -> None:
+        self.most: int = most
+        self.count: int = 0
+        self.is_client_busy: Callable[[Any], bool] | None = None
+        """Whether the client of a connection has as many handlers as it may, if there is a limit
+        for all of its connections."""
+
+    def refusal(self, driver: RunsHandlers) -> bytes:
+        """Why *driver* may not begin one more handler that awaits something; empty if it may."""
+        if self.count >= self.most and driver.running >= _FEW_RUNNING:
+            return STILL_ENDING
+        if self.is_client_busy is not None and self.is_client_busy(driver):
+            return CLIENT_IS_BUSY
+        return b""
+
+
+class Intake:
+    """The account of one connection. *on_change* is called when it may be read, or no more.
+
+    *all_ending* counts the handlers that have not ended, for all connections of a server.
+    """
+
+    __slots__ = ("_all_ending", "_connection", "_on_change", "_on_room", "_waiting_handlers",
+                 "ending", "held", "held_size", "is_full", "memory")  # fmt: skip
+
+    def __init__(
+        self,
+        connection: Connection,
+        all_ending: EndingHandlers,
+        on_change: Callable[[], object],
+        on_room: Callable[[], object],
+    ) -> None:
+        self.held: list[RequestTuple] | tuple[()] = ()
+        """Requests for one element that wait until the peer reads, in their order."""
+        self.held_size: int = 0
+        """Their bytes."""
+        self.ending: int = 0
+        """The number of handlers whose requests were cancelled, and that have not ended yet."""
+        self.is_full: bool = False
+        """Whether as many handlers of requests without a response run as may."""
+        self.memory: HeldMemory = HeldMemory(connection.limits)
+        self._connection = connection
+        self._all_ending = all_ending
+        self._on_change = on_change
+        self._on_room = on_room
+        self._waiting_handlers = 0
+
+    # -- reading -----------------------------------------------------------------------------------
+    @property
+    def is_busy(self) -> bool:
+        """Whether nothing is read, since the handlers have enough to do."""
+        limits = self._connection.limits
+        most = limits.watermark if limits.budget.is_exceeded else MAX_UNSERVED
+        if self.held_size > most and not self._connection.streams.open.local_count:
+            # Two sides that both wait for responses must not wait for each other to read.
+            return True
+        return self.is_full and not self._waiting_handlers
+
+    @property
+    def is_needed_by_handlers(self) -> bool:
+        """Whether a handler without a response awaits something of the peer."""
+        return self._waiting_handlers > 0
+
+    def handler_waits(self, by: int) -> None:
+        """*by* more of these handlers await something of the peer, or fewer."""
+        self._waiting_handlers += by
+        self._on_change()
+
+    def set_full(self, is_full: bool) -> None:
+        """Read nothing while the handlers have enough to do, unless one of them needs the peer."""
+        if is_full is not self.is_full:
+            self.is_full = is_full
+            self._on_change()
+
+    # -- requests that wait ------------------------------------------------------------------------
+    def may_serve(self, size: int = 0) -> bool:
+        """Whether a request for one element may be served, after *size* more bytes of responses.
+
+        A few large payloads do not count: small responses overtake them. While the process holds as
+        much for its peers as it may, a connection keeps only what its transport needs next.
+        """
+        limits, output = self._connection.limits, self._connection.streams.output
+        queued = output.queued_bytes + size
+        if self.ending >= limits.max_streams:
+            return False
+        if queued <= limits.watermark or limits.budget.is_exceeded:
+            return queued <= limits.watermark
+        if output.rotation.fragmented_count <= _FEW_LARGE:
+            queued -= output.rotation.fragmented_bytes
+        return queued <= max(limits.watermark, limits.max_unread)
+
+    def hold(self, requests: Iterable[RequestTuple]) -> list[int]:
+        """Hold *requests*; the streams of those for which there is no room."""
+        refused: list[int] = []
+        held = self.held or []
+        for request in requests:
+            if self.held_size > REFUSED_ABOVE:
+                refused.append(request[0])
+            else:
+                held.append(request)
+                self.held_size += len(request[1]) + len(request[2] or b"") + _OVERHEAD
+        self.held = held
+        return refused
+
+    def take(self) -> list[RequestTuple]:
+        """All that are held and whose streams are still open; none is held after that."""
+        by_id = self._connection.streams.open.by_id
+        held, self.held, self.held_size = self.held, (), 0
+        return [request for request in held if request[0] in by_id]
+
+    # -- what is counted ---------------------------------------------------------------------------
+    def await_end(self, task: "Task[Any]") -> None:
+        """Count a handler whose request was cancelled until its *task* has ended.
+
+        It counts for the server as well, also when this connection has ended.
+        """
+        self.ending += 1
+        self._all_ending.count += 1
+        task.add_done_callback(self._on_ended)
+
+    def _on_ended(self, _: object) -> None:
+        self.ending -= 1
+        self._all_ending.count -= 1
+        if self.held:
+            self._on_room()
+
+    def count_memory(self, others: int, in_transport: int) -> bool:
+        """Count what is held for the peer, and give up what is too much.
+
+        *others* are the bytes that others than the connection hold for it, *in_transport* those of
+        a message that is not whole. Whether the connection ends by it.
+        """
+        connection = self._connection
+        others += self.held_size + in_transport
+        if not self.memory.count(connection.held_bytes + others):
+            return False
+        is_end = connection.hold_less(in_transport)
+        self.memory.count(connection.held_bytes + others)
+        return is_end
+
+    def release(self) -> None:
+        """The connection has ended: nothing is held any more."""
+        self.held, self.held_size = (), 0
+        self.memory.count(0)

@@ -1,0 +1,1 @@
+"""The peer's requests: routes, handlers, and what they may cost."""

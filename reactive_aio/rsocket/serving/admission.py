@@ -1,0 +1,62 @@
+"""Admission: which connections a server has, from the moment at which they are accepted.
+
+Until the application has accepted a client, its connection is one of few (`arrivals`). Then it has
+one of `max_connections` places (`client_places`).
+"""
+
+from collections.abc import Callable, Hashable
+
+from ..link.arrivals import Arrivals
+from ..link.driver import Driver
+from ..link.transports.sockets import peer_address
+from .client_places import ClientPlaces, KeyOf, first_of_most
+
+
+class Admission:
+    """The places of one server; *on_full* is called when a client is refused for lack of one."""
+
+    def __init__(
+        self,
+        max_connections: int,
+        max_arriving: int,
+        max_per_client: int | None,
+        client_key: KeyOf,
+        on_full: Callable[[], object],
+    ) -> None:
+        self.arrivals: Arrivals = Arrivals(max_arriving)
+        self.places: ClientPlaces = ClientPlaces(max_connections, max_per_client, client_key)
+        self._keys: dict[Driver, Hashable | None] = {}
+        """What identifies the client of each connection."""
+        self._on_full = on_full
+
+    def arrived(self, driver: Driver) -> None:
+        """*driver* has a transport: it has a place among the arrivals, or is aborted."""
+        key = self.places.key_at(peer_address(driver.get_extra_info))
+        self._keys[driver] = key
+        driver.add_close_callback(self._left)
+        self.arrivals.arrive(driver, key, driver.loop_handle.time())
+
+    def _left(self, driver: Driver) -> None:
+        self.arrivals.leave(driver)
+        self._keys.pop(driver, None)
+
+    def may_be_served(self, driver: Driver) -> bool:
+        """Whether there is a place for *driver*, whose SETUP has come, if it is accepted."""
+        self.arrivals.set_up(driver)
+        return self.has_room(self._keys.get(driver), driver.loop_handle.time())
+
+    def has_room(self, key: Hashable | None, now: float) -> bool:
+        """Whether there is a place for a client with this *key*."""
+        has_room = self.places.has_room(key, now)
+        if not has_room:
+            self._on_full()
+        return has_room
+
+    def serve(self, driver: Driver) -> bool:
+        """Give *driver*, whose client is accepted, a place; False if there is none any more."""
+        self.arrivals.leave(driver)
+        return self.places.take(driver, self._keys.get(driver))
+
+    def least_wanted(self, drivers: "list[Driver]") -> Driver | None:
+        """Of the client that has most of *drivers*: the first of them."""
+        return first_of_most((self._keys.get(each), each) for each in drivers)

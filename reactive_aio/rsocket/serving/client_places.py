@@ -1,0 +1,177 @@
+"""ClientPlaces: the connections that are served, and which of them gives way to a new one.
+
+A full server that only refused could be shut out by whoever comes first: connections cost a client
+nothing, and it may keep them for ever. So the connection that is used least gives way: one without
+an open request for `IDLE_AFTER` seconds, of the client that has the most. If all are in use, a
+client that has more than twice as many as the new one gives one up as well. Where all have the
+address of a proxy, nobody's request is ended for another.
+"""
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Any, Final, TypeVar, cast
+
+from ..._core.loop import report
+from ..link.driver import Driver
+from ..link.transports.sockets import UnixPeer
+from ..protocol.connection_state import Phase
+from ..protocol.frames import ErrorCode
+
+IDLE_AFTER: Final = 10.0
+"""Seconds without an open request, after which a connection gives way if the server is full."""
+GAVE_WAY: Final = "the server has too many connections, and this one was used least"
+_LOOK_AGAIN: Final = 0.1
+"""How long the server stays full, once nobody was found who gives way."""
+_LIST_IS_OLD: Final = 1.0
+_PREFIX: Final = 64
+"""The bits of an IPv6 address that one client is given: it chooses the others itself."""
+
+KeyOf = Callable[[Any], Hashable | None]
+T = TypeVar("T")
+
+
+def key_of_address(address: Any) -> Hashable | None:
+    """Return the IP address of a peer, of IPv6 the network, or its user at a Unix socket."""
+    if isinstance(address, UnixPeer):
+        return ("uid", address.uid)
+    if not isinstance(address, tuple) or not address:
+        return None
+    parts = cast("tuple[object, ...]", address)
+    try:
+        found = ip_address(str(parts[0]).partition("%")[0])
+    except ValueError:
+        return None
+    if isinstance(found, IPv6Address):
+        return found.ipv4_mapped or ip_network((found, _PREFIX), strict=False)
+    return found
+
+
+def first_of_most(candidates: "Iterable[tuple[Hashable | None, T]]") -> "T | None":
+    """Of the client, known by its key, that has most of *candidates*: the first of them."""
+    by_key: dict[Hashable | None, list[T]] = {}
+    for key, each in candidates:
+        by_key.setdefault(key, []).append(each)
+    return max(by_key.values(), key=len)[0] if by_key else None
+
+
+@dataclass(slots=True, eq=False)
+class Place:
+    """What is known of one connection that is served."""
+
+    driver: Driver
+    key: Hashable | None
+    idle_since: float
+    last_ids: tuple[int, int]
+    """The last stream ids of both sides when `idle_since` was set."""
+
+    def look(self, now: float) -> bool:
+        """Whether the connection has been idle for long enough to give way."""
+        driver = self.driver
+        streams = driver.connection.streams.open
+        ids = (streams.highest_remote_id, streams.next)
+        if driver.is_working or ids != self.last_ids:
+            self.idle_since, self.last_ids = now, ids
+            return False
+        return now - self.idle_since >= IDLE_AFTER
+
+
+class ClientPlaces:
+    """Lets the server have *most* connections, and each client *most_per_client* of them.
+
+    Suspended sessions do not count, so that their clients can resume them.
+    """
+
+    def __init__(self, most: int, most_per_client: int | None, key_of: KeyOf) -> None:
+        self.most: int = most
+        self.gave_way: int = 0
+        """How many connections were ended for others."""
+        self._most_per_client = most_per_client
+        self._key_of = key_of
+        self._places: dict[Driver, Place] = {}
+        self._by_key: dict[Hashable | None, dict[Driver, Place]] = {}
+        self._idle: deque[Place] = deque()
+        self._listed_at = float("-inf")
+
+    def key_at(self, address: object) -> Hashable | None:
+        """What identifies the client at *address*."""
+        try:
+            return self._key_of(address)
+        except Exception as error:
+            report("client_key failed: the client is taken for one without an address", error)
+            return None
+
+    def has_room(self, key: Hashable | None, now: float) -> bool:
+        """Whether a client with this key may have one more connection now."""
+        most = self._most_per_client
+        if most is not None and key is not None and len(self._by_key.get(key, ())) >= most:
+            return False
+        return not self._is_full() or self._least_used(key, now) is not None
+
+    def take(self, driver: Driver, key: Hashable | None) -> bool:
+        """Take a place for *driver*, which has been accepted; False if there is none."""
+        now = driver.loop_handle.time()
+        if not self.has_room(key, now):
+            return False
+        if self._is_full() and (place := self._least_used(key, now)) is not None:
+            self.gave_way += 1
+            self.leave(place.driver)
+            place.driver.give_up(ErrorCode.CONNECTION_ERROR, GAVE_WAY)
+        place = Place(driver, key, now, (0, 0))
+        place.look(now)
+        self._places[driver] = self._by_key.setdefault(key, {})[driver] = place
+        driver.add_close_callback(self.leave)
+        return True
+
+    def running(self, driver: Driver) -> int:
+        """How many handlers run for the client of *driver*, over all of its connections."""
+        place = self._places.get(driver)
+        if place is None or place.key is None:
+            return 0
+        return sum(each.running for each in self._by_key[place.key])
+
+    def leave(self, driver: Driver) -> None:
+        """*driver* has no place any more."""
+        place = self._places.pop(driver, None)
+        if place is None:
+            return
+        others = self._by_key[place.key]
+        del others[driver]
+        if not others:
+            del self._by_key[place.key]
+
+    def _is_full(self) -> bool:
+        count = len(self._places)
+        if count >= self.most:
+            count -= sum(each.connection.is_suspended for each in self._places)
+        return count >= self.most
+
+    # -- who gives way -----------------------------------------------------------------------------
+    def _least_used(self, key: Hashable | None, now: float) -> Place | None:
+        """The place that a client with this key may have; None if all are in use as they should."""
+        if now - self._listed_at >= (_LIST_IS_OLD if self._idle else _LOOK_AGAIN):
+            self._list_idle(now)
+        while self._idle:
+            place = self._idle[0]
+            if place.driver in self._places and place.look(now):
+                return place
+            self._idle.popleft()
+        largest = max(self._by_key, key=lambda each: len(self._by_key[each]))
+        own = len(self._by_key.get(key, ())) + 1
+        if None in (key, largest) or len(self._by_key[largest]) <= 2 * own:
+            return None
+        return next(reversed(self._by_key[largest].values()))
+
+    def _list_idle(self, now: float) -> None:
+        """List those that give way, first those of the client with the most connections.
+
+        All are looked at, but not for each client that wants a place.
+        """
+        idle = [
+            place
+            for driver, place in self._places.items()
+            if driver.connection.phase is Phase.OPEN and place.look(now)
+        ]
+        idle.sort(key=lambda each: (-len(self._by_key[each.key]), each.idle_since))
+        self._idle, self._listed_at = deque(idle), now
