@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["reactive-aio[postgres,redis]"]
+# dependencies = ["reactive-aio[redis]", "asyncpg>=0.30", "redis>=5.2"]
 # ///
 """A service: entries of a Redis Stream, enriched, in PostgreSQL; each id is decided once.
 

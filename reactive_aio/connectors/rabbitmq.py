@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 import anyio
 
-from ..delivery import Delivery, DeliveryFlow, Outage, Unfinished, deliveries
+from ..delivery import Delivery, DeliveryFlow, Outage, deliveries
 from ..errors import MissingExtra
 from ..retry import RetryPolicy
 from ..stage import from_async, require_int
@@ -85,9 +85,10 @@ def source(
     """The messages of *queue*, which its consumers share.
 
     A queue that does not exist is declared, as a durable quorum queue. With *dead_letters*, the
-    name of another one, RabbitMQ moves there what fails, and what was delivered 20 times without
-    an answer, as it may stop its consumers. Each subscription has a channel of its own, whose
-    prefetch count is *limit*. A message that fails otherwise goes back to the queue.
+    name of another one, RabbitMQ moves there what fails after the last of *attempts*, unless
+    *on_dead_letter* is called with it, and what was delivered 20 times without an answer, as it may
+    stop its consumers. Each subscription has a channel of its own, whose prefetch count is *limit*.
+    A message that fails otherwise goes back to the queue.
 
     Demand: the broker sends what is not acknowledged up to *limit* messages, whatever is requested.
     Completes: never; a drain ends it.
@@ -102,6 +103,8 @@ def source(
     reader = _Reader(connection, queue, limit, dead_letters, outage)
     lists = from_async(reader.lists, name=f"rabbitmq({queue!r})", holds=limit)
     flow = deliveries(lists.concat_map(lambda each: each), limit=limit)
+    if dead_letters is not None:
+        on_dead_letter = on_dead_letter or reader.set_aside
     return with_dead_letters(flow, attempts, on_dead_letter)
 
 
@@ -193,6 +196,12 @@ class _Reader:
     limit: int
     dead_letters: str | None
     outage: Outage
+    _refused: set[int] = field(default_factory=set[int])
+    """The identities of messages that are rejected in place of being acknowledged."""
+
+    def set_aside(self, message: Incoming, _: Exception) -> None:
+        """Let the broker move a message when it is settled, which follows at once."""
+        self._refused.add(id(message))
 
     async def lists(self) -> AsyncGenerator[list[Delivery[Incoming]]]:
         await self.outage.call(self._declare)
@@ -207,11 +216,16 @@ class _Reader:
                 await self.outage.wait(error)
 
     def _delivery(self, message: Incoming, consuming: _Consuming) -> Delivery[Incoming]:
-        def nack(error: Exception) -> Any:
-            is_kept = self.dead_letters is None or isinstance(error, Unfinished)
-            return consuming.settle(partial(message.reject, requeue=is_kept))
+        def ack() -> Any:
+            if id(message) not in self._refused:
+                return consuming.settle(message.ack)
+            self._refused.remove(id(message))
+            return consuming.settle(partial(message.reject, requeue=False))
 
-        return Delivery(message, partial(consuming.settle, message.ack), nack)
+        def nack(_: Exception) -> Any:
+            return consuming.settle(partial(message.reject, requeue=True))
+
+        return Delivery(message, ack, nack)
 
     @asynccontextmanager
     async def _consuming(self) -> AsyncGenerator[_Consuming]:

@@ -102,10 +102,11 @@ async def test_what_always_fails_is_moved_by_a_quorum_queue(
             raise ValueError("never")
         done.append(number(message))
 
-    flow = rabbitmq.source(connection, queue, dead_letters=dead)
-    async with flow.ack_after(write, on_error="skip").running() as run:
+    flow = rabbitmq.source(connection, queue, dead_letters=dead, attempts=2)
+    async with flow.ack_after(write).running() as run:
         await until(lambda: exists(connection, queue))
-        await send(connection, queue, 0, 1, 2)
+        await until(lambda: accepts(connection, queue, 0))
+        await send(connection, queue, 1, 2)
         await until(lambda: has(connection, dead, 1))
         await until(lambda: len(done) == 2)
         await run.drain()
@@ -115,6 +116,38 @@ async def test_what_always_fails_is_moved_by_a_quorum_queue(
         await until(lambda: buried)
     deaths: Any = buried[0].headers["x-death"]
     assert (number(buried[0]), deaths[0]["reason"], deaths[0]["queue"]) == (1, "rejected", queue)
+
+
+async def test_an_outage_of_what_all_need_moves_nothing(
+    connection: AbstractRobustConnection, queue: str
+) -> None:
+    dead, done, failed = f"{queue}.dead", list[int](), list[int]()
+
+    def write(message: Incoming) -> None:
+        if len(failed) < 20:
+            failed.append(number(message))
+            raise OSError("the database is down")
+        done.append(number(message))
+
+    again = rx.RetryPolicy(attempts=2, delay=0.01, maximum=0.02)
+    flow = rabbitmq.source(connection, queue, dead_letters=dead, attempts=again)
+    async with flow.ack_after(write).running() as run:
+        await until(lambda: exists(connection, queue))
+        await until(lambda: accepts(connection, queue, 0))
+        await send(connection, queue, 1, 2)
+        await until(lambda: len(done) == 3)
+        await run.drain()
+    assert len(failed) == 20
+    assert await waiting(connection, dead) == 0
+
+
+async def accepts(connection: AbstractRobustConnection, queue: str, number: int) -> bool:
+    """A quorum queue that was just declared may refuse what is sent."""
+    try:
+        await send(connection, queue, number)
+    except BatchFailed:
+        return False
+    return True
 
 
 async def exists(connection: AbstractRobustConnection, queue: str) -> bool:
