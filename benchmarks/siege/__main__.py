@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +45,7 @@ class Siege:
 
 
 @contextmanager
-def started(module: str, *arguments: str) -> Iterator[Any]:
+def started(module: str, *arguments: str) -> Generator[Any]:
     """A process that runs *module* of this package, until the end.
 
     Attackers have machines of their own. Here, the others go before them, where that is permitted.

@@ -4,6 +4,7 @@ import asyncio
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import reactive_aio as rx
 from reactive_aio.rsocket import Resumption, Router, serve
@@ -15,7 +16,11 @@ PEAK = "VmHWM"
 def routes() -> Router:
     """What is requested of it."""
     router = Router()
-    router.route("echo")(lambda payload: payload)
+
+    @router.route("echo")
+    def echo(payload: Any) -> Any:
+        return payload
+
     router.route("large")(lambda: bytes(100_000))
     router.route("endless")(lambda: rx.range(10**12).map(lambda _: bytes(1000)))
 

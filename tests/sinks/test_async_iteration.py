@@ -1,7 +1,7 @@
 """``async for`` and ``stream``: demand, prefetch, one consumer. Leaving early: tests/contract."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Iterable
 from itertools import count, pairwise
 from typing import Any
 
@@ -212,7 +212,11 @@ async def same(x: int) -> int:
     return x
 
 
-@pytest.mark.parametrize("flow", [r.from_iterable, lambda x: r.from_iterable(x).boundary(2)])
+def bounded(elements: Iterable[int]) -> Flow[int]:
+    return r.from_iterable(elements).boundary(2)
+
+
+@pytest.mark.parametrize("flow", [r.from_iterable, bounded])
 def test_a_cleanup_that_stops_the_program_does_so_after_a_break(
     flow: Callable[[Any], Flow[int]],
 ) -> None:

@@ -1,7 +1,7 @@
 """The HTTP side: readings come in, a live view and figures go out."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, HTTPException, Response
@@ -36,7 +36,7 @@ def make_app(find_room: Callable[[Reading], Awaitable[str]], store: Store) -> Fa
     )
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         registry.register(prometheus.Collector())
         async with observe.watch(block=5), flow.running() as run:
             yield

@@ -1,6 +1,6 @@
 """The app as a client sees it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -16,7 +16,7 @@ async def find_room(reading: Reading) -> str:
 
 
 @asynccontextmanager
-async def running(app: FastAPI) -> AsyncIterator[httpx.AsyncClient]:
+async def running(app: FastAPI) -> AsyncGenerator[httpx.AsyncClient]:
     """A client of *app*, between its start and its stop."""
     transport = httpx.ASGITransport(app)
     async with (

@@ -36,8 +36,12 @@ class Kept:
             find_room=rooms.find,
             show=self.shown.append,
             store=self.store,
-            set_aside=lambda *reason: self.aside.append(reason),
+            set_aside=self.set_aside,
         )
+
+    def set_aside(self, reading: Reading, error: Exception) -> None:
+        """Keep a reading that has no room."""
+        self.aside.append((reading, error))
 
     def store(self, batch: list[Located]) -> int:
         """Keep a batch."""
