@@ -157,7 +157,7 @@ def window_reduce(
     Completes: when the source completes, after the result of the last window.
     Fails: when the source fails; when *reducer* raises or returns None.
     Cancels: when the subscriber cancels.
-    Holds: 2 × 256 elements, and 129 of results.
+    Holds: 2 × 256 elements, and 257 of results.
     Rules: 1.1, 1.7
     """
     require_sync_callable("window_reduce", "reducer", reducer, "use map_async before it.", takes=2)
