@@ -356,7 +356,11 @@ async def _listening(
         finally:
             if not heard.is_lost:
                 connection.remove_termination_listener(heard.lose)
-                await connection.remove_listener(channel, heard.notify)
+                try:
+                    await connection.remove_listener(channel, heard.notify)
+                except LOST:
+                    # The query of `ask` was cut off, and still runs: the pool makes another one.
+                    connection.terminate()
 
 
 def _kept(connection: Any, heard: _Heard, seconds: float) -> AbstractAsyncContextManager[object]:
