@@ -50,6 +50,17 @@ def content(message: Message, broker: str) -> bytes:
     return message.value
 
 
+def require_scheme(connector: str, url: str, *schemes: str) -> None:
+    """*url* is an address without a scheme, or has one of *schemes*.
+
+    Only the scheme is shown: the rest may contain a password.
+    """
+    scheme, mark, _ = url.partition("://")
+    if mark and scheme not in schemes:
+        allowed = " or ".join(f"{each}://" for each in schemes)
+        raise ValueError(f"{connector}: the URL begins with {allowed}, not {scheme}://")
+
+
 class Send(Protocol[T_contra]):
     """Sends a list, and returns when the server has all of it.
 

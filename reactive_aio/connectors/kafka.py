@@ -28,6 +28,7 @@ from .common import (
     ack_timeout,
     outage_of,
     raise_failed,
+    require_scheme,
     with_dead_letters,
 )
 
@@ -87,6 +88,7 @@ class Consumer(Protocol):
 @asynccontextmanager
 async def connect(url: str, *, group: str, **options: Any) -> AsyncGenerator[Any]:
     """A started `AIOKafkaConsumer` of *group*, which reads from the first record on."""
+    require_scheme("kafka.connect", url, "kafka")
     settings: dict[str, Any] = {"group_id": group, "enable_auto_commit": False}
     settings["auto_offset_reset"] = "earliest"
     settings["bootstrap_servers"] = url.removeprefix("kafka://").rstrip("/")
@@ -101,6 +103,7 @@ async def connect(url: str, *, group: str, **options: Any) -> AsyncGenerator[Any
 @asynccontextmanager
 async def producer(url: str, **options: Any) -> AsyncGenerator[Any]:
     """A started `AIOKafkaProducer`, which waits for all replicas, and repeats without doubling."""
+    require_scheme("kafka.producer", url, "kafka")
     settings: dict[str, Any] = {"acks": "all", "enable_idempotence": True}
     settings["bootstrap_servers"] = url.removeprefix("kafka://").rstrip("/")
     made: Any = AIOKafkaProducer(**(settings | options))

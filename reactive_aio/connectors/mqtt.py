@@ -30,6 +30,7 @@ from .common import (
     content,
     outage_of,
     raise_failed,
+    require_scheme,
     with_dead_letters,
 )
 
@@ -57,6 +58,7 @@ def connect(
     meanwhile, and what was not acknowledged, for *session* seconds after the loss. No two processes
     may have it at a time. The broker sends at most *limit* messages that are not acknowledged.
     """
+    require_scheme("mqtt.connect", url, "mqtt", "mqtts", "tcp", "ssl")
     parts = urlsplit(url)
     properties = _properties(PacketTypes.CONNECT)
     properties.SessionExpiryInterval = int(to_seconds(session, "mqtt.connect: session"))

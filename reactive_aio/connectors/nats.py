@@ -32,6 +32,7 @@ from .common import (
     content,
     outage_of,
     raise_failed,
+    require_scheme,
     with_dead_letters,
 )
 
@@ -89,6 +90,7 @@ async def connect(url: str, **options: Any) -> AsyncGenerator[Client]:
     async def show(error: Exception) -> None:
         LOG.info("NATS: %r", error)
 
+    require_scheme("nats.connect", url, "nats", "tls", "ws", "wss")
     settings: dict[str, Any] = {"reconnect_time_wait": 0.2, "max_reconnect_attempts": 1}
     client: Any = Client()  # whose options have no types
     await client.connect(url, **(settings | {"error_cb": show} | options))

@@ -30,6 +30,7 @@ from .common import (
     content,
     outage_of,
     raise_failed,
+    require_scheme,
     with_dead_letters,
 )
 
@@ -66,6 +67,7 @@ Incoming: TypeAlias = AbstractIncomingMessage
 @asynccontextmanager
 async def connect(url: str, **options: Any) -> AsyncGenerator[AbstractRobustConnection]:
     """A connection that is made again when it was lost; the first attempt has to succeed."""
+    require_scheme("rabbitmq.connect", url, "amqp", "amqps")
     options = {"reconnect_interval": 0.5, "fail_fast": True} | options
     connection = await aio_pika.connect_robust(url, **options)
     async with connection:

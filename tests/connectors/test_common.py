@@ -1,11 +1,14 @@
 """What all connectors have in common."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 import reactive_aio as rx
 from reactive_aio import RetryPolicy
+from reactive_aio.connectors import kafka, mqtt, nats, rabbitmq
 from reactive_aio.connectors.common import (
     ATTEMPTS,
     ack_timeout,
@@ -94,3 +97,19 @@ def test_what_a_batch_says_of_its_elements() -> None:
     with pytest.raises(BatchFailed) as failed:
         raise_failed([None, ValueError("no")])
     assert [*failed.value.errors] == [1]
+
+
+CONNECTING: dict[str, Callable[[str], Any]] = {
+    "kafka.connect": lambda url: kafka.connect(url, group="g"),
+    "kafka.producer": kafka.producer,
+    "mqtt.connect": lambda url: mqtt.connect(url, name="n"),
+    "nats.connect": nats.connect,
+    "rabbitmq.connect": rabbitmq.connect,
+}
+
+
+@pytest.mark.parametrize("name", CONNECTING)
+async def test_the_url_of_another_kind_of_server_is_refused_without_its_password(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{name}: the URL begins with .*, not http://$"):
+        async with CONNECTING[name]("http://ann:s3cret@127.0.0.1:1"):
+            pass
