@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from itertools import accumulate, chain, groupby
 from numbers import Integral, Real
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, cast, runtime_checkable
 
 from .._core.compiler.inline import describe
 from ..errors import ReactiveError
@@ -466,18 +466,27 @@ def _arrays(kind: Any, target: Any) -> Convert:
     return convert
 
 
+@runtime_checkable
+class _Array(Protocol):
+    """An array of NumPy, which need not be installed, or of the module ``array``."""
+
+    def tolist(self) -> object: ...
+
+
 def _items(value: Any) -> Values:
     """Return the elements of a list, a tuple or an array of Python or NumPy."""
     if isinstance(value, list) or type(value) is tuple:
         return cast("Values", value)
-    found = value.tolist() if hasattr(value, "tolist") else None
-    if isinstance(found, list):
+    if isinstance(value, _Array) and isinstance(found := value.tolist(), list):
         return cast("Values", found)
     raise TypeError(f"a list is needed, not {type(value).__name__}")
 
 
 def _maps(kind: Any, target: Any) -> Convert:
-    entry = target.field(0).type if hasattr(target, "key_type") else target.value_type
+    import pyarrow
+
+    is_map = cast("Any", pyarrow).types.is_map(target)
+    entry = target.field(0).type if is_map else target.value_type
     key = _not_null(_converter(kind.keyType, entry.field(0).type), nullable=False)
     value = _not_null(_converter(kind.valueType, entry.field(1).type), kind.valueContainsNull)
 

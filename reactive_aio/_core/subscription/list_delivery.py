@@ -3,7 +3,7 @@
 A flow without stages has nothing to run for an element. Where its subscriber is one of this
 package and takes lists, each list that the source pushes is appended as a whole. With an island in
 between, `window(100).flat_map(f)` and `group_by(f).flat_map(f)` take 32 to 44 % longer (3.13), and
-``async for`` over `boundary(256)` 30 %.
+``async for`` over `boundary(256)`, `merge` or `map_async(concurrency=16)` 9 to 16 %.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,8 @@ def takes_lists(chain: Chain, subscriber: BulkSubscriber) -> bool:
 class ListDelivery(FlowSubscription, Generic[T]):
     """The subscription of *subscriber*, and the `Downstream` of the source.
 
-    Both sides call it on the loop's thread, and the subscriber requests valid numbers.
+    The source and the subscriber call it on the loop's thread, and the subscriber requests positive
+    numbers. A source that pushes more than was requested is cancelled (rule 1.1).
     """
 
     __slots__ = ("_closing", "_container", "_subscriber", "chain", "cleanup", "on_discard",
