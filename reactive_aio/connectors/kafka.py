@@ -55,7 +55,7 @@ except ModuleNotFoundError as _error:
 
 __all__ = ("connect", "producer", "sink", "source")
 
-LOST: Final = (
+LOST: Final[tuple[type[Exception], ...]] = (
     KafkaConnectionError,
     KafkaTimeoutError,
     NodeNotReadyError,
@@ -66,19 +66,21 @@ WAIT: Final = 1000  # milliseconds for which one call waits for records
 SILENCE: Final = 10.0  # seconds without a record, after which it asks whether the topics exist
 GONE: Final = "the topic was deleted: create it, and restart the service"
 
-Record: TypeAlias = Any  # a ConsumerRecord; aiokafka ships no types
+# A TopicPartition and a ConsumerRecord: aiokafka ships no types.
+Partition: TypeAlias = Any
+Record: TypeAlias = Any
 
 
 class Consumer(Protocol):
     """What is used of an `AIOKafkaConsumer` that was started with ``enable_auto_commit=False``."""
 
     async def getmany(
-        self, *partitions: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
-    ) -> Mapping[TopicPartition, list[Record]]: ...
+        self, *partitions: Partition, timeout_ms: int = 0, max_records: int | None = None
+    ) -> Mapping[Partition, list[Record]]: ...
 
-    async def commit(self, offsets: dict[TopicPartition, int] | None = None) -> None: ...
+    async def commit(self, offsets: dict[Partition, int] | None = None) -> None: ...
 
-    def assignment(self) -> set[TopicPartition]: ...
+    def assignment(self) -> set[Partition]: ...
 
     def subscribe(self, topics: Sequence[str] = (), *, listener: Any = None) -> None: ...
 

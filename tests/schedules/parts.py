@@ -216,6 +216,14 @@ PARTS: dict[str, Part] = {
         ),
         Interleaved([1, 2, 3]),
     ),
+    "window_reduce": (
+        lambda _: (
+            steps(1, 2, 3)
+            .window_reduce(0.002, lambda so_far, n: (*so_far, n), ())
+            .flat_map(lambda window: window.value)
+        ),
+        Interleaved([1, 2, 3]),
+    ),
     "group_by": (
         lambda _: (
             steps(1, 2, 3, 4)

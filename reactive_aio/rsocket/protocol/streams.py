@@ -209,7 +209,8 @@ class ExpectedResponse(Stream):
     """A request of this side for one element, made by the fast path."""
 
     model = InteractionModel.RESPONSE
-    unsent_demand = peer_demand = _NONE
+    unsent_demand: Demand = _NONE
+    peer_demand: Demand = _NONE
     state = State.REQUESTER_RESPONSE
     inbound_credit = 1
     is_started = True
@@ -222,7 +223,8 @@ class OwedResponse(RemoteStream):
     """A complete request of the peer for one element, read by the fast path."""
 
     model = InteractionModel.RESPONSE
-    unsent_demand = peer_demand = _NONE
+    unsent_demand: Demand = _NONE
+    peer_demand: Demand = _NONE
     state: State = RESPONDER_STATES[InteractionModel.RESPONSE]
     outbound_credit = 1
 
@@ -234,7 +236,8 @@ class QueuedResponse(RemoteStream):
     """The same, when its response has been queued by the fast path."""
 
     model = InteractionModel.RESPONSE
-    unsent_demand = peer_demand = _NONE
+    unsent_demand: Demand = _NONE
+    peer_demand: Demand = _NONE
     state = State.FLUSHING
 
     def __init__(self, stream_id: int) -> None:

@@ -39,7 +39,8 @@ class Plan:
         self.envelope: RequestMetadata = envelope
         self.handler: Handler | PushHandler | None = found and found[0]
         self.texts: dict[str, str] = found[1] if found else {}
-        self.data_codec, self.codec = codecs
+        self.data_codec: Codec[Any] = codecs[0]
+        self.codec: Codec[Any] = codecs[1]
         self.counters: RouteCounters = counters
         self.first_metadata: bytes | None = None
         """Goes with the first element: the MIME type chosen, if the peer accepts several."""
