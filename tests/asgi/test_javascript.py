@@ -57,6 +57,7 @@ def node_with_websocket() -> list[str]:
     return unavailable(f"Node.js {found.strip()} has no WebSocket: 20.10 or newer is needed")
 
 
+@pytest.mark.thorough
 def test_in_node(serving: Service) -> None:
     client = ROOT / "tests" / "asgi" / "client.mjs"
     address = serving.url.replace("http", "ws")

@@ -39,6 +39,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_every_case_runs_and_has_the_checksum_of_the_code_handwritten() -> None:
     ended = run("benchmarks", "--quick")

@@ -45,30 +45,35 @@ on_every_loop = pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
 def parametrize_loops(
     name: str, makers: Iterable[tuple[Any, Hashable, Callable[[], Any]]]
 ) -> pytest.MarkDecorator:
-    """Judge every flow on virtual time, and one flow of each kind that uses a loop on uvloop, too.
+    """Judge a flow of each operator and kind on virtual time, and one of each module on uvloop.
 
     The loop with virtual time is asyncio's, but for its clock.
 
     A case ``in_real_time`` is judged on uvloop; with ``--thorough``, on both real loops.
 
     *makers* are triples: the value of the parameter *name*, the flow's module, and a function that
-    makes the flow. Flows of one module whose islands run in the same modes are of one kind. With
-    ``--thorough``, all flows are judged on all loops; with ``--quick``, one flow of each kind on
-    virtual time.
+    makes the flow. Flows whose islands run in the same modes are of one kind. With ``--thorough``,
+    all flows are judged on all loops; with ``--quick``, one flow of each module and kind on virtual
+    time.
     """
     seen: set[Hashable] = set()
     chosen: list[Any] = []
     for value, module, make in makers:
         kind = island_modes(make)
-        is_first = (module, kind) not in seen
-        seen.add((module, kind))
-        if effort() is Effort.QUICK and not is_first:
+        is_new_to_module = (module, kind) not in seen
+        is_new_to_operator = (str(value).partition(":")[0], kind) not in seen
+        is_first_on_loop = kind != NO_LOOP and (module, REAL_LOOP) not in seen
+        seen |= {(module, kind), (str(value).partition(":")[0], kind)}
+        if effort() is Effort.QUICK and not is_new_to_module:
+            continue
+        if effort() is Effort.NORMAL and not (is_new_to_module or is_new_to_operator):
             continue
         names = ["virtual"]
         if effort() is Effort.THOROUGH:
             names = list(LOOPS)
-        elif effort() is Effort.NORMAL and is_first and kind != NO_LOOP:
+        elif effort() is Effort.NORMAL and is_first_on_loop:
             names.append(REAL_LOOP)
+            seen.add((module, REAL_LOOP))
         if getattr(value, "in_real_time", False):
             names = REAL_LOOPS if effort() is Effort.THOROUGH else [REAL_LOOP]
         chosen += [pytest.param(value, LOOPS[name], id=f"{value}-{name}") for name in names]

@@ -244,6 +244,7 @@ BAD = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("arguments", BAD.values(), ids=BAD)
 def test_invalid_arguments_are_reported_in_one_line(arguments: list[str]) -> None:
     ended = run(*arguments)
@@ -253,6 +254,7 @@ def test_invalid_arguments_are_reported_in_one_line(arguments: list[str]) -> Non
     assert ended.err.startswith("flights_ingest.py: ")
 
 
+@pytest.mark.thorough
 def test_the_database_of_another_program_is_not_overwritten(tmp_path: Path) -> None:
     foreign = tmp_path / "foreign.sqlite"
     with closing(sqlite3.connect(foreign)) as opened:
@@ -264,6 +266,7 @@ def test_the_database_of_another_program_is_not_overwritten(tmp_path: Path) -> N
     assert foreign.read_bytes() == before
 
 
+@pytest.mark.thorough
 def test_a_file_that_is_not_a_database_is_not_overwritten(tmp_path: Path) -> None:
     letter = tmp_path / "letter.txt"
     letter.write_text("Dear reader, " * 100)
@@ -279,6 +282,7 @@ def test_help_lists_the_options() -> None:
         assert option in ended.out
 
 
+@pytest.mark.thorough
 def test_the_year_repeats_when_more_rows_are_requested(tmp_path: Path) -> None:
     program = (
         "from pathlib import Path; import flights_data as data; import sys;"

@@ -120,6 +120,7 @@ def test_all_flights_are_sent_in_order(everything: list[dict[str, Any]]) -> None
     assert numbers == sorted(set(numbers))
 
 
+@pytest.mark.thorough
 def test_spark_filters_by_the_parameters(
     service: Service, everything: list[dict[str, Any]]
 ) -> None:

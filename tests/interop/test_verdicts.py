@@ -53,6 +53,7 @@ PYPI: Final = {
 }
 
 
+@pytest.mark.thorough
 def test_the_known_faults_of_rsocket_py_are_found() -> None:
     """Missing SETUP, credentials, 16 MiB, demand, errors: see decision 0028."""
     port = free_port()
@@ -63,6 +64,7 @@ def test_the_known_faults_of_rsocket_py_are_found() -> None:
         assert words in told.get(law, "it passed"), (law, told.get(law))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("line", "dies"), [("alpha", True), ("legacy", False)])
 def test_rsocket_js_honors_demand_and_fails_on_malformed_frames(
     line: str, dies: bool, rsocket_js: Packages, rsocket_js_legacy: Packages,

@@ -445,6 +445,7 @@ async def test_a_user_sees_flows_graphs_errors_and_what_stalls(chromium: str) ->
         }
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 async def test_on_a_narrow_screen_a_graph_is_readable_and_has_no_gaps(chromium: str) -> None:
     async with (

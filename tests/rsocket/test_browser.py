@@ -184,6 +184,7 @@ async def test_a_user_subscribes_changes_the_rate_and_cancels(chromium: str) -> 
             await says(served, "HOOLI: cancelled")
 
 
+@pytest.mark.thorough
 async def test_the_page_may_have_another_origin_if_the_server_lists_it(chromium: str) -> None:
     async with (
         program("examples/rsocket_page.py", "--port", "0") as served,

@@ -138,7 +138,6 @@ def check_received(written: bytes) -> None:
     assert client.parser_exc is None
 
 
-@settings(max_examples=200)
 @given(conversation(client=True), some.lists(some.integers(1, 400), max_size=8))
 def test_a_server_survives_any_messages(messages: list[bytes], cuts: list[int]) -> None:
     data = HANDSHAKE + b"".join(messages)

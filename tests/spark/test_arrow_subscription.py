@@ -69,6 +69,7 @@ async def test_jobs_grow_with_unbounded_demand(
     assert sorted(sizes) == [1, 1, 2, 4, 4, 4, 8, 8, 16, 16]
 
 
+@pytest.mark.thorough
 @CHECKPOINT
 async def test_a_job_covers_demand_and_what_is_expected_of_it(
     trace: Trace, tmp_path: Path, *, resumes: bool

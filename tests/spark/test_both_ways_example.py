@@ -14,6 +14,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark]
 both_ways = program("spark_both_ways")
 
 
+@pytest.mark.thorough
 def test_rows_are_enriched_and_grouped(
     spark: "SparkSession", capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -185,6 +185,7 @@ SAME: dict[str, str] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SAME)
 def test_the_identity_is_the_same_in_another_session(
     spark: "SparkSession", tmp_path: Path, name: str

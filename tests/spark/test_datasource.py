@@ -113,6 +113,7 @@ def loaded(spark: "SparkSession", served: ServedFlow, **options: object) -> "Dat
     return reader.options(**{key: str(value) for key, value in options.items()}).load()
 
 
+@pytest.mark.thorough
 async def test_a_flow_is_read_to_its_end_under_demand(spark: "SparkSession") -> None:
     pulled = Pulled(25)
     async with serve_flow(pulled.flow, SCHEMA) as served:
@@ -208,6 +209,7 @@ async def test_a_streaming_query_requests_exactly_what_it_reads(
     assert pulled.cancelled == 1
 
 
+@pytest.mark.thorough
 async def test_an_available_now_query_ends_with_the_flow(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -254,6 +256,7 @@ async def test_a_checkpoint_needs_a_flow_of_the_same_name(
         assert reading.batches == {1: [*range(10, 20)], 2: [*range(20, 25)]}
 
 
+@pytest.mark.thorough
 async def test_a_flow_that_fails_fails_the_streaming_query_after_its_rows(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
@@ -299,6 +302,7 @@ async def test_each_write_completes_a_flow(spark: "SparkSession") -> None:
             assert len(found) == rows
 
 
+@pytest.mark.thorough
 async def test_rows_without_columns_are_counted(spark: "SparkSession") -> None:
     df = await asyncio.to_thread(lambda: spark.range(0, 6, 1, 2).select())
     async with serve_writes(rows="tuple") as served:
@@ -318,6 +322,7 @@ async def test_rows_without_columns_are_counted(spark: "SparkSession") -> None:
         await writing
 
 
+@pytest.mark.thorough
 async def test_two_concurrent_writes_are_two_flows(spark: "SparkSession") -> None:
     one, other = await numbers(spark, 30, 2), await numbers(spark, 20, 2)
     async with serve_writes(rows="tuple", batch=4) as served:
@@ -346,6 +351,7 @@ async def test_cancelling_fails_the_job(spark: "SparkSession") -> None:
             await writing
 
 
+@pytest.mark.thorough
 async def test_cancelling_the_writer_fails_the_flow(spark: "SparkSession") -> None:
     df = await numbers(spark, 100_000, 4)
     async with serve_writes(batch=10) as served:
@@ -369,6 +375,7 @@ async def test_a_job_that_fails_fails_the_flow(spark: "SparkSession") -> None:
             await writing
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_read_at_once", [True, False])
 @pytest.mark.parametrize(
     "query", ["select interval '1-2' year to month", "select raise_error('x')"]
@@ -390,6 +397,7 @@ async def test_a_write_that_fails_before_a_task_connects_fails_the_next_flow(
         await writing
 
 
+@pytest.mark.thorough
 async def test_a_write_that_its_subscriber_has_cancelled_fails_no_other_flow(
     spark: "SparkSession",
 ) -> None:

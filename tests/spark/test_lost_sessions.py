@@ -34,6 +34,7 @@ def test_a_stopped_session_is_named_with_the_remedy(ends: dict[str, Any], when: 
     assert "make a new session" in words
 
 
+@pytest.mark.thorough
 def test_rows_that_were_computed_before_the_stop_are_delivered(ends: dict[str, Any]) -> None:
     assert len(ends["stopped between partitions"][2]) == 10
 

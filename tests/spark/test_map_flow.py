@@ -101,6 +101,7 @@ def test_a_row_that_does_not_fit_is_named(spark: "SparkSession") -> None:
         rows_of(map_flow(numbers(spark, partitions=1), wrong, SCHEMA))
 
 
+@pytest.mark.thorough
 def test_accumulators_count_and_broadcasts_are_read(spark: "SparkSession") -> None:
     seen = spark.sparkContext.accumulator(0)
     names = spark.sparkContext.broadcast({n: f"name {n}" for n in range(40)})
@@ -129,6 +130,7 @@ def test_columns_with_the_same_name_are_distinguished(spark: "SparkSession") -> 
         map_flow(df, lambda rows: rows, "n int", rows="dict")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "found"),
     [("row", "Row()"), ("tuple", "()"), ("dict", "{}"), ("batch", "(3, 0)")],
@@ -210,6 +212,7 @@ async def test_cancelling_the_job_ends_its_worker(spark: "SparkSession", marks: 
     await wait_until(lambda: not is_running(int(name.rpartition("-")[2])))
 
 
+@pytest.mark.thorough
 async def test_a_sink_runs_in_each_partition(session: "SparkSession") -> None:
     df = await asyncio.to_thread(numbers, session, 40, 3)
 
@@ -241,6 +244,7 @@ async def test_a_sink_has_to_return_a_flow_or_a_number(spark: "SparkSession") ->
             await for_each_partition(df, cast("Any", wrong))
 
 
+@pytest.mark.thorough
 def test_the_tasks_of_a_worker_share_a_resource(spark: "SparkSession", marks: Marks) -> None:
     @asynccontextmanager
     async def open_client() -> AsyncGenerator[int]:

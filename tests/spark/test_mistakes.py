@@ -103,6 +103,7 @@ def test_a_streaming_query_has_no_partitions_to_end(stream: "DataFrame") -> None
     assert map_flow(stream, lambda rows: rows, stream.schema).isStreaming
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("option", "value"), [("maxRows", "x"), ("maxRows", "0")])
 def test_a_wrong_option_of_the_data_source_is_named(
     spark: "SparkSession", option: str, value: str

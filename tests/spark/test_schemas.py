@@ -50,6 +50,7 @@ def test_a_schema_that_cannot_be_written_is_refused(
         asyncio.run(serve(schema))
 
 
+@pytest.mark.thorough
 def test_columns_of_workers_need_different_names(session: "SparkSession") -> None:
     with pytest.raises(ValueError, match=r"map_flow: .* two columns named 'id'.*toDF"):
         map_flow(session.range(3), lambda rows: rows, "id long, name string, id long")

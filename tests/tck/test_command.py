@@ -183,6 +183,7 @@ def test_a_check_can_be_repeated(tmp_path: Path) -> None:
     assert len(verdicts("good", tmp_path, "--rule", LAW, "--repeat", "3")) == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("loop", "kind"),
     [
@@ -267,6 +268,7 @@ def test_the_current_folder_is_searched(tmp_path: Path) -> None:
 
 
 # -- candidates that end their process -------------------------------------------------------------
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("candidate", "why", "part", "text"),
     [
@@ -291,6 +293,7 @@ def test_memory_can_be_limited(tmp_path: Path) -> None:
     assert "MemoryError" in verdict["why"]
 
 
+@pytest.mark.thorough
 def test_after_a_candidate_that_cannot_be_stopped_the_next_law_runs_in_a_new_process(
     tmp_path: Path,
 ) -> None:
@@ -307,6 +310,7 @@ def test_output_of_a_candidate_does_not_disturb_the_report() -> None:
     assert "{}{}" not in ended.out
 
 
+@pytest.mark.thorough
 def test_the_candidate_runs_with_the_interpreter_options_of_the_command() -> None:
     options = ["-O", "-X", "dev", "-W", "error::UserWarning"]
     arguments = [

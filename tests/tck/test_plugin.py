@@ -101,6 +101,7 @@ def test_a_broken_law_is_explained_without_a_traceback(pytester: pytest.Pytester
     result.stdout.no_fnmatch_line("*pytest_plugin.py*")
 
 
+@pytest.mark.thorough
 def test_a_broken_should_is_an_expected_failure_except_with_strict(
     pytester: pytest.Pytester,
 ) -> None:
@@ -177,6 +178,7 @@ def test_laws_are_reported_in_junit_xml(pytester: pytest.Pytester) -> None:
     assert "subscribe() raised ValueError" in written
 
 
+@pytest.mark.thorough
 def test_laws_can_be_distributed_over_processes(pytester: pytest.Pytester) -> None:
     result = run(
         pytester, FAILS, "-p", "xdist", "-n", "1", "-k", "spec109_subscribes_first", "-W", "default"
