@@ -19,10 +19,10 @@ on_one_loop = pytest.mark.asyncio(loop_factories=["asyncio"])
 
 
 SERVED = [
-    "starlette asyncio websockets",
+    pytest.param("starlette asyncio websockets", marks=pytest.mark.thorough),
     "middleware asyncio wsproto",
     "fastapi uvloop websockets-sansio",
-    "starlette asyncio hypercorn",
+    pytest.param("starlette asyncio hypercorn", marks=pytest.mark.thorough),
 ]
 
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 import reactive_aio as r
 from reactive_aio import Flow, GroupedFlow
 from reactive_aio.testing import SubscriberProbe
 from tests.cases import identities
+from tests.harness.effort import scaled
 from tests.operators.ways import Failed
 
 Element = tuple[str, int]
@@ -229,6 +230,7 @@ def expected(plan: Plan) -> dict[str, list[int]]:
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+@settings(max_examples=scaled(240))
 @given(plan=PLANS, seconds=PACES)
 async def test_a_key_is_worked_on_in_order(
     read: Read, options: Mapping[str, Any], plan: Plan, seconds: dict[str, float]

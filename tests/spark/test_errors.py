@@ -67,6 +67,7 @@ async def test_an_error_before_the_first_job_has_pysparks_type(trace: Trace) -> 
     assert probe.error.__cause__ is not None
 
 
+@pytest.mark.thorough
 async def test_a_python_function_that_raises_is_quoted(trace: Trace) -> None:
     traced = await trace(failing_function)
     probe = SubscriberProbe[Any](UNBOUNDED).subscribed_to(traced.flow)

@@ -141,6 +141,7 @@ def test_only_clusters_are_watched(
     assert len(started) == is_watched
 
 
+@pytest.mark.thorough
 @pytest.mark.spark
 async def test_every_kind_of_job_is_watched(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch

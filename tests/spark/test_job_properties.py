@@ -80,10 +80,12 @@ async def test_tasks_of_a_named_flow_have_its_name_and_the_trace(
     assert (int(trace_id, 16), int(span_id, 16)) == (context.trace_id, context.span_id)
 
 
+@pytest.mark.thorough
 async def test_without_a_name_or_a_trace_nothing_is_added(spark: "SparkSession") -> None:
     assert await found(await seen_by_tasks(spark)) == {DESCRIPTION: "", "traceparent": ""}
 
 
+@pytest.mark.thorough
 async def test_a_description_that_there_is_stays(spark: "SparkSession") -> None:
     flow = await seen_by_tasks(spark, description="the nightly job")
     properties = await found(flow.name("flights"))

@@ -88,6 +88,7 @@ def mode(request: pytest.FixtureRequest) -> "ReadMode":
     return mode
 
 
+@pytest.mark.thorough
 @ONE_LOOP
 async def test_flows_that_wait_for_demand_hold_no_thread(
     session: "SparkSession", mode: "ReadMode"

@@ -39,6 +39,7 @@ async def ingest(flights: "DataFrame", folder: Path, batches: int) -> Figures:
     return figures
 
 
+@pytest.mark.thorough
 async def test_a_main_job_that_failed_goes_on_where_it_was(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

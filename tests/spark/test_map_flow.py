@@ -230,6 +230,7 @@ async def test_a_sink_runs_in_each_partition(session: "SparkSession") -> None:
     assert [each.elements for each in await for_each_partition(df, nothing)] == [0, 0, 0]
 
 
+@pytest.mark.thorough
 async def test_a_sink_has_to_return_a_flow_or_a_number(spark: "SparkSession") -> None:
     df = await asyncio.to_thread(numbers, spark)
 

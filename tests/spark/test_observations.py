@@ -47,6 +47,7 @@ async def figures(observation: "Observation") -> dict[str, Any]:
     return await asyncio.to_thread(lambda: observation.get)
 
 
+@pytest.mark.thorough
 async def test_the_metrics_cover_all_windows(spark: "SparkSession", mode: "ReadMode") -> None:
     def build() -> "tuple[Observation, Flow[Any]]":
         observation, df = observed(spark)

@@ -124,6 +124,7 @@ async def test_rows_come_in_order_with_the_number_of_their_micro_batch(lake: Lak
     assert flow.schema.simpleString() == "struct<id:bigint>"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "first"), [("tuple", (0,)), ("dict", {"id": 0})])
 async def test_the_kind_of_row_can_be_chosen(lake: Lake, kind: Any, first: object) -> None:
     flow = await lake.flow(change=lambda df: df.where("id = 0"), rows=kind, trigger="once")
@@ -178,6 +179,7 @@ async def test_a_query_that_cannot_run_fails_typed(lake: Lake) -> None:
     assert "watermark" in str(probe.error)
 
 
+@pytest.mark.thorough
 async def test_a_stateful_query_continues_from_its_state(lake: Lake) -> None:
     flow = await lake.flow(
         change=lambda df: df.groupBy().count(), output_mode="complete", rows="tuple",
@@ -358,6 +360,7 @@ async def test_a_query_stopped_elsewhere_while_a_job_of_a_row_runs_is_an_error(
     assert isinstance(probe.error, StreamStopped)
 
 
+@pytest.mark.thorough
 async def test_a_stateful_micro_batch_that_is_not_read_is_an_error(lake: Lake) -> None:
     """Its next one would lack the state of the partitions that were not computed."""
     flow = await lake.flow(
@@ -378,6 +381,7 @@ async def test_a_stateful_micro_batch_that_is_not_read_is_an_error(lake: Lake) -
     assert [await batch.rows.count() async for batch in flow] == [10, 10]
 
 
+@pytest.mark.thorough
 async def test_requested_rows_arrive_without_a_reference_to_the_subscription(
     lake: Lake,
 ) -> None:
@@ -393,6 +397,7 @@ async def test_requested_rows_arrive_without_a_reference_to_the_subscription(
     await wait_until(all_here)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("demand", [1, 100])
 async def test_a_closed_loop_leaves_no_query(
     spark: "SparkSession", lake: Lake, demand: int

@@ -194,6 +194,7 @@ async def test_a_small_batch_is_written_after_the_given_time(
     assert await task == WriteResult(rows=2, commits=2)
 
 
+@pytest.mark.thorough
 async def test_overwrite_replaces_existing_files(spark: "SparkSession", tmp_path: Path) -> None:
     path = tmp_path / "rows"
     await write_parquet(rows(5), spark, path, SCHEMA)
@@ -307,6 +308,7 @@ async def cancelling_cancels_the_commit(
     assert await asyncio.to_thread(lambda: [*path.glob("*.parquet")]) == []
 
 
+@pytest.mark.thorough
 async def test_the_flow_waits_while_spark_writes(spark: "SparkSession") -> None:
     sent = list[int]()
     free = threading.Event()

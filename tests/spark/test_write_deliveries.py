@@ -26,6 +26,7 @@ def ingestion(spark: "SparkSession", folder: Path) -> DeliveryFlow[tuple[int]]:
     return deliveries(from_dataframe(df, rows="tuple", checkpoint=folder / "progress"), limit=25)
 
 
+@pytest.mark.thorough
 async def test_an_ingestion_that_dies_and_resumes_writes_each_row_once(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

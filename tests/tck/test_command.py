@@ -261,6 +261,7 @@ def test_a_factory_that_hangs_is_stopped() -> None:
     assert "waiting for a candidate" in ended.err
 
 
+@pytest.mark.thorough
 def test_the_current_folder_is_searched(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("from tests.tck.hostile_candidates import good\n", "utf-8")
     ended = command_in(tmp_path, "check", "mine:good", "--rule", LAW)
@@ -331,6 +332,7 @@ def test_the_candidate_runs_with_the_interpreter_options_of_the_command() -> Non
     assert "optimize=1 dev_mode=True error::UserWarning" in process.stderr, process.stderr
 
 
+@pytest.mark.thorough
 def test_output_of_a_candidate_can_be_shown() -> None:
     where = "tests.tck.hostile_candidates:leaves"
     ended = command_in(ROOT, "check", where, "--rule", LAW, "--show-output")

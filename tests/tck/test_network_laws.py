@@ -51,7 +51,11 @@ def test_every_law_of_the_wire_has_a_server_that_breaks_it() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("websocket", [False, True], ids=["TCP", "WebSocket"])
+@pytest.mark.parametrize(
+    "websocket",
+    [False, pytest.param(True, marks=pytest.mark.thorough)],
+    ids=["TCP", "WebSocket"],
+)
 def test_a_conforming_server_passes(websocket: bool) -> None:
     async def all_laws() -> Report:
         async with running_server(websocket=websocket) as uri:

@@ -72,6 +72,7 @@ def test_a_factory_has_one_test_for_each_law_and_their_number_is_reported(
     )
 
 
+@pytest.mark.thorough
 def test_no_other_tests_run_unless_they_are_named(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_mine(): pass")
     only = ("-k", "spec109_subscribes_first or test_mine")
@@ -163,6 +164,7 @@ def test_an_invalid_factory_is_a_collection_error(
     matching(result, [line])
 
 
+@pytest.mark.thorough
 def test_the_current_folder_is_searched(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(mine="from tests.tck.hostile_candidates import good")
     # By the script, since `python -m` would add the current folder to sys.path.
@@ -272,6 +274,7 @@ def test_pytest_starts_without_importing_the_kit() -> None:
     assert ours == {"reactive_aio.tck", MODULE}
 
 
+@pytest.mark.thorough
 def test_other_tests_are_not_affected(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import pytest\n@pytest.mark.parametrize('n', [1])\ndef test_a(n): pass")
     result = run(pytester, "--strict-markers")
