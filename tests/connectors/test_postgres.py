@@ -147,13 +147,15 @@ class TestOutbox:
             await until(lambda: "b" in sent)
 
     async def test_a_connection_that_stays_lost_fails_the_flow(self, pool: Pool) -> None:
-        relay = Outbox(pool, retry=1).rows().ack_after(print)
-        with pytest.raises((OSError, asyncpg.InterfaceError)):
-            async with relay.running() as run:
+        async def lose_it() -> None:
+            async with Outbox(pool, retry=1).rows().ack_after(print).running() as run:
                 await until(lambda: has_table(pool))
                 await until(lambda: is_listening(pool))
                 await pool.execute(END)
                 await run.wait()
+
+        with pytest.raises((OSError, asyncpg.InterfaceError)):
+            await lose_it()
 
     async def test_one_that_does_nothing_loses_its_place(
         self, pool: Pool, caplog: pytest.LogCaptureFixture
