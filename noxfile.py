@@ -296,7 +296,8 @@ def thorough(session: nox.Session) -> None:
         ["pytest", *ALL_CORES, "--thorough", "-m", "not thorough"],
         ["pytest", "--thorough", "-m", "thorough"],
         ["tests.rsocket.fuzz"],
-        ["tests.contract.prove_guards"],
+        ["tests.guards.prove"],
+        ["tests.guards.prove", "--sample", "300"],
     )
     test_sparks(session, *SPARKS)
 
@@ -403,9 +404,9 @@ def fuzz(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def guards(session: nox.Session) -> None:
-    """Remove each guard of the contract once, see which test notices, write docs/guards.md."""
+    """Take each guard of the contract away once, see which test notices, write docs/guards.md."""
     room = Room(session, "work").install("test", "demo", extras="all")
-    room.run("tests.contract.prove_guards", *session.posargs)
+    room.run("tests.guards.prove", *session.posargs)
 
 
 @nox.session(venv_backend="none", default=False)

@@ -246,9 +246,9 @@ def test_the_tests_run_on_all_cores_and_take_options(start: Callable[..., Starte
 
 def test_the_thorough_session_fuzzes_and_proves_the_guards(start: Callable[..., Started]) -> None:
     commands = start("thorough").commands
-    modules = ["pytest", "pytest", "tests.rsocket.fuzz", "tests.contract.prove_guards"]
-    assert [command[2] for command in commands[:4]] == modules
-    assert [command[2:] for command in commands[4:]] == [EVERY_VERSION] * 5
+    modules = ["pytest", "pytest", "tests.rsocket.fuzz", "tests.guards.prove", "tests.guards.prove"]
+    assert [command[2] for command in commands[:5]] == modules
+    assert [command[2:] for command in commands[5:]] == [EVERY_VERSION] * 5
     alone = [command for command in commands[:2] if "-n" not in command]
     assert [command[-2:] for command in alone] == [["-m", "thorough"]], "one at a time"
 

@@ -1,0 +1,180 @@
+"""Take each guard away once, and find the test that fails.
+
+    python -m tests.guards.prove              # the guards of the table, into docs/guards.md
+    python -m tests.guards.prove depth 3.9    # those whose name contains a word; prints only
+    python -m tests.guards.prove --sample 300 # so many of all decisions; SEED=7 chooses them
+    python -m tests.guards.prove --all        # all of them, into docs/guards.md
+
+It takes hours for all of them, since tests run once for each.
+"""
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tests.guards.changes import ROOT, Change
+from tests.guards.sites import ROOMS, Site, all_sites
+from tests.guards.table import GUARDS
+
+TABLE: Final = ROOT / "docs" / "guards.md"
+TESTS: Final = (  # the quick ones first, and one loop will do
+    "tests/core/test_demand.py",
+    "tests/core/test_input_queue.py",
+    "tests/core/test_lifecycle.py",
+    "tests/core/test_trampoline.py",
+    "tests/core/test_serial_executor.py",
+    "tests/contract",
+)
+REACHING: Final = ("tests/core", "tests/contract", "tests/operators", "tests/sources",
+                   "tests/sinks", "tests/processors", "tests/delivery",
+                   "tests/rsocket")  # fmt: skip
+"""Where tests are looked for that reach a decision."""
+SECONDS: Final = 240
+"""For one run of them."""
+FIRST: Final = 30
+"""The quickest tests that reach a decision are tried first, then as many as `MOST`."""
+MOST: Final = 600
+
+
+class Verdict(NamedTuple):
+    """What happened with a change."""
+
+    change: Change
+    failed: str
+    """The first test that noticed; empty when none did."""
+
+
+def first_failure(change: Change | None, tests: Iterable[str]) -> str:
+    """The first of *tests* that fails with *change*; empty if none does."""
+    command = [sys.executable, "-u", "-m", "tests.guards.mutant", json.dumps(change), "-x", "-v",
+               "--timeout=60", "--tb=no", "-p", "no:cacheprovider", "-p", "no:xdist",
+               "-k", "not uvloop", *tests]  # fmt: skip
+    with tempfile.TemporaryFile("w+") as output:
+        try:
+            ended = subprocess.run(
+                command, cwd=ROOT, stdout=output, stderr=output, check=False, timeout=SECONDS
+            )
+            code: int | None = ended.returncode
+        except subprocess.TimeoutExpired:
+            code = None
+        output.seek(0)
+        # A line of `-v`, since a run that hangs after its failure prints no summary.
+        named = re.search(r"^(tests/\S+?::\w+).* (?:FAILED|ERROR)\b", output.read(), re.M)
+    answers = {0: "", None: "(the whole run: it never ends)"}
+    return named[1] if named else answers.get(code, "(the whole run: it was stopped)")
+
+
+def at_once(judge: Callable[[Change], Verdict], changes: Sequence[Change]) -> list[Verdict]:
+    """Judge *changes*, one on each core, and print each verdict."""
+    verdicts: list[Verdict] = []
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        for verdict in threads.map(judge, changes):
+            verdicts.append(verdict)
+            say(f"{verdict.change}: {verdict.failed or 'NO TEST FAILED'}")
+    return verdicts
+
+
+def say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+# -- the guards of the table -----------------------------------------------------------------------
+def prove_guards(words: Sequence[str]) -> int:
+    """Prove the guards whose names contain one of *words*; all, and write the table, without."""
+    chosen = [each for each in GUARDS if not words or any(word in each.name for word in words)]
+    if failed := first_failure(None, TESTS):
+        raise SystemExit(f"with all guards, {failed} fails: it would notice everything")
+
+    def judge(change: Change) -> Verdict:
+        return Verdict(change, first_failure(change, TESTS))
+
+    verdicts = at_once(judge, [each.change for each in chosen])
+    if not words:
+        named = zip(chosen, verdicts, strict=True)
+        rows = [row(guard.name, verdict) for guard, verdict in named]
+        write_part("the table", ["| guard | where | noticed by |", "|---|---|---|", *rows])
+    return sum(not verdict.failed for verdict in verdicts)
+
+
+def row(name: str, verdict: Verdict) -> str:
+    test = verdict.failed.replace("tests/", "", 1) or "**no test**"
+    return f"| {name} | `{verdict.change.file.removeprefix('reactive_aio/')}` | `{test}` |"
+
+
+def write_part(part: str, lines: Sequence[str]) -> None:
+    """Replace the lines between the two comments of *part* in the page."""
+    before, rest = TABLE.read_text("utf-8").split(f"<!-- {part} -->\n")
+    after = rest.partition(f"<!-- end of {part} -->")[2]
+    text = "\n".join(lines)
+    TABLE.write_text(f"{before}<!-- {part} -->\n{text}\n<!-- end of {part} -->{after}", "utf-8")
+
+
+# -- all decisions ---------------------------------------------------------------------------------
+def reach() -> dict[str, dict[str, list[str]]]:
+    """The tests that reach each line of each file, the quickest first."""
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "reach.json"
+        command = [sys.executable, "-m", "tests.guards.reach", str(target), "-q", "-k",
+                   "not uvloop", "-p", "no:cacheprovider", "-p", "no:xdist", *REACHING]  # fmt: skip
+        subprocess.run(command, cwd=ROOT, check=False)
+        found: dict[str, dict[str, list[str]]] = json.loads(target.read_text("utf-8"))
+    return found
+
+
+def prove_sites(sites: Sequence[Site]) -> list[Verdict]:
+    """Try each of *sites* with the tests that reach its line."""
+    reached = reach()
+    tests_of = {
+        site.change: reached.get(site.change.file, {}).get(str(site.line), [])[:MOST]
+        for site in sites
+    }
+
+    def judge(change: Change) -> Verdict:
+        tests = tests_of[change]
+        groups = [group for group in (tests[:FIRST], tests[FIRST:]) if group]
+        found = (first_failure(change, group) for group in groups)
+        return Verdict(change, next(filter(None, found), ""))
+
+    return at_once(judge, list(tests_of))
+
+
+def shares(verdicts: Sequence[Verdict]) -> list[str]:
+    """How many of the decisions of each room were noticed."""
+    lines = ["| room | decisions | noticed | share |", "|---|---|---|---|"]
+    tried, noticed = Counter[str](), Counter[str]()
+    for verdict in verdicts:
+        room = next(each for each in ROOMS if f"reactive_aio/{each}/" in verdict.change.file)
+        for name in (room, "all"):
+            tried[name] += 1
+            noticed[name] += bool(verdict.failed)
+    return lines + [
+        f"| `{name}` | {tried[name]:,} | {noticed[name]:,} | {noticed[name] / tried[name]:.1%} |"
+        for name in (*ROOMS, "all")
+        if tried[name]
+    ]
+
+
+def main(words: list[str]) -> int:
+    if words[:1] == ["--sample"]:
+        sites = random.Random(int(os.environ.get("SEED", "1"))).sample(all_sites(), int(words[1]))
+        verdicts = prove_sites(sites)
+        say("\n".join(shares(verdicts)))
+        return sum(not verdict.failed for verdict in verdicts) > len(verdicts) // 20
+    if words == ["--all"]:
+        write_part("the shares", shares(prove_sites(all_sites())))
+        return 0
+    return prove_guards(words)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

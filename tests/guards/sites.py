@@ -1,0 +1,61 @@
+"""Every decision that can be taken away: each is a change of its own.
+
+- A comparison has the opposite result.
+- A condition that returns, raises or goes on with the next element is never met.
+- What was awaited is not awaited.
+"""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from tests.guards.changes import ROOT, Change, nodes_with_functions
+
+ROOMS: Final = ("_core", "delivery", "rsocket/protocol")
+"""The folders of the package whose every decision has to be noticed."""
+LEAVES: Final = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+
+
+class Site(NamedTuple):
+    """A decision, and where it is."""
+
+    change: Change
+    kind: str
+    line: int
+
+
+def taken_away(node: ast.AST) -> tuple[str, ast.expr, str] | None:
+    """The kind of the decision that *node* takes, its expression, and what takes its place."""
+    if isinstance(node, ast.Compare):
+        return "comparison", node, f"not ({ast.unparse(node)})"
+    if isinstance(node, ast.Await):
+        return "await", node, ast.unparse(node.value)
+    if isinstance(node, ast.If) and isinstance(node.body[-1], LEAVES):
+        return "way out", node.test, "False"
+    return None
+
+
+def sites_of(file: str) -> Iterator[Site]:
+    """All decisions in the functions of *file*, a path from the root of the repository."""
+    tree = ast.parse((ROOT / file).read_text("utf-8"))
+    seen: Counter[tuple[str, type[ast.AST], str]] = Counter()
+    numbers: dict[ast.AST, int] = {}
+    for function, node in nodes_with_functions(tree):
+        if isinstance(node, ast.expr):
+            key = (function, type(node), ast.unparse(node))
+            seen[key] += 1
+            numbers[node] = seen[key]
+    for function, node in nodes_with_functions(tree):
+        found = taken_away(node)
+        if found and function:
+            kind, there, instead = found
+            change = Change(file, function, ast.unparse(there), instead, numbers[there])
+            yield Site(change, kind, there.lineno)
+
+
+def all_sites() -> list[Site]:
+    paths = (path for room in ROOMS for path in (ROOT / "reactive_aio" / room).rglob("*.py"))
+    files = sorted(str(path.relative_to(ROOT)) for path in paths)
+    unique = {site.change: site for file in files for site in sites_of(file)}
+    return list(unique.values())
