@@ -1,0 +1,139 @@
+"""What can happen to a connection and to a process, for tests of everything that has peers.
+
+`Proxy` is between a client and its server: it refuses and cuts connections, lets nothing pass,
+delays, and lets little pass at a time. `frozen` stops a process as a debugger or a suspended
+machine does; `Lacking` starts one that has few descriptors, little memory or a full disk.
+"""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+__all__ = ("Lacking", "Proxy", "frozen", "proxy_of")
+
+
+class Proxy:
+    """Listens at a port of its own. *url* leads there, and from there to *target*."""
+
+    def __init__(self, target: str) -> None:
+        self._parts = urlsplit(target)
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._passes = asyncio.Event()
+        self._passes.set()
+        self._piece = 65536
+        self._pause = 0.0
+        self.port = 0
+        self.connections = 0
+        """So many have been made."""
+
+    @property
+    def url(self) -> str:
+        user, at, _ = self._parts.netloc.rpartition("@")
+        return self._parts._replace(netloc=f"{user}{at}127.0.0.1:{self.port}").geturl()
+
+    async def start(self) -> None:
+        """Accept connections, at the same port as before."""
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        """Refuse connections, and cut those that there are: the server has ended."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        self.cut()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def cut(self) -> None:
+        """End the connections that there are, whatever is under way: the server was killed."""
+        self._passes.set()
+        while self._writers:
+            self._writers.pop().transport.abort()
+
+    def freeze(self) -> None:
+        """Let nothing pass from now on, and end nothing: a machine that was switched off."""
+        self._passes.clear()
+
+    def thaw(self) -> None:
+        self._passes.set()
+
+    def delay(self, seconds: float, *, piece: int = 65536) -> None:
+        """Wait before each *piece* of so many bytes: a slow link. 0 lets all pass again."""
+        self._pause, self._piece = seconds, piece
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        self.connections += 1
+        try:
+            there, back = await asyncio.open_connection(self._parts.hostname, self._parts.port)
+        except OSError:
+            writer.transport.abort()
+            return
+        self._writers |= {writer, back}
+        await asyncio.gather(self._copy(reader, back), self._copy(there, writer))
+        self._writers -= {writer, back}
+
+    async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(self._piece):
+                if self._pause:
+                    await asyncio.sleep(self._pause)
+                await self._passes.wait()
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+
+@asynccontextmanager
+async def proxy_of(url: str) -> AsyncGenerator[Proxy]:
+    """A proxy that accepts connections, and passes on to *url*."""
+    proxy = Proxy(url)
+    await proxy.start()
+    try:
+        yield proxy
+    finally:
+        await proxy.stop()
+
+
+@contextmanager
+def frozen(pid: int) -> Generator[None]:
+    """The process does nothing, and all of its connections stay open."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """Limits of a process: an instance is the ``preexec_fn`` that starts it with them."""
+
+    descriptors: int | None = None
+    memory: int | None = None
+    """In bytes, of addresses."""
+    file_size: int | None = None
+    """In bytes; a longer file cannot be written: for the program, its disk is full."""
+
+    def __call__(self) -> None:
+        import resource
+
+        limits = {
+            resource.RLIMIT_NOFILE: self.descriptors,
+            resource.RLIMIT_AS: self.memory,
+            resource.RLIMIT_FSIZE: self.file_size,
+        }
+        for kind, limit in limits.items():
+            if limit is not None:
+                resource.setrlimit(kind, (limit, limit))
+        # Else the signal ends the process, where a full disk is an OSError.
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
