@@ -163,9 +163,9 @@ class Room:
     need it share one, and each adds what it needs on top.
     """
 
-    def __init__(self, session: nox.Session, name: str) -> None:
+    def __init__(self, session: nox.Session, name: str, base: str = "") -> None:
         self.session = session
-        base = os.environ.get(PYTHON_VARIABLE, sys.executable)
+        base = base or os.environ.get(PYTHON_VARIABLE, sys.executable)
         ask = "import sys; print('{}.{}'.format(*sys.version_info))"
         version = subprocess.run([base, "-c", ask], capture_output=True, text=True, check=True)
         self.place = ROOT / ".nox" / f"{name}-{version.stdout.strip()}"
@@ -299,7 +299,34 @@ def thorough(session: nox.Session) -> None:
         ["tests.guards.prove"],
         ["tests.guards.prove", "--sample", "300"],
     )
+    test_pythons(session)
     test_sparks(session, *SPARKS)
+
+
+@nox.session(venv_backend="none", default=False)
+def pythons(session: nox.Session) -> None:
+    """The tests of `quick` on each supported Python that this machine has. `-- -k name`: some."""
+    test_pythons(session, *session.posargs)
+
+
+def test_pythons(session: nox.Session, *arguments: str) -> None:
+    """Test in an environment of its own for each; the interpreters are those of a release."""
+    sys.path.insert(0, HERE)
+    from publishing.interpreters import find
+
+    prefix = "Programming Language :: Python :: 3."
+    classifiers: list[str] = PYPROJECT["project"]["classifiers"]
+    versions = ["3." + each.removeprefix(prefix) for each in classifiers if each.startswith(prefix)]
+    failed: list[str] = []
+    for interpreter in find(versions):
+        room = Room(session, "work", str(interpreter.path))
+        room.install("test", "demo", extras="all")
+        try:
+            room.run("pytest", *ALL_CORES, "--quick", *arguments)
+        except nox.command.CommandFailed:
+            failed.append(str(interpreter))
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
 
 
 # Versions of Spark, of which the last release is tested, and the newest packages that they support.

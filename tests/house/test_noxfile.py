@@ -14,14 +14,18 @@ from typing import Any, NamedTuple, NoReturn
 
 import pytest
 
+from publishing.interpreters import Interpreter, find
+from publishing.release import supported
+
 ROOT = Path(__file__).parents[2]
 NOXFILE = ROOT / "noxfile.py"
 SOURCE = NOXFILE.read_text("utf-8")
 # The first part runs without nox, and on any Python.
 FIRST_PART, SECOND_PART = SOURCE.split("# --- the sessions")
+QUICK = [["pytest", "-n", str((os.cpu_count() or 1) + 2), "--dist", "loadfile", "--quick"]]
 EVERY_VERSION = ["pytest", "--thorough", "tests/spark/test_every_version.py"]
 OTHERS = [
-    *("quick", "thorough", "spark_matrix", "demo", "examples"),
+    *("quick", "thorough", "pythons", "spark_matrix", "demo", "examples"),
     *("docs", "build", "bench", "fuzz", "guards", "scoreboard"),
 ]
 
@@ -248,9 +252,23 @@ def test_the_thorough_session_fuzzes_and_proves_the_guards(start: Callable[..., 
     commands = start("thorough").commands
     modules = ["pytest", "pytest", "tests.rsocket.fuzz", "tests.guards.prove", "tests.guards.prove"]
     assert [command[2] for command in commands[:5]] == modules
-    assert [command[2:] for command in commands[5:]] == [EVERY_VERSION] * 5
+    others = [command[2:] for command in commands[5:]]
+    assert [each for each in others if each[-1] == "--quick"] == QUICK * len(supported_here())
+    assert others[-5:] == [EVERY_VERSION] * 5
     alone = [command for command in commands[:2] if "-n" not in command]
     assert [command[-2:] for command in alone] == [["-m", "thorough"]], "one at a time"
+
+
+def supported_here() -> list[Interpreter]:
+    """The supported Pythons of this machine."""
+    return find(sorted(supported()))
+
+
+def test_each_python_has_an_environment(start: Callable[..., Started]) -> None:
+    started = start("pythons", "-k", "merge")
+    assert len(started.commands) == len(supported_here()) >= 1
+    assert all(command[-2:] == ["-k", "merge"] for command in started.commands)
+    assert len({command[0] for command in started.commands}) == len(started.commands)
 
 
 def test_each_version_of_spark_has_an_environment(start: Callable[..., Started]) -> None:
