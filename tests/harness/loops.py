@@ -24,7 +24,15 @@ asyncio.constants.DEBUG_STACK_DEPTH = 2  # type: ignore[misc]  # typeshed has it
 
 # What these test is decided before a loop has a part in it. The contract, the sources and the laws
 # would find a difference between the loops.
-INDEPENDENT_OF_LOOPS = ("tests/operators/", "tests/testing/", "tests/core/test_loop_compiler.py")
+INDEPENDENT_OF_LOOPS = (
+    "tests/operators/",
+    "tests/testing/",
+    "tests/house/test_foreign_texts.py",
+    "tests/core/test_loop_compiler.py",
+    "tests/core/test_error_notes.py",
+    "tests/contract/test_fairness.py",
+    "tests/test_mistakes.py",
+)
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 

@@ -51,6 +51,7 @@ def holds(report: Report, *silent: str) -> None:
 MESSAGES: Final = [law.name for law in select_laws(["N.37"])]
 
 
+@pytest.mark.thorough
 async def test_all_laws_of_the_wire_hold_over_tcp() -> None:
     holds(await judged("tcp://127.0.0.1:0"), *MESSAGES)
 

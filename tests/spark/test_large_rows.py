@@ -34,6 +34,7 @@ def large(spark: "SparkSession", rows: int) -> "DataFrame":
 
 
 # -- a record batch in a file ----------------------------------------------------------------------
+@pytest.mark.thorough
 @ONE_LOOP
 @pytest.mark.parametrize("kind", ["tuple", "batch"])
 async def test_large_rows_are_the_same(spark: "SparkSession", kind: Any) -> None:

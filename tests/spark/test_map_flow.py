@@ -62,7 +62,7 @@ def looked_up(rows: "Flow[Row]") -> "Flow[dict[str, Any]]":
     return rows.map_async(look_up, concurrency=8)
 
 
-@pytest.mark.parametrize("pipeline", [doubled, looked_up])
+@pytest.mark.parametrize("pipeline", [doubled, pytest.param(looked_up, marks=pytest.mark.thorough)])
 def test_the_result_is_that_of_the_same_flow_on_one_loop(
     pipeline: "Callable[[Flow[Row]], Flow[Any]]", session: "SparkSession"
 ) -> None:

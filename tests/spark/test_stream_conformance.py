@@ -47,6 +47,7 @@ def queries(spark: "SparkSession", blocking_calls_fail: BlockBuster) -> Queries:
 
 
 # On one loop: from_dataframe, which reads the rows, is tested on all of them.
+@pytest.mark.thorough
 def test_rows_of_a_streaming_query_conform(queries: Queries) -> None:
     # Without laws for flows of a given length: each of them would start a query.
     judge(Candidate(name="from_stream", infinite_publisher=queries.infinite, quiet_period=0.1))

@@ -249,6 +249,7 @@ def test_a_class_without_a_candidate_names_the_missing_method(pytester: pytest.P
     matching(run(pytester), ["*TestMine needs a method candidate(self)"])
 
 
+@pytest.mark.thorough
 def test_an_installed_package_registers_the_plugin(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
