@@ -4,8 +4,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 PACKAGE = sorted((ROOT / "reactive_aio").rglob("*.py"))
 LONGEST_FUNCTION = 40  # lines of code, without the docstring
@@ -28,13 +26,16 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", PACKAGE, ids=name)
-def test_functions_are_short(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    long = {f.name: length(f) for f in functions(tree) if length(f) > LONGEST_FUNCTION}
-    assert not long
+def test_functions_are_short() -> None:
+    long = [
+        f"{name(path)}: {each.name} has {length(each)} lines"
+        for path in PACKAGE
+        for each in functions(ast.parse(path.read_text()))
+        if length(each) > LONGEST_FUNCTION
+    ]
+    assert not long, "\n".join(long)
 
 
-@pytest.mark.parametrize("path", PACKAGE, ids=name)
-def test_every_module_has_a_docstring(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text()))
+def test_every_module_has_a_docstring() -> None:
+    trees = {name(path): ast.parse(path.read_text()) for path in PACKAGE}
+    assert not [file for file, tree in trees.items() if not ast.get_docstring(tree)]
