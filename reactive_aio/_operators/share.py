@@ -693,6 +693,9 @@ class _Reader(FlowSubscription, Generic[T]):
             self._is_over = True
             self._cached.leave(self, self._elements[self._read :])
 
+    def waiting_failure(self) -> BaseException | None:
+        return None if self._is_over else self._error
+
     @property
     def shared_source(self) -> FlowSubscription | None:
         return self._cached.source

@@ -5,7 +5,8 @@ is drained. The kinds of sources and of inner sources follow one by one.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -615,3 +616,57 @@ async def test_a_run_leaves_nothing_at_its_control() -> None:
         await run.wait()
     assert run._subscriber is not None
     assert not run._subscriber.control._sources
+
+
+class CommitFailed(Exception):
+    pass
+
+
+def commit() -> None:
+    raise CommitFailed
+
+
+@contextmanager
+def transaction() -> Generator[Flow[int], None, None]:
+    yield r.interval(0.01)
+    commit()
+
+
+async def three_then_a_failure() -> AsyncIterator[int]:
+    for number in range(3):
+        yield number
+    commit()
+
+
+async def fails_at_the_second(number: int) -> int:
+    await asyncio.sleep(0 if number else 60)
+    if number == 1:
+        commit()
+    return number
+
+
+FAILURES_BEHIND_ELEMENTS: dict[str, Callable[[], Flow[int]]] = {
+    "the exit of using": lambda: r.using(transaction, lambda numbers: numbers),
+    "in a stage": lambda: r.interval(0.01).do_on_complete(commit).boundary(8),
+    "of the source": lambda: r.from_aiter(three_then_a_failure).boundary(8),
+    "in front of merge": lambda: r.merge(r.from_aiter(three_then_a_failure), r.never()),
+    "in front of concat": lambda: r.concat(r.from_aiter(three_then_a_failure), r.never()),
+    "shared": lambda: r.from_aiter(three_then_a_failure).share(),
+    "cached": lambda: r.from_aiter(three_then_a_failure).cache(),
+    "of a later call": lambda: r.range(2).map_async(fails_at_the_second, concurrency=2),
+}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("make", FAILURES_BEHIND_ELEMENTS.values(), ids=FAILURES_BEHIND_ELEMENTS)
+async def test_a_failure_that_the_time_has_not_reached_is_raised(
+    make: Callable[[], Flow[int]],
+) -> None:
+    async def slow(_: int) -> None:
+        await asyncio.sleep(10)
+
+    async with make().running(slow) as run:
+        await asyncio.sleep(0.3)
+        with pytest.raises(CommitFailed) as caught:
+            await run.drain(timeout=1)
+        assert caught.value.__notes__[-1].startswith("not drained in 1 s: 0 delivered")

@@ -220,6 +220,9 @@ class OutputBuffer(FlowSubscription, Generic[T]):
             self._leave()
             self.discard(discarded)
 
+    def waiting_failure(self) -> BaseException | None:
+        return None if self.is_closed else self._error
+
     def _leave(self) -> None:
         if not self._has_left:
             self._has_left = True

@@ -268,20 +268,21 @@ class WorkerPool(Coordinator[Any]):
         """End when no worker is left and every result is emitted."""
         if self.is_closed or not self._is_over or self._workers or self._buffer.ready:
             return
-        if self._errors:
-            self._fail_with_first()
-        else:
-            self.end(self._source_error)
+        self.end(self.waiting_failure())
 
-    def _fail_with_first(self) -> None:
-        """Fail as the first call did: of the first element, or else at first; report the others."""
+    def waiting_failure(self) -> BaseException | None:
+        """The failure of the first call: of the first element, or else at first; the others are
+        reported."""
         errors = self._errors
+        if not errors:
+            return self._source_error
         first = min(errors) if self._buffer.is_ordered else next(iter(errors))
         error = errors.pop(first)
         for another in errors.values():
             if another is not error:
                 self.report_cleanup("another call failed as well", another)
-        self.fail(error)
+        errors.clear()
+        return error
 
     # -- a worker ---------------------------------------------------------------------------------
     async def _work(self, worker: _Worker) -> None:
