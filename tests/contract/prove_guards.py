@@ -209,8 +209,8 @@ GUARDS: Final = (
     Guard(
         "1.4 an error of upstream passes through the loop unchanged",
         INPUT,
-        "raise UpstreamFailed(self._error)",
-        "raise self._error",
+        "raise UpstreamFailed(error)",
+        "raise error",
     ),
     Guard(
         "1.4 an exception that cannot be annotated",
