@@ -3,11 +3,12 @@
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from ...errors import Interrupted
+from ...spec import Publisher
 from ..arguments import explain_await
-from ..compiler.chain import Downstream
+from ..compiler.chain import Chain, Downstream
 from ..compiler.error_notes import note_element
 from ..compiler.inline import describe
 from ..compiler.loop_runtime import CLOSABLE, no_element
@@ -27,11 +28,14 @@ from .coordinator import Coordinator
 from .inner_subscriber import InnerSubscriber
 from .splitting import call_with
 
-if TYPE_CHECKING:
-    from ...stage import Fluent
-
 _NONE: Final = object()  # in place of an element: there is none for now
 _READING: Final = object()  # the same, while the source is read
+
+
+class ChainedFlow(Publisher[Any], Protocol):
+    """What the pool knows of the flow that it reads."""
+
+    chain: Chain
 
 
 @dataclass(slots=True, eq=False)
@@ -63,7 +67,7 @@ class WorkerPool(Coordinator[Any]):
     def __init__(
         self,
         downstream: Downstream[Any],
-        source: "Fluent[Any]",
+        source: ChainedFlow,
         apply: Callable[[Any], Awaitable[Any]],
         keeps_element: bool,
         buffer: ReorderBuffer[Any],
