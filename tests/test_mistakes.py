@@ -1,6 +1,7 @@
 """Mistakes in how a flow is written are answered with operator, cause and remedy."""
 
 import asyncio
+import inspect
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -412,6 +413,18 @@ async def test_functions_are_no_subscriber() -> None:
     for given, named in (((print, print, print), {}), ((print,), {"on_error": print})):
         with pytest.raises(TypeError, match=r"^rule 1.9: .* one subscriber, .*for_each\(f\)$"):
             subscribe(*given, **named)
+
+
+async def test_a_coroutine_that_is_no_source_is_closed() -> None:
+    made: list[Any] = []
+
+    def called(x: object) -> Any:
+        made.append(coroutine_function(x))
+        return made[0]
+
+    with pytest.raises(TypeError, match=r"^flat_map: .*wrap it: from_awaitable\(\.\.\.\)"):
+        await FLOW.flat_map(called).run()
+    assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
 
 
 def test_a_flow_is_made_by_a_source() -> None:

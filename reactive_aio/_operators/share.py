@@ -467,9 +467,6 @@ class _SharedOutput(OutputBuffer[T]):
     _: KW_ONLY
     shared: _Shared[T]
 
-    def stop_source(self) -> bool:
-        return self.shared.drain(self) or OutputBuffer[T].stop_source(self)
-
     @property
     def is_settled(self) -> bool:
         return self.shared.before.is_settled
