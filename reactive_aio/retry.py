@@ -11,6 +11,7 @@ from typing import Any, Final, cast
 
 from ._core.arguments import (
     Duration,
+    are_types,
     refuse_awaitable,
     require_number,
     require_sync_callable,
@@ -52,7 +53,7 @@ Errors = type[BaseException] | tuple[type[BaseException], ...]
 
 def require_errors(operator: str, name: str, errors: Any) -> None:
     """Raise unless *errors* are types of exceptions, or a predicate."""
-    if not isinstance(errors, (type, tuple)):
+    if not are_types(errors):
         if not callable(errors):
             raise TypeError(f"{name} must be exception types or a predicate, not {errors!r}")
         require_sync_callable(operator, name, errors, _DECIDE, takes=1)

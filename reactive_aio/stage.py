@@ -17,7 +17,7 @@ signals: the guards are in the island that they feed and in `InnerSubscriber`.
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, TypeVar, cast
 
 from ._core.arguments import (
     Duration,
@@ -127,12 +127,18 @@ class Fluent(NestedFlow, Generic[T_co]):
             Fluent._timed = cls
 
     def __init__(self, chain: Chain) -> None:
+        if not isinstance(cast("object", chain), Chain):
+            kind = type(chain).__name__
+            raise TypeError(
+                f"{type(self).__name__}({kind}) makes no flow; call a source: just(...) for given "
+                "elements, from_iterable(...), from_aiter(...), create(...) for callbacks"
+            )
         self.chain: Chain = chain
 
     def __repr__(self) -> str:
         return f"<Flow {self.chain.trail()}>"
 
-    def subscribe(self, subscriber: Subscriber[T_co], /) -> None:
+    def subscribe(self, subscriber: Subscriber[T_co], /, *callbacks: Never, **named: Never) -> None:
         """Start a subscription: ``subscriber.on_subscribe`` is the first signal.
 
         The subscription belongs to the running event loop. A flow is cold: each subscription opens
@@ -146,6 +152,12 @@ class Fluent(NestedFlow, Generic[T_co]):
         Holds: nothing besides what the operators hold (``bound()``).
         Rules: 1.9, 1.10, 1.11
         """
+        if callbacks or named:
+            raise TypeError(
+                "rule 1.9: subscribe() takes one subscriber, an object with on_subscribe, on_next, "
+                "on_error and on_complete; functions are given to operators: "
+                "await flow.do_on_error(g).do_on_complete(h).for_each(f)"
+            )
         subscribe(self.chain, subscriber)
 
     def via(

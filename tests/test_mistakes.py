@@ -1,6 +1,7 @@
 """Mistakes in how a flow is written are answered with operator, cause and remedy."""
 
 import asyncio
+import inspect
 import logging
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -405,6 +406,42 @@ async def test_a_class_is_not_a_subscriber() -> None:
 
     with pytest.raises(TypeError, match=r"^rule 1\.9: 'Printer' is a class; .*Printer\(\.\.\.\)"):
         FLOW.subscribe(Printer)
+
+
+async def test_functions_are_no_subscriber() -> None:
+    subscribe: Any = FLOW.subscribe
+    for given, named in (((print, print, print), {}), ((print,), {"on_error": print})):
+        with pytest.raises(TypeError, match=r"^rule 1.9: .* one subscriber, .*for_each\(f\)$"):
+            subscribe(*given, **named)
+
+
+async def test_a_coroutine_that_is_no_source_is_closed() -> None:
+    made: list[Any] = []
+
+    def called(x: object) -> Any:
+        made.append(coroutine_function(x))
+        return made[0]
+
+    with pytest.raises(TypeError, match=r"^flat_map: .*wrap it: from_awaitable\(\.\.\.\)"):
+        await FLOW.flat_map(called).run()
+    assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
+
+
+def test_a_flow_is_made_by_a_source() -> None:
+    mistaken: Any = [1, 2]
+    with pytest.raises(TypeError, match=r"^Flow\(list\) makes no flow; call a source: just"):
+        Flow(mistaken)
+
+
+def test_each_of_several_error_types_is_a_type() -> None:
+    mistaken: Any = (OSError, "TimeoutError")
+    with pytest.raises(TypeError, match=r"^only must be exception types or a predicate, not \("):
+        r.RetryPolicy(only=mistaken)
+
+
+def test_a_name_is_not_empty() -> None:
+    with pytest.raises(ValueError, match=r"^name: text must not be empty"):
+        FLOW.name("")
 
 
 def test_a_time_source_names_itself() -> None:

@@ -1,9 +1,9 @@
 """discard_handler: the guard of a user's function that receives discarded elements."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
-from .arguments import refuse_awaitable, require_sync_callable
+from .arguments import are_types, refuse_awaitable, require_sync_callable
 from .compiler.discards import OnDiscard
 from .compiler.inline import describe
 from .failures import STOPS_PROGRAM
@@ -33,6 +33,5 @@ def discard_handler(
 
 
 def _require_types(operator: str, only: object) -> None:
-    kinds = cast("tuple[object, ...]", only if isinstance(only, tuple) else (only,))
-    if not kinds or not all(isinstance(kind, type) for kind in kinds):
+    if not are_types(only):
         raise TypeError(f"{operator}: only must be a type or a tuple of types, not {only!r}")

@@ -115,6 +115,10 @@ class Cleaned:
         """The subscriptions above it that have ended or were cancelled, and may still clean up."""
         return ()
 
+    def waiting_failure(self) -> BaseException | None:
+        """What it fails with when the elements that it holds are processed, if it has failed."""
+        return None
+
     def on_clean(self) -> None:
         """What `closing` has returned has cleaned up, and need not be returned again."""
 

@@ -119,6 +119,16 @@ def control_of(on_discard: OnDiscard | None) -> RunControl | None:
     return on_discard.control
 
 
+def is_drained(on_discard: OnDiscard | None) -> bool:
+    """Whether what is upstream belongs to a run whose input was ended.
+
+    A failure that waits behind elements is discarded with them where the consumer leaves. A drain
+    does not leave: it has asked for everything, and may be the reason of the failure. So where its
+    time ends before such a failure is reached, that is told like an error of the cleanup.
+    """
+    return isinstance(on_discard, RunDiscards) and on_discard.control.is_stopped
+
+
 def with_figures(on_discard: OnDiscard, figures: Figures) -> OnDiscard:
     """*figures* in place of *on_discard*, and under its control."""
     if isinstance(on_discard, RunDiscards):

@@ -8,7 +8,7 @@ from itertools import chain
 from random import random
 from typing import TYPE_CHECKING, Any, Final, TypeGuard, TypeVar, cast
 
-from .._core.arguments import refuse_awaitable
+from .._core.arguments import are_types, refuse_awaitable
 from .._core.failures import PLAIN_READER, close_pulled
 from .._core.observation.awaited import Wait
 from .._shared.coerce import WINDOW, Source, to_flow
@@ -198,8 +198,7 @@ def _is_function(
 
 
 def _check_only(only: object) -> None:
-    kinds = cast("tuple[object, ...]", only if isinstance(only, tuple) else (only,))
-    if not kinds or not all(isinstance(kind, type) for kind in kinds):
+    if not are_types(only):
         raise TypeError(f"only must be an exception type or a tuple of them, not {only!r}")
 
 

@@ -467,9 +467,6 @@ class _SharedOutput(OutputBuffer[T]):
     _: KW_ONLY
     shared: _Shared[T]
 
-    def stop_source(self) -> bool:
-        return self.shared.drain(self) or OutputBuffer[T].stop_source(self)
-
     @property
     def is_settled(self) -> bool:
         return self.shared.before.is_settled
@@ -692,6 +689,9 @@ class _Reader(FlowSubscription, Generic[T]):
         if not self._is_over:
             self._is_over = True
             self._cached.leave(self, self._elements[self._read :])
+
+    def waiting_failure(self) -> BaseException | None:
+        return None if self._is_over else self._error
 
     @property
     def shared_source(self) -> FlowSubscription | None:

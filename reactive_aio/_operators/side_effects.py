@@ -333,4 +333,6 @@ def name(source: "Flow[T]", text: str) -> "Flow[T]":
     """
     if not isinstance(cast("object", text), str):
         raise TypeError(f"name: text must be a str, not {text!r}")
+    if not text:
+        raise ValueError("name: text must not be empty: figures and reports are found by it")
     return source.via(_NAME, text)

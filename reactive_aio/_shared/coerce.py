@@ -16,6 +16,7 @@ from collections.abc import (
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from inspect import iscoroutine
 from threading import Event as ThreadEvent
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, runtime_checkable
@@ -105,6 +106,9 @@ def to_flow(source: Source[T], *, name: str = "") -> "Flow[T]":
         return from_async_iterable(source)
     if isinstance(source, Iterable) and not isinstance(source, (str, bytes, bytearray)):
         return from_sync_iterable(source)
+    given = cast("object", source)
+    if iscoroutine(given):
+        given.close()  # nothing awaits it, as the error says
     raise TypeError(_refusal(source, name))
 
 

@@ -8,6 +8,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from .._core.compiler.chain import Chain, PushSource
+from .._core.compiler.discards import discard
 from .._core.compiler.error_notes import restorer
 from .._core.losses import DISCARDED, OVERTAKEN, REFUSED, DropCounter
 from .._core.observation.figures import FlowStats
@@ -22,6 +23,7 @@ from .._core.queues.bounded_queue import (
 )
 from .._core.queues.hot_emitter import EMISSIONS_PER_CLOCK_READ, HotEmitter
 from .._core.queues.output_buffer import OutputBuffer
+from .._core.run_control import OnDiscard, RunControl, RunDiscards, discard_interrupted
 from .._core.subscription.bulk_subscriber import BulkReceiver, BulkSubscriber
 from .._core.upstreams.decisions import run_now
 from ..flow import Flow
@@ -300,7 +302,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
             queue,
             self._name,
             on_room=self._on_room,
-            on_cancel=self._on_cancel,
+            on_cancel=self._leave,
             hub=_Hub(self),
         )
         if repeated := self._repeated():
@@ -335,6 +337,11 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
                 if not waiter.done():
                     waiter.set_result(None)
 
+    def _leave(self, output: OutputBuffer[T]) -> None:
+        if self._feed is not None:
+            self._feed.discards.of_last = output.downstream.on_discard
+        self._on_cancel(output)
+
     @abstractmethod
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
         """A subscriber has cancelled, or its queue has overflowed."""
@@ -345,6 +352,10 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
             self._emitter.on_room()
         if self._feed is not None:
             self._feed.on_room()
+
+    def _ends_without_subscribers(self) -> bool:
+        """Whether it ends, and cancels the publisher upstream, when the last subscriber leaves."""
+        return True
 
     def _discard(self, elements: Iterable[object]) -> None:
         """The processor has ended, and *elements* will not be delivered."""
@@ -414,12 +425,22 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
 
 
 class _Hub(Generic[T]):
-    """A processor, for reports on one of its subscribers."""
+    """A processor, as the queue of one of its subscribers sees it."""
 
     __slots__ = ("_processor",)
 
     def __init__(self, processor: HotProcessor[T]) -> None:
         self._processor = processor
+
+    def drain(self, output: OutputBuffer[T], /) -> bool:
+        processor = self._processor
+        feed = processor._feed
+        if feed is None or feed.inner.is_done or processor._outputs != (output,):
+            return False
+        if processor._ends_without_subscribers():
+            feed.discards.control.stop()
+            return True
+        return False
 
     @property
     def held_back_by(self) -> Downstream[Any] | None:
@@ -431,6 +452,33 @@ class _Hub(Generic[T]):
         return None if feed is None else feed.inner.upstream
 
 
+@dataclass(slots=True, eq=False)
+class _Discards(Generic[T]):
+    """Hands what the publisher upstream discards to the only subscriber, whose run counts it.
+
+    The publisher has a control of its own, as that of `share` does: it was subscribed to before the
+    run began, and other subscribers may follow. (docs/decisions/0010)
+    """
+
+    _processor: HotProcessor[T]
+    control: RunControl = field(default_factory=RunControl)
+    of_last: OnDiscard | None = None
+    """That of the subscriber that has left last."""
+
+    @property
+    def _receiver(self) -> OnDiscard | None:
+        outputs = self._processor._outputs
+        if len(outputs) == 1:
+            return outputs[0].downstream.on_discard
+        return self.of_last if not outputs and self._processor._is_done else None
+
+    def discard(self, element: object, /) -> None:
+        discard(self._receiver, (element,))
+
+    def interrupt(self, element: object, /) -> None:
+        discard_interrupted(self._receiver, element)
+
+
 class _UpstreamFeed(Generic[T]):
     """Delivers a publisher's elements; those for which there is no room wait in `inner`."""
 
@@ -439,6 +487,7 @@ class _UpstreamFeed(Generic[T]):
         "_is_refill_due",
         "_processor",
         "cleanup",
+        "discards",
         "inner",
         "is_passing_on",
         "loop_handle",
@@ -454,7 +503,8 @@ class _UpstreamFeed(Generic[T]):
         self.loop_handle: LoopHandle = self._emitter.loop_handle
         self.submit: Callable[..., object] = run_now
         self.cleanup = None  # no single consumer awaits the cleanup of the publisher
-        self.on_discard = None  # nor receives all that is discarded
+        self.discards: _Discards[T] = _Discards(processor)
+        self.on_discard = RunDiscards(self.discards.control, self.discards)
         self.inner: InnerSubscriber[T] = InnerSubscriber(self)
 
     def discard(self, elements: Iterable[object], /) -> None:

@@ -97,6 +97,9 @@ class MulticastProcessor(HotProcessor[T]):
         """The queue of one subscriber."""
         return BoundedQueue(self._capacity, self._overflow, self._new_drops())
 
+    def _ends_without_subscribers(self) -> bool:
+        return self._auto_cancel
+
     def _on_cancel(self, output: OutputBuffer[T]) -> None:
         self._outputs = tuple(each for each in self._outputs if each is not output)
         self._find_sole()

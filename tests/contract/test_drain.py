@@ -5,7 +5,8 @@ is drained. The kinds of sources and of inner sources follow one by one.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -615,3 +616,102 @@ async def test_a_run_leaves_nothing_at_its_control() -> None:
         await run.wait()
     assert run._subscriber is not None
     assert not run._subscriber.control._sources
+
+
+class CommitFailed(Exception):
+    pass
+
+
+def commit() -> None:
+    raise CommitFailed
+
+
+@contextmanager
+def transaction() -> Generator[Flow[int], None, None]:
+    yield r.interval(0.01)
+    commit()
+
+
+async def three_then_a_failure() -> AsyncIterator[int]:
+    for number in range(3):
+        yield number
+    commit()
+
+
+async def fails_at_the_second(number: int) -> int:
+    await asyncio.sleep(0 if number else 60)
+    if number == 1:
+        commit()
+    return number
+
+
+FAILURES_BEHIND_ELEMENTS: dict[str, Callable[[], Flow[int]]] = {
+    "the exit of using": lambda: r.using(transaction, lambda numbers: numbers),
+    "in a stage": lambda: r.interval(0.01).do_on_complete(commit).boundary(8),
+    "of the source": lambda: r.from_aiter(three_then_a_failure).boundary(8),
+    "in front of merge": lambda: r.merge(r.from_aiter(three_then_a_failure), r.never()),
+    "in front of concat": lambda: r.concat(r.from_aiter(three_then_a_failure), r.never()),
+    "shared": lambda: r.from_aiter(three_then_a_failure).share(),
+    "cached": lambda: r.from_aiter(three_then_a_failure).cache(),
+    "of a later call": lambda: r.range(2).map_async(fails_at_the_second, concurrency=2),
+}
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("make", FAILURES_BEHIND_ELEMENTS.values(), ids=FAILURES_BEHIND_ELEMENTS)
+async def test_a_failure_that_the_time_has_not_reached_is_raised(
+    make: Callable[[], Flow[int]],
+) -> None:
+    async def slow(_: int) -> None:
+        await asyncio.sleep(10)
+
+    async with make().running(slow) as run:
+        await asyncio.sleep(0.3)
+        with pytest.raises(CommitFailed) as caught:
+            await run.drain(timeout=1)
+        assert caught.value.__notes__[-1].startswith("not drained in 1 s: 0 delivered")
+
+
+ABOVE_A_PROCESSOR: dict[str, Callable[[Flow[int]], Flow[int]]] = {
+    "nothing": lambda flow: flow,
+    "boundary": lambda flow: flow.boundary(8),
+    "buffer": lambda flow: flow.buffer(4).concat_map(lambda each: each),
+    "calls": lambda flow: flow.map_async(slowly, concurrency=3),
+    "delay": lambda flow: flow.delay(0.2),
+}
+
+
+async def slowly(number: int) -> int:
+    await asyncio.sleep(0.1)
+    return number
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("timeout", [None, 0.01])
+@pytest.mark.parametrize("processor", [r.UnicastProcessor, r.MulticastProcessor])
+@pytest.mark.parametrize("above", ABOVE_A_PROCESSOR.values(), ids=ABOVE_A_PROCESSOR)
+async def test_a_flow_that_feeds_a_processor_is_completed_with_its_only_reader(
+    above: Callable[[Flow[int]], Flow[int]], processor: Any, timeout: float | None
+) -> None:
+    source = Counting()
+    flow: Flow[int] = above(r.from_aiter(source.asynchronous)).into(processor(capacity=4))
+    received, report = await drained(flow, 0.3, timeout)
+    assert report.delivered + report.in_flight + report.discarded == len(source.emitted)
+    assert received == source.emitted[: len(received)]
+    assert report.is_complete == (timeout is None)
+    assert timeout is not None or received == source.emitted
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("auto_cancel", [True, False])
+async def test_a_flow_that_feeds_a_processor_goes_on_for_others(auto_cancel: bool) -> None:
+    source = Counting()
+    processor = r.MulticastProcessor[int](capacity=4, auto_cancel=auto_cancel)
+    flow = r.from_aiter(source.asynchronous).into(processor)
+    other = asyncio.ensure_future(flow.take(50).to_list()) if auto_cancel else None
+    _, report = await drained(flow, 0.3)
+    assert report.is_complete
+    assert not flow.stats().is_done
+    if other is not None:
+        assert await other == list(range(50))
+    processor.complete()

@@ -219,8 +219,8 @@ GUARDS: Final = (
         "1.4 an error of upstream passes through the loop unchanged",
         INPUT,
         "InputQueue.take",
-        "UpstreamFailed(self._error)",
-        "self._error",
+        "UpstreamFailed(error)",
+        "error",
     ),
     Guard(
         "1.4 an exception that cannot be annotated",

@@ -26,7 +26,11 @@ _ACCEPTED: Final = Emission.ACCEPTED  # looking up a member takes as long as a c
 
 
 class Hub(Protocol):
-    """A source of several output buffers, for reports."""
+    """A source that other sources feed, and whose elements may have several readers."""
+
+    def drain(self, output: "OutputBuffer[Any]", /) -> bool:
+        """Complete what feeds it, if only *output* can receive that; return whether it does."""
+        ...
 
     @property
     def held_back_by(self) -> Downstream[Any] | None:
@@ -55,7 +59,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
     on_room: Callable[["OutputBuffer[T]"], object]
     on_cancel: Callable[["OutputBuffer[T]"], object]
     hub: "Hub | None" = None
-    """The source, for reports, if it has several subscribers."""
+    """The source, if others feed it."""
     keeps_refused: bool = True
     """Whether the producer keeps an element that is refused after the end."""
     is_ended: bool = field(default=False, init=False)
@@ -125,6 +129,8 @@ class OutputBuffer(FlowSubscription, Generic[T]):
 
     def stop_source(self) -> bool:
         """Leave the source, and complete after the elements held."""
+        if self.hub is not None and self.hub.drain(self):
+            return True
         self.on_room(self)  # it takes what was emitted before, as far as there is room
         if not self.is_ended:
             self.end()
@@ -219,6 +225,9 @@ class OutputBuffer(FlowSubscription, Generic[T]):
             discarded = self.queue.discard()
             self._leave()
             self.discard(discarded)
+
+    def waiting_failure(self) -> BaseException | None:
+        return None if self.is_closed else self._error
 
     def _leave(self) -> None:
         if not self._has_left:

@@ -12,7 +12,7 @@ from ..compiler.discards import OnDiscard, discard
 from ..compiler.loop_runtime import UpstreamFailed
 from ..demand import UNBOUNDED, too_many
 from ..flow_subscription import FlowSubscription
-from ..run_control import RunControl
+from ..run_control import RunControl, is_drained
 from .bulk_subscriber import BulkSubscriber
 
 T = TypeVar("T")
@@ -207,6 +207,15 @@ class InputQueue(Generic[T]):
         return self.is_ended and not self.waiting and not length_hint(self.lent or ())
 
     @property
+    def untold_failure(self) -> BaseException | None:
+        """The failure that the loop has not reached, if the run was drained."""
+        if not is_drained(self.on_discard):
+            return None
+        if self.upstream is None or self.is_ended:
+            return self._error
+        return self.upstream.waiting_failure()
+
+    @property
     def held(self) -> int:
         """How many elements wait here: those that were lent are still at the source."""
         return sum(len(chunk) for chunk in self.waiting if isinstance(chunk, list))
@@ -228,8 +237,9 @@ class InputQueue(Generic[T]):
             return first
         if not self.is_ended:
             return []
-        if self._error is not None:
-            raise UpstreamFailed(self._error)
+        error, self._error = self._error, None
+        if error is not None:
+            raise UpstreamFailed(error)
         return None
 
     def request_needed(self, needed: float) -> None:

@@ -439,7 +439,10 @@ class Island(TimeSlice, FlowSubscription):
         source, queue, self.source, self.input_queue = self.source, self.input_queue, None, None
         try:
             if queue is not None:
+                failure = None if self.keeps_flows else queue.untold_failure
                 self.closing_upstream = queue.close(self.keeps_flows)
+                if failure is not None:
+                    self._report_dropped(failure)
             elif isinstance(source, CLOSABLE):
                 source.close()
         except STOPS_PROGRAM:

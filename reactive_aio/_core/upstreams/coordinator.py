@@ -375,6 +375,9 @@ class Coordinator(FlowSubscription, Generic[R]):
             return ()
         return [each for inner in self._closing if (each := inner.upstream) is not None]
 
+    def waiting_failure(self) -> BaseException | None:
+        return next((inner.error for inner in self.inners if inner.error is not None), None)
+
     def on_clean(self) -> None:
         self._is_clean = self.is_closed
 

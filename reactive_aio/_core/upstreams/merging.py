@@ -106,6 +106,9 @@ class MergingCoordinator(Coordinator[T]):
             self.release(inner)
             inner.finish()
 
+    def waiting_failure(self) -> BaseException | None:
+        return combine_errors(self.errors) if self.errors else None
+
     # -- decisions --------------------------------------------------------------------------------
     def on_demand(self) -> None:
         self.refill()

@@ -3,11 +3,12 @@
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from ...errors import Interrupted
+from ...spec import Publisher
 from ..arguments import explain_await
-from ..compiler.chain import Downstream
+from ..compiler.chain import Chain, Downstream
 from ..compiler.error_notes import note_element
 from ..compiler.inline import describe
 from ..compiler.loop_runtime import CLOSABLE, no_element
@@ -27,11 +28,14 @@ from .coordinator import Coordinator
 from .inner_subscriber import InnerSubscriber
 from .splitting import call_with
 
-if TYPE_CHECKING:
-    from ...stage import Fluent
-
 _NONE: Final = object()  # in place of an element: there is none for now
 _READING: Final = object()  # the same, while the source is read
+
+
+class ChainedFlow(Publisher[Any], Protocol):
+    """What the pool knows of the flow that it reads."""
+
+    chain: Chain
 
 
 @dataclass(slots=True, eq=False)
@@ -63,7 +67,7 @@ class WorkerPool(Coordinator[Any]):
     def __init__(
         self,
         downstream: Downstream[Any],
-        source: "Fluent[Any]",
+        source: ChainedFlow,
         apply: Callable[[Any], Awaitable[Any]],
         keeps_element: bool,
         buffer: ReorderBuffer[Any],
@@ -268,20 +272,21 @@ class WorkerPool(Coordinator[Any]):
         """End when no worker is left and every result is emitted."""
         if self.is_closed or not self._is_over or self._workers or self._buffer.ready:
             return
-        if self._errors:
-            self._fail_with_first()
-        else:
-            self.end(self._source_error)
+        self.end(self.waiting_failure())
 
-    def _fail_with_first(self) -> None:
-        """Fail as the first call did: of the first element, or else at first; report the others."""
+    def waiting_failure(self) -> BaseException | None:
+        """The failure of the first call: of the first element, or else at first; the others are
+        reported."""
         errors = self._errors
+        if not errors:
+            return self._source_error
         first = min(errors) if self._buffer.is_ordered else next(iter(errors))
         error = errors.pop(first)
         for another in errors.values():
             if another is not error:
                 self.report_cleanup("another call failed as well", another)
-        self.fail(error)
+        errors.clear()
+        return error
 
     # -- a worker ---------------------------------------------------------------------------------
     async def _work(self, worker: _Worker) -> None:
