@@ -70,6 +70,8 @@ class _Source:
     checkpoint: Checkpoint | None = None
     schema: "StructType"
     """The columns, with the types by which values are read."""
+    is_query_stopped: "Callable[[], bool] | None" = None
+    """Whether the streaming query was stopped of which *df* is a micro-batch."""
     first: int | None = None
     """How many rows of each partition are taken at most; no more of them are computed."""
 
@@ -128,7 +130,10 @@ class _Source:
 
     def _jobs(self) -> TaggedJobs:
         assert self.inherit is not None, "a session of Spark Connect has no jobs here"
-        return TaggedJobs(self.df, self.inherit, self._plan)
+        jobs = TaggedJobs(self.df, self.inherit, self._plan)
+        if self.is_query_stopped is not None:
+            jobs.is_query_stopped = self.is_query_stopped
+        return jobs
 
     def _plan(self) -> "DataFrame":
         """Return the same DataFrame with a plan of its own.
@@ -379,18 +384,34 @@ def from_dataframe(
     if batch is not None:
         require_java_int(FUNCTION, "batch", batch)
     on_progress = require_on_progress(progress)
-    chosen = choose_mode(df, mode, rows)
-    connect = ConnectSession.of(df) if is_connect(df) else None
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
-    if checkpoint is not None:
+    return _flow_of(
+        df, rows, mode, window=window, batch=batch, ordered=ordered,
+        on_progress=on_progress, checkpoint=checkpoint,
+    )  # fmt: skip
+
+
+def micro_batch_rows(
+    df: "DataFrame", rows: RowKind, mode: ReadMode, *, window: int, batch: int | None,
+    is_query_stopped: "Callable[[], bool]",
+) -> SparkFlow[Any]:  # fmt: skip
+    """Return the flow of the rows of a micro-batch of a query, which cancels jobs when it stops."""
+    return _flow_of(
+        df, rows, mode, window=window, batch=batch, ordered=True, is_query_stopped=is_query_stopped
+    )
+
+
+def _flow_of(df: "DataFrame", kind: RowKind, mode: ReadMode, **options: Any) -> SparkFlow[Any]:
+    chosen = choose_mode(df, mode, kind)
+    connect = ConnectSession.of(df) if is_connect(df) else None
+    if (checkpoint := options.get("checkpoint")) is not None:
         require_resumable(df, chosen, checkpoint)
     with explained(df):
         schema = read_schema(df)
+    inherit = None if connect else inherit_properties(df)
     source = _Source(
-        df=df, schema=schema, inherit=None if connect else inherit_properties(df),
-        connect=connect, kind=rows,
-        mode=mode, chosen=chosen, window=window, batch=batch, ordered=ordered,
-        on_progress=on_progress, checkpoint=checkpoint,
+        df=df, schema=schema, inherit=inherit, connect=connect,
+        kind=kind, mode=mode, chosen=chosen, **options,
     )  # fmt: skip
     return SparkFlow(source)

@@ -28,7 +28,7 @@ from ..stage import (
 )
 from ._internals import computed_state, has_no_new_data, is_context_stopped
 from .call_threads import CallThreads
-from .dataframe import from_dataframe
+from .dataframe import micro_batch_rows
 from .errors import (
     SparkSessionLost,
     StreamStopped,
@@ -273,9 +273,10 @@ class QueryRun:
         self._require_active()
         plan = self._plan
         # On this thread, because it blocks, and because the query's local properties are set here.
-        rows = from_dataframe(
-            df, rows=plan.rows, mode=plan.mode, window=plan.window, batch=plan.batch
-        )
+        rows = micro_batch_rows(
+            df, plan.rows, plan.mode, window=plan.window, batch=plan.batch,
+            is_query_stopped=partial(self._is_query_stopped, df),
+        )  # fmt: skip
         self._on_batch(MicroBatch(batch_id, rows, df))
         self._wait_for_release(df)
         self._require_active()

@@ -34,7 +34,6 @@ InheritProperties = Callable[[Callable[[], Any]], Callable[[], Any]]
 
 _INTERRUPT: Final = "spark.job.interruptOnCancel"
 _DESCRIPTION: Final = "spark.job.description"
-_QUERY: Final = "sql.streaming.queryId"
 
 
 def inherit_properties(df: "DataFrame") -> InheritProperties:
@@ -97,6 +96,10 @@ def _job_properties(context: "SparkContext") -> dict[str, str]:
 
 
 # -- one subscription ------------------------------------------------------------------------------
+def _belong_to_no_query() -> bool:
+    return False
+
+
 @dataclass(eq=False)
 class TaggedJobs:
     """The jobs of one subscription, identified by a tag."""
@@ -106,6 +109,8 @@ class TaggedJobs:
     inherit: InheritProperties
     plan: "Callable[[], DataFrame]"
     """Makes the DataFrame that is computed, with a plan of its own. Calls the JVM."""
+    is_query_stopped: Callable[[], bool] = _belong_to_no_query
+    """Whether the streaming query of the jobs, if any, was stopped, which cancels them."""
     is_cancelled: bool = field(default=False, init=False)
     """Whether their errors are dropped, as the subscription has ended."""
     _tag: str = field(default_factory=new_tag, init=False)
@@ -130,18 +135,9 @@ class TaggedJobs:
                 with explained(self.df):
                     raise
             except JobCancelled as error:
-                if self._is_query_stopped():
+                if self.is_query_stopped():
                     raise StreamStopped("the rows of a micro-batch") from error
                 raise
-
-    def _is_query_stopped(self) -> bool:
-        """Whether the jobs belong to a streaming query, which cancels them when it is stopped."""
-        with suppress(Exception):
-            properties = self.context if self._properties is None else self._properties
-            name = properties.getLocalProperty(_QUERY)
-            query = None if name is None else self.df.sparkSession.streams.get(name)
-            return name is not None and (query is None or not query.isActive)
-        return False
 
     @contextmanager
     def starting(self) -> Generator[None, None, None]:

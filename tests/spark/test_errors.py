@@ -81,10 +81,17 @@ async def test_rows_before_the_error_are_delivered(trace: Trace) -> None:
     assert len(probe.elements) == 10
 
 
+CANCELLED: list[Make] = [
+    lambda s: s.range(0, 10**13, 1, 2).selectExpr("sum(id % 7)"),
+    lambda s: s.range(0, 10**13, 1, 1).where("id % 7 = 8"),  # without a job before that of the rows
+]
+
+
+@pytest.mark.parametrize("make", CANCELLED, ids=["a shuffle", "rows"])
 async def test_a_job_that_is_cancelled_elsewhere_is_told(
-    spark: "SparkSession", trace: Trace
+    spark: "SparkSession", trace: Trace, make: Make
 ) -> None:
-    traced = await trace(lambda s: s.range(0, 10**13, 1, 2).selectExpr("sum(id % 7)"))
+    traced = await trace(make)
     probe = SubscriberProbe[Any](1).subscribed_to(traced.flow)
     await wait_until(traced.active)
     await asyncio.to_thread(spark.sparkContext.cancelJobGroup, traced.group)
