@@ -8,13 +8,13 @@ from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
 
-from .._core.arguments import require_int
+from .._core.arguments import require_int, require_number
 from .._core.compiler.chain import Chain, PushSource
 from .._core.compiler.inline import describe
 from .._operators.select import TAKE
 from ..flow import Flow
 from ..stage import Downstream, InlineStage, from_push
-from ._internals import limit_partitions
+from ._internals import limit_partitions, session_tags
 from ._internals.partition_jobs import missing_marking_call
 from .arrow.reading_state import ReadingState
 from .arrow.subscription import ArrowSubscription, WindowJobs
@@ -57,6 +57,8 @@ class _Source:
     df: "DataFrame"
     inherit: InheritProperties | None
     """Gives jobs their local properties; None with Spark Connect, which has none."""
+    tags: tuple[str, ...]
+    """Those by which the classic session interrupts jobs."""
     connect: ConnectSession | None
     """The session of Spark Connect, if it is one."""
     kind: RowKind
@@ -130,7 +132,7 @@ class _Source:
 
     def _jobs(self) -> TaggedJobs:
         assert self.inherit is not None, "a session of Spark Connect has no jobs here"
-        jobs = TaggedJobs(self.df, self.inherit, self._plan)
+        jobs = TaggedJobs(self.df, self.inherit, self._plan, self.tags)
         if self.is_query_stopped is not None:
             jobs.is_query_stopped = self.is_query_stopped
         return jobs
@@ -205,7 +207,10 @@ class SparkFlow(Flow[T_co]):
 
     def sample_fraction(self, fraction: float, *, seed: int | None = None) -> "SparkFlow[T_co]":
         """Pick about that *fraction* of the rows in Spark, each at most once."""
-        return self._over(lambda df: df.sample(fraction=fraction, seed=seed))
+        share = require_number("sample_fraction: fraction", fraction)
+        if not 0 <= share <= 1:
+            raise ValueError(f"sample_fraction: fraction must be from 0 to 1, not {fraction}")
+        return self._over(lambda df: df.sample(fraction=float(share), seed=seed))
 
     def _over(self, change: "Callable[[DataFrame], DataFrame]") -> "SparkFlow[T_co]":
         source = self._source
@@ -410,8 +415,9 @@ def _flow_of(df: "DataFrame", kind: RowKind, mode: ReadMode, **options: Any) -> 
     with explained(df):
         schema = read_schema(df)
     inherit = None if connect else inherit_properties(df)
+    tags = () if connect else session_tags(df.sparkSession)
     source = _Source(
-        df=df, schema=schema, inherit=inherit, connect=connect,
+        df=df, schema=schema, inherit=inherit, tags=tags, connect=connect,
         kind=kind, mode=mode, chosen=chosen, **options,
     )  # fmt: skip
     return SparkFlow(source)

@@ -62,6 +62,7 @@ def jvm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     ("jvm", "words"),
     [
         (52, r"ran out of memory \(process \d+, exit status 52\).*partitions smaller.*driver.mem"),
+        (3, r"ran out of memory \(process \d+, exit status 3\).*batch_bytes= smaller"),
         (1, r"has died \(process \d+, exit status 1\)"),
     ],
     indirect=["jvm"],

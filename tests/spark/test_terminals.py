@@ -51,6 +51,31 @@ def rows(count: int) -> "Flow[tuple[int, str]]":
     return rx.range(count).map(lambda number: (number, f"n{number}"))
 
 
+UNWRITABLE: list[tuple[str, dict[str, Any], str]] = [
+    (SCHEMA, {"partition_by": ["day"]}, "partition_by names 'day', .* the columns are id, name"),
+    (SCHEMA, {"partition_by": ["ID", "name"]}, "partition_by names all columns"),
+    (
+        "id long, s struct<a: int>",
+        {"partition_by": ["s"]},
+        "partition_by names 's', which is struct",
+    ),
+    ("id long, s struct<a: int, A: int>", {}, "two columns or fields named 'a', if the case"),
+    ("id long, s array<struct<>>", {}, "a struct without fields"),
+    (SCHEMA, {"mode": "error"}, "exists, and mode='error'"),
+]
+
+
+@pytest.mark.parametrize(("schema", "options", "words"), UNWRITABLE)
+async def test_what_files_cannot_have_is_refused_before_the_first_row(
+    spark: "SparkSession", tmp_path: Path, schema: str, options: dict[str, Any], words: str
+) -> None:
+    requested = list[int]()
+    flow = rows(3).do_on_request(requested.append)
+    with pytest.raises((ValueError, FileExistsError), match=words):
+        await write_parquet(flow, spark, tmp_path, schema, **options)
+    assert not requested
+
+
 async def saved_by(
     save: Save, flow: "Flow[Any]", session: "SparkSession", *, batch: int
 ) -> WriteResult:

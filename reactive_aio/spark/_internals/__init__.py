@@ -196,6 +196,20 @@ class LocalProperties:
         release(self._context, self._properties, self._java_context)
 
 
+def session_tags(spark: "SparkSession") -> tuple[str, ...]:
+    """Return the job tags by which ``interruptAll`` and ``interruptTag`` find jobs of this thread.
+
+    ``sessionJobTag`` and ``managedJobTags`` of the JVM's class, since 4.0; the latter are of each
+    thread. Spark adds them to the jobs of a SQL query, which those over its RDD are not.
+    """
+    untyped: Any = spark
+    session = untyped._jsparkSession
+    with suppress(Exception):
+        added = session.managedJobTags().get().values().mkString(",")
+        return session.sessionJobTag(), *filter(None, added.split(","))
+    return ()
+
+
 def clear_session_tags(spark: "SparkSession") -> None:
     """Remove the tags of *spark* from this thread; a thread of a pool must not keep them.
 
