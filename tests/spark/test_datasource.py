@@ -187,10 +187,12 @@ class Reading:
         """Run the query to its end. On a busy machine, Spark's patience with a worker may end."""
         for last in (False, False, True):
             try:
-                return self.start().awaitTermination()
+                self.start().awaitTermination()
             except errors.StreamingQueryException as error:
                 if last or "worker failed to connect back" not in str(error):
                     raise
+            else:
+                break
 
 
 @pytest.mark.thorough
