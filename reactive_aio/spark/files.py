@@ -76,7 +76,9 @@ class FileWriter(Writer):
     def save(self, df: "DataFrame", mode: str, folder: str = "") -> None:
         """Write *df* into a folder of the directory. Blocks."""
         writer = df.coalesce(self._files).write.mode(mode).partitionBy(*self._partition_by)
-        writer.parquet(self._path + folder)
+        # A session may want to replace only those folders of which there are rows. The first commit
+        # has some of them.
+        writer.option("partitionOverwriteMode", "static").parquet(self._path + folder)
 
 
 def _column_names(partition_by: Sequence[object]) -> list[str]:

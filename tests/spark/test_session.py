@@ -107,7 +107,8 @@ def test_a_jvm_that_dies_at_this_moment_is_replaced(monkeypatch: pytest.MonkeyPa
                     raise ConnectionRefusedError
                 return "a session"
 
-        assert session._made_by(Builder()) == "a session"
+        made: object = session._made_by(Builder())
+        assert made == "a session"
     assert calls == ["asked", "forgotten", "asked"]
 
 

@@ -147,7 +147,8 @@ def is_context_closed(context: "SparkContext") -> bool:
     context as well.
     """
     untyped: Any = context
-    return untyped._jsc is None and type(untyped)._active_spark_context is not context
+    contexts: Any = type(context)
+    return untyped._jsc is None and contexts._active_spark_context is not context
 
 
 def bind_active_session(spark: "SparkSession") -> bool:
@@ -564,7 +565,7 @@ def typed_error(error: Any) -> "PySparkException":
         if first is None and (inner is None or _AWAITED not in str(_description(typed))):
             first = typed
         typed = inner
-    return plain_error(typed or first)
+    return plain_error(cast("PySparkException", typed or first))
 
 
 def out_of_memory(error: Any) -> str | None:
