@@ -3,7 +3,7 @@
 import asyncio
 import pickle
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -74,6 +74,24 @@ async def test_what_files_cannot_have_is_refused_before_the_first_row(
     with pytest.raises((ValueError, FileExistsError), match=words):
         await write_parquet(flow, spark, tmp_path, schema, **options)
     assert not requested
+
+
+@pytest.fixture
+def dynamic(spark: "SparkSession") -> Iterator[None]:
+    """Lets the session overwrite only those folders of which there are rows."""
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    yield
+    spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+
+
+@pytest.mark.usefixtures("dynamic")
+async def test_overwriting_replaces_all_folders(spark: "SparkSession", tmp_path: Path) -> None:
+    """As the first commit of a partition of a source does, whatever the session wants."""
+    options: dict[str, Any] = {"partition_by": ["name"]}
+    await write_parquet(rx.just((1, "a"), (2, "b")), spark, tmp_path, SCHEMA, **options)
+    await write_parquet(rx.just((3, "a")), spark, tmp_path, SCHEMA, mode="overwrite", **options)
+    found = await asyncio.to_thread(lambda: spark.read.parquet(str(tmp_path)).collect())
+    assert [row.id for row in found] == [3]
 
 
 async def saved_by(
