@@ -8,13 +8,13 @@ from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
 
-from .._core.arguments import require_int
+from .._core.arguments import require_int, require_number
 from .._core.compiler.chain import Chain, PushSource
 from .._core.compiler.inline import describe
 from .._operators.select import TAKE
 from ..flow import Flow
 from ..stage import Downstream, InlineStage, from_push
-from ._internals import limit_partitions
+from ._internals import limit_partitions, session_tags
 from ._internals.partition_jobs import missing_marking_call
 from .arrow.reading_state import ReadingState
 from .arrow.subscription import ArrowSubscription, WindowJobs
@@ -57,6 +57,8 @@ class _Source:
     df: "DataFrame"
     inherit: InheritProperties | None
     """Gives jobs their local properties; None with Spark Connect, which has none."""
+    tags: tuple[str, ...]
+    """Those by which the classic session interrupts jobs."""
     connect: ConnectSession | None
     """The session of Spark Connect, if it is one."""
     kind: RowKind
@@ -70,6 +72,8 @@ class _Source:
     checkpoint: Checkpoint | None = None
     schema: "StructType"
     """The columns, with the types by which values are read."""
+    is_query_stopped: "Callable[[], bool] | None" = None
+    """Whether the streaming query was stopped of which *df* is a micro-batch."""
     first: int | None = None
     """How many rows of each partition are taken at most; no more of them are computed."""
 
@@ -128,7 +132,10 @@ class _Source:
 
     def _jobs(self) -> TaggedJobs:
         assert self.inherit is not None, "a session of Spark Connect has no jobs here"
-        return TaggedJobs(self.df, self.inherit, self._plan)
+        jobs = TaggedJobs(self.df, self.inherit, self._plan, self.tags)
+        if self.is_query_stopped is not None:
+            jobs.is_query_stopped = self.is_query_stopped
+        return jobs
 
     def _plan(self) -> "DataFrame":
         """Return the same DataFrame with a plan of its own.
@@ -200,7 +207,10 @@ class SparkFlow(Flow[T_co]):
 
     def sample_fraction(self, fraction: float, *, seed: int | None = None) -> "SparkFlow[T_co]":
         """Pick about that *fraction* of the rows in Spark, each at most once."""
-        return self._over(lambda df: df.sample(fraction=fraction, seed=seed))
+        share = require_number("sample_fraction: fraction", fraction)
+        if not 0 <= share <= 1:
+            raise ValueError(f"sample_fraction: fraction must be from 0 to 1, not {fraction}")
+        return self._over(lambda df: df.sample(fraction=float(share), seed=seed))
 
     def _over(self, change: "Callable[[DataFrame], DataFrame]") -> "SparkFlow[T_co]":
         source = self._source
@@ -379,18 +389,35 @@ def from_dataframe(
     if batch is not None:
         require_java_int(FUNCTION, "batch", batch)
     on_progress = require_on_progress(progress)
-    chosen = choose_mode(df, mode, rows)
-    connect = ConnectSession.of(df) if is_connect(df) else None
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
-    if checkpoint is not None:
+    return _flow_of(
+        df, rows, mode, window=window, batch=batch, ordered=ordered,
+        on_progress=on_progress, checkpoint=checkpoint,
+    )  # fmt: skip
+
+
+def micro_batch_rows(
+    df: "DataFrame", rows: RowKind, mode: ReadMode, *, window: int, batch: int | None,
+    is_query_stopped: "Callable[[], bool]",
+) -> SparkFlow[Any]:  # fmt: skip
+    """Return the flow of the rows of a micro-batch of a query, which cancels jobs when it stops."""
+    return _flow_of(
+        df, rows, mode, window=window, batch=batch, ordered=True, is_query_stopped=is_query_stopped
+    )
+
+
+def _flow_of(df: "DataFrame", kind: RowKind, mode: ReadMode, **options: Any) -> SparkFlow[Any]:
+    chosen = choose_mode(df, mode, kind)
+    connect = ConnectSession.of(df) if is_connect(df) else None
+    if (checkpoint := options.get("checkpoint")) is not None:
         require_resumable(df, chosen, checkpoint)
     with explained(df):
         schema = read_schema(df)
+    inherit = None if connect else inherit_properties(df)
+    tags = () if connect else session_tags(df.sparkSession)
     source = _Source(
-        df=df, schema=schema, inherit=None if connect else inherit_properties(df),
-        connect=connect, kind=rows,
-        mode=mode, chosen=chosen, window=window, batch=batch, ordered=ordered,
-        on_progress=on_progress, checkpoint=checkpoint,
+        df=df, schema=schema, inherit=inherit, tags=tags, connect=connect,
+        kind=kind, mode=mode, chosen=chosen, **options,
     )  # fmt: skip
     return SparkFlow(source)

@@ -45,7 +45,7 @@ _ANSWER: Final = ". Trace:\n"
 _EXIT_SECONDS: Final = 1.0
 _SHUTDOWN_SECONDS: Final = 10.0  # a JVM without memory needs seconds for its shutdown hooks
 _POLL_SECONDS: Final = 0.02
-_OUT_OF_MEMORY_STATUS: Final = 52  # SparkExitCode.OOM
+_OUT_OF_MEMORY_STATUSES: Final = (52, 3)  # SparkExitCode.OOM, and -XX:+ExitOnOutOfMemoryError
 _LOST: Final = (
     "Nothing can be read from it any more, nor written with it: {remedy}. Rows already delivered "
     "are valid, but they are not all of the rows."
@@ -70,8 +70,9 @@ _CANCELLED: Final = re.compile(r"OPERATION_CANCELED|SPARK_JOB_CANCELLED|\bJob \d
 _STOPPED: Final = "The Spark session has been stopped (SparkSession.stop())."
 _OUT_OF_MEMORY: Final = (
     "The JVM of the Spark session ran out of memory{detail}. A whole partition waits in it while "
-    "its rows are read: make the partitions smaller (df.repartition(n), "
-    "spark.sql.files.maxPartitionBytes), window= smaller, or spark.driver.memory larger."
+    "its rows are read, and a commit while it is written: make the partitions smaller "
+    "(df.repartition(n), spark.sql.files.maxPartitionBytes), window= or batch_bytes= smaller, or "
+    "spark.driver.memory larger."
 )
 _ABANDONED: Final = (
     "The Spark Connect server has abandoned the result that it computed for this subscription, as "
@@ -212,9 +213,7 @@ def require_dataframe(function: str, df: object, *, is_streaming: bool) -> None:
         raise UnsupportedDataFrame(f"{function}() {other}")
 
 
-def require_unique_names(
-    schema: "StructType", kind: RowKind, function: str = "from_dataframe"
-) -> None:
+def require_unique_names(schema: "StructType", kind: RowKind, function: str) -> None:
     """Raise if rows are to be dicts and two columns have the same name."""
     names = schema.names
     if kind == "dict" and len(set(names)) < len(names):
@@ -329,7 +328,7 @@ def _is_exiting(process: "Popen[bytes]", context: "SparkContext") -> bool:
 
 def _death(process: "Popen[bytes]") -> str:
     detail = f"process {process.pid}, exit status {process.returncode}"
-    if process.returncode == _OUT_OF_MEMORY_STATUS:
+    if process.returncode in _OUT_OF_MEMORY_STATUSES:
         return _OUT_OF_MEMORY.format(detail=f" ({detail})")
     return (
         f"The JVM of the Spark session has died ({detail}); it may have been killed, for example "

@@ -25,12 +25,12 @@ _WHY_BEST: Final = {
 }
 _OTHER_SESSION: Final = {
     "arrow": (
-        "from_dataframe(mode='arrow') reads what the JVM beside this process has computed, and a "
+        "mode='arrow') reads what the JVM beside this process has computed, and a "
         "DataFrame of Spark Connect is computed elsewhere. Use mode='connect', or mode='auto', "
         "which chooses it automatically."
     ),
     "connect": (
-        "from_dataframe(mode='connect') needs a DataFrame of Spark Connect, of a session made with "
+        "mode='connect') needs a DataFrame of Spark Connect, of a session made with "
         "SparkSession.builder.remote('sc://…') (pip install 'reactive-aio[connect]'). For this one "
         "use mode='arrow', or mode='auto', which chooses it automatically."
     ),
@@ -54,26 +54,28 @@ class ChosenMode:
         return f"{self.mode}: {self.why}"
 
 
-def choose_mode(df: "DataFrame", mode: ReadMode, kind: RowKind) -> ChosenMode:
+def choose_mode(
+    df: "DataFrame", mode: ReadMode, kind: RowKind, function: str = "from_dataframe"
+) -> ChosenMode:
     """Choose the mode for *df*; when ``auto`` falls back to ``rows``, the log gives the reason."""
     with explained(df):
         column = unreadable_column(df.schema)
     if column is not None:
         raise UnsupportedDataFrame(
-            f"from_dataframe() cannot read {column}: PySpark has no Python value for it, and "
+            f"{function}() cannot read {column}: PySpark has no Python value for it, and "
             "collect() fails on it as well. Cast it to a string or to numbers in the query."
         )
-    require_unique_names(df.schema, kind)
+    require_unique_names(df.schema, kind, function)
     best: Final = "connect" if is_connect(df) else "arrow"
     if mode in _OTHER_SESSION and mode != best:
-        raise ModeUnavailable(_OTHER_SESSION[mode])
+        raise ModeUnavailable(f"{function}({_OTHER_SESSION[mode]}")
     is_requested: Final = mode == "rows"
     obstacle = "mode='rows' was requested" if is_requested else next(_obstacles(df, kind), None)
     if obstacle is None:
         return ChosenMode(best, _WHY_BEST[best] if mode == "auto" else "requested")
     if mode == best:
         raise ModeUnavailable(
-            f"from_dataframe(mode={mode!r}) is not possible: {obstacle}. Use mode='rows', or "
+            f"{function}(mode={mode!r}) is not possible: {obstacle}. Use mode='rows', or "
             "mode='auto', which chooses it automatically."
         )
     if kind == "batch":
@@ -82,7 +84,7 @@ def choose_mode(df: "DataFrame", mode: ReadMode, kind: RowKind) -> ChosenMode:
         )
     if is_requested:
         return ChosenMode("rows", "requested")
-    _log.warning("from_dataframe reads slowly, in mode 'rows': %s.", obstacle)
+    _log.warning("%s reads slowly, in mode 'rows': %s.", function, obstacle)
     return ChosenMode("rows", obstacle)
 
 

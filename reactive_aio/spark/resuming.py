@@ -34,7 +34,9 @@ def require_repeatable(df: "DataFrame", checkpoint: Checkpoint) -> None:
     with explained(df), _refused():
         dataset = java_dataset(df)
         require_deterministic(df.sparkSession.sparkContext, dataset)
-        require_uncached(java_dataset(df.alias("from_dataframe")))  # it keeps what it finds cached
+        planned = java_dataset(df.alias("from_dataframe"))  # *df* would keep its plan
+        require_uncached(planned)
+        layout_text(planned, 0)
         if checkpoint.snapshot is None:
             input_text(dataset)
 

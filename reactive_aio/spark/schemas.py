@@ -59,14 +59,37 @@ def parse_with(session: Any) -> "Callable[[str], StructType]":
     return lambda text: cast("StructType", session.createDataFrame([], text).schema)
 
 
-def repeated_name(kind: "DataType") -> str | None:
-    """Return a name that two fields of a struct have, at any depth; those of columns included."""
+def repeated_name(kind: "DataType", key: "Callable[[str], str]" = str) -> str | None:
+    """Return a name that two fields of a struct have, at any depth; those of columns included.
+
+    Names are the same if *key* makes the same of them.
+    """
     for each in types_in(kind):
-        names = Counter[str](getattr(each, "names", []))
+        names = Counter[str](map(key, getattr(each, "names", [])))
         for name, count in names.items():
             if count > 1:
                 return name
     return None
+
+
+def name_key(spark: Any) -> "Callable[[str], str]":
+    """Return a function that makes the same of names that are the same for *spark*. Asks it."""
+    return str if spark.conf.get("spark.sql.caseSensitive") == "true" else str.lower
+
+
+def require_storable(function: str, schema: "StructType", key: "Callable[[str], str]") -> None:
+    """Raise if files and tables cannot have the columns: Spark would say so at the first commit."""
+    if (name := repeated_name(schema, key)) is not None:
+        raise ValueError(
+            f"{function}: the schema has two columns or fields named {name!r}, if the case of the "
+            "letters does not count, as for this session (spark.sql.caseSensitive). Rename one."
+        )
+    for kind in types_in(schema):
+        if not getattr(kind, "fields", (kind,)):
+            raise ValueError(
+                f"{function}: the schema has a struct without fields, or no columns, which files "
+                "cannot store"
+            )
 
 
 def _require_different_names(function: str, schema: "StructType") -> None:

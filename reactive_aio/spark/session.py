@@ -17,13 +17,13 @@ import warnings
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._core.arguments import require_int
 from .._core.compiler.inline import describe
 from ..errors import ReactiveError
 from ._internals import bind_active_session, forget_dead_jvm, gateway_process
-from .errors import is_connect, require_pyspark
+from .errors import is_connect, require_pyspark, require_session
 from .java import Java, ensure_java, private_cache
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ _DEFAULTS: Final = {
 }
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _LOG_CONFIGURATION: Final = Path(__file__).with_name("quiet.log4j2.properties")
+# A thread of Spark's that runs out of memory ends, and what waits for it would wait for ever.
+_EXIT: Final = "-XX:+ExitOnOutOfMemoryError"
+_EXIT_SECONDS: Final = 1.0
 # They print every failed query to stderr as JSON, although it is raised as well.
 _QUERY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _TIMEOUT: Final = 600.0  # seconds to write an archive of 150 MB: a busy machine needs minutes
@@ -105,7 +108,7 @@ def local_session(
     java = ensure_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else any "python3" on the PATH
     cores = cores or os.cpu_count() or 1
-    options = [f'"-Dlog4j2.configurationFile={_LOG_CONFIGURATION}"', *archive_options(java)]
+    options = [f'"-Dlog4j2.configurationFile={_LOG_CONFIGURATION}"', _EXIT, *archive_options(java)]
     builder = SparkSession.builder.master(f"local[{cores}]").appName(name)
     for key, value in _settings(cores, options, config or {}, quick=quick).items():
         builder = builder.config(key, value)
@@ -114,11 +117,27 @@ def local_session(
     before = gateway_process()
     with _keep_sigint_handler(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
-        session = builder.getOrCreate()
+        session = _made_by(builder)
     started = gateway_process()
     if started is not None and started is not before:
         _lower_priority(started.pid, niceness)
     return session
+
+
+def _made_by(builder: Any) -> "SparkSession":
+    """Return a session; of another JVM, if that of the session before it is dying."""
+    try:
+        return cast("SparkSession", builder.getOrCreate())
+    except Exception:
+        process = gateway_process()  # whose sockets close before it has ended
+        if process is None:
+            raise
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_EXIT_SECONDS)
+        if process.poll() is None:
+            raise
+    forget_dead_jvm()
+    return cast("SparkSession", builder.getOrCreate())
 
 
 def activate(spark: "SparkSession") -> None:
@@ -127,6 +146,7 @@ def activate(spark: "SparkSession") -> None:
     A thread that PySpark has not seen before, such as those of ``asyncio.to_thread``, has none;
     there ``df.write.format("reactive")`` does not find the data source registered with *spark*.
     """
+    require_session("activate", spark)
     if is_connect(spark) or bind_active_session(spark):
         return
     session: Any = spark

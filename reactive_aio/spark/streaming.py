@@ -28,7 +28,7 @@ from ..stage import (
 )
 from ._internals import computed_state, has_no_new_data, is_context_stopped
 from .call_threads import CallThreads
-from .dataframe import from_dataframe
+from .dataframe import micro_batch_rows
 from .errors import (
     SparkSessionLost,
     StreamStopped,
@@ -39,11 +39,11 @@ from .errors import (
     require_java_int,
     require_option,
     require_path,
-    require_unique_names,
+    require_text,
 )
 from .executor_watch import watch_executors
-from .read_mode import READ_MODES, ReadMode
-from .rows import ROW_KINDS, RowKind, batch_sizes, unreadable_column
+from .read_mode import READ_MODES, ReadMode, choose_mode
+from .rows import ROW_KINDS, RowKind, batch_sizes
 from .tagged_jobs import InheritProperties, inherit_properties
 from .thread_pool import NEW_THREADS
 
@@ -132,15 +132,12 @@ class QueryPlan:
                 "SparkSession.builder.master(...)."
             )
         require_dataframe(self.name, self.df, is_streaming=True)
-        if (column := unreadable_column(self.df.schema)) is not None:
-            raise UnsupportedDataFrame(
-                f"{self.name}() cannot read {column}: PySpark has no Python value for it. Cast it "
-                "to a string or to numbers in the query."
-            )
         require_option(self.name, "rows", self.rows, ROW_KINDS)
         require_option(self.name, "mode", self.mode, READ_MODES)
         require_option(self.name, "output_mode", self.output_mode, _OUTPUT_MODES)
-        require_unique_names(self.df.schema, self.rows, self.name)
+        choose_mode(self.df, self.mode, self.rows, self.name)  # as for each micro-batch
+        if self.query_name is not None:
+            require_text(self.name, "name", self.query_name)
         require_int(self.name, "window", self.window, least=1)
         if self.batch is not None:
             require_java_int(self.name, "batch", self.batch)
@@ -273,9 +270,10 @@ class QueryRun:
         self._require_active()
         plan = self._plan
         # On this thread, because it blocks, and because the query's local properties are set here.
-        rows = from_dataframe(
-            df, rows=plan.rows, mode=plan.mode, window=plan.window, batch=plan.batch
-        )
+        rows = micro_batch_rows(
+            df, plan.rows, plan.mode, window=plan.window, batch=plan.batch,
+            is_query_stopped=partial(self._is_query_stopped, df),
+        )  # fmt: skip
         self._on_batch(MicroBatch(batch_id, rows, df))
         self._wait_for_release(df)
         self._require_active()

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from .schemas import name_key, require_storable
 from .writing import Writer
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ class TableWriter(Writer):
         if self.spark.catalog.tableExists(self._table):
             self._require_no_view()
             self._columns = self._matched(self.spark.table(self._table).schema)
+        else:
+            require_storable(_FUNCTION, self.conversion.schema, name_key(self.spark))
 
     def append(self, df: "DataFrame", files: int) -> None:
         """Append *df*, in as many *files* at most. Blocks."""
@@ -44,11 +47,7 @@ class TableWriter(Writer):
 
     def _matched(self, table: "StructType") -> list[str]:
         """Return the names of the schema in the order of *table*. Raises for a difference."""
-        is_exact = self.spark.conf.get("spark.sql.caseSensitive") == "true"
-
-        def key(name: str) -> str:
-            return name if is_exact else name.lower()
-
+        key = name_key(self.spark)
         given = {key(field.name): field for field in self.conversion.schema.fields}
         needed = {key(field.name): field for field in table.fields}
         if given.keys() != needed.keys():

@@ -1,6 +1,6 @@
 """Jobs with a tag, by which they are cancelled: of one subscription, and of a coroutine's calls."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -34,7 +34,6 @@ InheritProperties = Callable[[Callable[[], Any]], Callable[[], Any]]
 
 _INTERRUPT: Final = "spark.job.interruptOnCancel"
 _DESCRIPTION: Final = "spark.job.description"
-_QUERY: Final = "sql.streaming.queryId"
 
 
 def inherit_properties(df: "DataFrame") -> InheritProperties:
@@ -60,25 +59,27 @@ def new_tag() -> str:
 
 
 @contextmanager
-def tagged(context: "SparkContext", tag: str) -> Generator[None, None, None]:
+def tagged(context: "SparkContext", *tags: str) -> Generator[None, None, None]:
     """Tag the jobs that are started inside. They keep the properties set when they were started.
 
     The JVM thread may be shared (``PYSPARK_PIN_THREAD=false``), so its properties are restored.
     """
     properties = _job_properties(context)
     before = {name: context.getLocalProperty(name) for name in properties}
-    _set_tag(context, tag, properties)
+    _set_tags(context, tags, properties)
     try:
         yield
     finally:
         with suppress(Exception):  # a session that was lost meanwhile has no properties
-            context.removeJobTag(tag)
+            for tag in tags:
+                context.removeJobTag(tag)
             for name, value in before.items():
                 context.setLocalProperty(name, cast("str", value))  # or None, which removes it
 
 
-def _set_tag(context: "SparkContext", tag: str, properties: Mapping[str, str]) -> None:
-    context.addJobTag(tag)
+def _set_tags(context: "SparkContext", tags: Iterable[str], properties: Mapping[str, str]) -> None:
+    for tag in tags:
+        context.addJobTag(tag)
     for name, value in properties.items():
         context.setLocalProperty(name, value)
 
@@ -97,6 +98,10 @@ def _job_properties(context: "SparkContext") -> dict[str, str]:
 
 
 # -- one subscription ------------------------------------------------------------------------------
+def _belong_to_no_query() -> bool:
+    return False
+
+
 @dataclass(eq=False)
 class TaggedJobs:
     """The jobs of one subscription, identified by a tag."""
@@ -106,6 +111,10 @@ class TaggedJobs:
     inherit: InheritProperties
     plan: "Callable[[], DataFrame]"
     """Makes the DataFrame that is computed, with a plan of its own. Calls the JVM."""
+    tags: tuple[str, ...] = ()
+    """Tags by which the session interrupts them, beside their own."""
+    is_query_stopped: Callable[[], bool] = _belong_to_no_query
+    """Whether the streaming query of the jobs, if any, was stopped, which cancels them."""
     is_cancelled: bool = field(default=False, init=False)
     """Whether their errors are dropped, as the subscription has ended."""
     _tag: str = field(default_factory=new_tag, init=False)
@@ -130,18 +139,9 @@ class TaggedJobs:
                 with explained(self.df):
                     raise
             except JobCancelled as error:
-                if self._is_query_stopped():
+                if self.is_query_stopped():
                     raise StreamStopped("the rows of a micro-batch") from error
                 raise
-
-    def _is_query_stopped(self) -> bool:
-        """Whether the jobs belong to a streaming query, which cancels them when it is stopped."""
-        with suppress(Exception):
-            properties = self.context if self._properties is None else self._properties
-            name = properties.getLocalProperty(_QUERY)
-            query = None if name is None else self.df.sparkSession.streams.get(name)
-            return name is not None and (query is None or not query.isActive)
-        return False
 
     @contextmanager
     def starting(self) -> Generator[None, None, None]:
@@ -153,7 +153,7 @@ class TaggedJobs:
         with self.explained():
             watch_executors(self.context, self)
             if not has_pinned_threads(self.context):  # no thread has properties of its own
-                with tagged(self.context, self._tag):
+                with tagged(self.context, self._tag, *self.tags):
                     yield
                 return
             if self._properties is None:
@@ -167,7 +167,7 @@ class TaggedJobs:
         # once more, from this thread, makes a copy.
         self.inherit(lambda: inherit_properties(self.df)(lambda: None)())()
         clear_session_tags(self.df.sparkSession)
-        _set_tag(self.context, self._tag, _job_properties(self.context))
+        _set_tags(self.context, (self._tag, *self.tags), _job_properties(self.context))
         return LocalProperties(self.context)
 
     def close(self) -> None:

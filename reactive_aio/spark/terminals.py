@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from .._core.arguments import Duration, require_int
 from ..delivery import DeliveryFlow
 from ..errors import TooManyElements
-from .errors import require_flow, require_java_int, require_path, require_text
+from .errors import require_flow, require_java_int, require_text
+from .files import FileWriter
 from .gathering import Gathering
 from .tables import TableWriter
 from .tagged_jobs import SparkCalls
@@ -108,37 +109,23 @@ async def write_parquet(
     Demand: as many elements as are converted to Arrow at a time, as in `to_dataframe`, and as many
         ahead; the flow waits while Spark writes. That of a `DeliveryFlow` is its own.
     Completes: returns a `WriteResult` when the flow completes.
-    Fails: raises what the flow failed with, Spark's error, or `RowRejected` for a row that does not
-        fit the schema. Commits that are done stay, later elements are not written; a note on the
-        error reports how much is committed.
+    Fails: before anything is requested, with `ValueError` for columns that files cannot have, and
+        with `FileExistsError` for mode ``"error"``. Later it raises what the flow failed with,
+        Spark's error, or `RowRejected` for a row that does not fit the schema. Commits that are
+        done stay, later elements are not written; a note on the error reports how much is
+        committed.
     Cancels: when its task is cancelled: the running commit is undone, those before stay, and the
         note is on the ``CancelledError``.
     Holds: the rows of a commit, and of two parts that become one; or what the `DeliveryFlow` holds.
     Rules: 2.1
     """
-    require_java_int("write_parquet", "files", files)
-    location = require_path("write_parquet", "path", path)
-    columns: Any = _column_names(partition_by)
-
-    def save(df: "DataFrame", mode: str, folder: str = "") -> None:
-        df.coalesce(files).write.mode(mode).partitionBy(*columns).parquet(location + folder)
-
     if not isinstance(flow, DeliveryFlow):
         require_flow("write_parquet", flow)
-    writer = Writer("write_parquet", spark, schema)
     options = CommitOptions.checked("write_parquet", batch, batch_bytes, within, mode)
+    writer = FileWriter(spark, path, schema, partition_by, files, mode)
     if isinstance(flow, DeliveryFlow):
-        return await write_deliveries(flow, writer, save, options)
-    return await write(flow, writer, save, options)
-
-
-def _column_names(partition_by: Sequence[object]) -> list[object]:
-    if isinstance(partition_by, str) or not all(isinstance(name, str) for name in partition_by):
-        raise TypeError(
-            "write_parquet: partition_by must be a list of names, such as ['day'], not "
-            f"{partition_by!r}"
-        )
-    return [*partition_by]
+        return await write_deliveries(flow, writer, writer.save, options)
+    return await write(flow, writer, writer.save, options)
 
 
 async def append_table(

@@ -36,6 +36,7 @@ LARGEST_COMMIT: Final = 1 << 30
 2 GiB."""
 _PARTITION_ROWS: Final = 10_000
 _TIME_ZONE: Final = "spark.sql.session.timeZone"
+_FOLDERS: Final = "source_partition"
 SaveMode = Literal["append", "overwrite", "error"]
 SAVE_MODES: Final = ("append", "overwrite", "error")
 Save = Callable[["DataFrame", str], object]
@@ -303,4 +304,11 @@ class _Folders:
                 "again by itself; make each element of rows of one partition"
             )
         (origin,) = origins
-        return "" if origin is None else f"/source_partition={origin}"
+        if origin is None:
+            return ""
+        if _FOLDERS in map(str.lower, self.writer.conversion.schema.names):
+            raise ValueError(
+                f"{self.writer.function}: the schema has a column {_FOLDERS!r}; the folders have "
+                "that name, and their number would be read instead of its values. Rename the column"
+            )
+        return f"/{_FOLDERS}={origin}"

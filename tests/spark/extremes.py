@@ -6,9 +6,11 @@ import resource
 import sys
 import threading
 import time
+from tempfile import mkdtemp
 from typing import Any
 
-from reactive_aio.spark import SparkSessionLost, from_dataframe, local_session
+import reactive_aio as rx
+from reactive_aio.spark import SparkSessionLost, from_dataframe, local_session, write_parquet
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .conftest import FAST, connected, flow_threads, wait_for_elements, wait_until
@@ -96,8 +98,16 @@ def cancels(mode: Any) -> Any:
 
 def out_of_memory(mode: Any) -> Any:
     spark = session("600m")
+
+    async def use() -> None:
+        if mode != "write":
+            await from_dataframe(strings(spark, 100, 20), mode=mode).run()
+            return
+        row = (b"x" * (300 * MIB),)  # the thread that starts tasks has no memory for it
+        await write_parquet(rx.just(row), spark, f"{mkdtemp()}/out", "content binary")
+
     try:
-        asyncio.run(from_dataframe(strings(spark, 100, 20), mode=mode).run())
+        asyncio.run(use())
     except SparkSessionLost as error:
         return type(error).__name__, str(error)
     return "None", "it had enough"

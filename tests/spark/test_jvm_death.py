@@ -10,7 +10,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 from reactive_aio.spark import SparkSessionLost, errors
-from reactive_aio.spark._internals import out_of_memory
+from reactive_aio.spark._internals import is_context_closed, out_of_memory
 
 DF: Any = SimpleNamespace(sparkSession=SimpleNamespace(sparkContext=object()))
 
@@ -62,6 +62,7 @@ def jvm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iter
     ("jvm", "words"),
     [
         (52, r"ran out of memory \(process \d+, exit status 52\).*partitions smaller.*driver.mem"),
+        (3, r"ran out of memory \(process \d+, exit status 3\).*batch_bytes= smaller"),
         (1, r"has died \(process \d+, exit status 1\)"),
     ],
     indirect=["jvm"],
@@ -97,6 +98,20 @@ def test_a_context_that_is_stopped_in_a_jvm_that_lives_is_named(
     monkeypatch.setattr(errors, "_SHUTDOWN_SECONDS", 0.01)
     assert "has been stopped" in message()
     jvm.stdin.close()
+
+
+def test_a_context_is_closed_when_another_one_can_be_made() -> None:
+    """PySpark takes a context that is half stopped for the active one, and fails."""
+
+    class Context:
+        _jsc = None
+        _active_spark_context: Any = None
+
+    stopping: Any = Context()
+    Context._active_spark_context = stopping
+    assert not is_context_closed(stopping)
+    Context._active_spark_context = None
+    assert is_context_closed(stopping)
 
 
 def java_exception(name: str, cause: Any = None) -> Any:

@@ -154,7 +154,7 @@ def test_two_hundred_queries_that_are_cancelled_leave_quiet_in_five_seconds(mode
 
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("mode", ["arrow", "rows"])
+@pytest.mark.parametrize("mode", ["arrow", "rows", "write"])
 def test_a_jvm_without_memory_is_named(mode: str) -> None:
     kind, words = run("out of memory", mode)
     assert kind == "SparkSessionLost"

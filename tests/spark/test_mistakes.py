@@ -9,9 +9,12 @@ from pyspark.errors import PySparkException
 
 import reactive_aio as rx
 from reactive_aio.spark import (
+    ModeUnavailable,
     UnsupportedDataFrame,
+    activate,
     append_table,
     for_each_partition,
+    from_dataframe,
     from_micro_batches,
     from_stream,
     local_session,
@@ -54,6 +57,8 @@ WRONG: list[tuple[Call, str]] = [
      r"write_parquet: path must be a path, not 5 \(int\)"),
     (lambda _: enter(serve_flow(cast("Any", [1]), SCHEMA)),
      r"serve_flow: a flow is needed, not \[1\]"),
+    (lambda _: enter(serve_flow(FLOW, SCHEMA, name=cast("Any", 5))),
+     "serve_flow: name must be a str"),
     (lambda _: enter(serve_flow(FLOW, SCHEMA, port=-5)), "port must be at least 0, not -5"),
     (lambda _: enter(serve_writes(port=70_000)), "serve_writes: port must be at most 65535"),
     (lambda _: enter(serve_writes(host=cast("Any", 5))), "serve_writes: host must be a str"),
@@ -84,6 +89,19 @@ def test_a_wrong_argument_of_a_session_is_named(arguments: dict[str, Any], words
         local_session(**arguments)
 
 
+def test_a_wrong_argument_instead_of_a_session_or_a_fraction_is_named(
+    spark: "SparkSession",
+) -> None:
+    for function in (register, activate):
+        words = rf"{function.__name__}: spark must be a SparkSession, not 5 \(int\)"
+        with pytest.raises(TypeError, match=words):
+            function(cast("Any", 5))
+    flow = from_dataframe(spark.range(3))
+    with pytest.raises(ValueError, match="sample_fraction: fraction must be from 0 to 1, not 2"):
+        flow.sample_fraction(2)
+    assert asyncio.run(flow.sample_fraction(1).count()) == 3
+
+
 @pytest.fixture
 def stream(spark: "SparkSession") -> "DataFrame":
     return spark.readStream.format("rate").load()
@@ -93,6 +111,10 @@ def test_a_wrong_argument_of_a_streaming_query_is_named(stream: "DataFrame") -> 
     with pytest.raises(TypeError, match=r"from_stream: checkpoint must be a path, not 5 \(int\)"):
         from_stream(stream, checkpoint=cast("Any", 5))
     twice = stream.selectExpr("value", "value")
+    with pytest.raises(TypeError, match=r"from_stream: name must be a str, not 5 \(int\)"):
+        from_stream(stream, checkpoint=None, name=cast("Any", 5))
+    with pytest.raises(ModeUnavailable, match=r"from_stream\(mode='connect'\) needs"):
+        from_stream(stream, checkpoint=None, mode="connect")
     with pytest.raises(UnsupportedDataFrame, match=r"from_micro_batches\(rows='dict'\): there are"):
         from_micro_batches(twice, checkpoint=None, rows="dict")
 

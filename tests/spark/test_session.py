@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reactive_aio.errors import MissingExtra
-from reactive_aio.spark import local_session
+from reactive_aio.spark import local_session, session
 from reactive_aio.spark._internals import gateway_process
 from reactive_aio.spark.errors import require_pyspark
 from reactive_aio.spark.session import _settings
@@ -88,6 +89,27 @@ def test_an_invalid_niceness_is_refused(niceness: Any) -> None:
 @pytest.mark.spark
 def test_a_running_session_is_returned(spark: "SparkSession") -> None:
     assert local_session() is spark
+
+
+def test_a_jvm_that_dies_at_this_moment_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its sockets are closed a little before it has ended."""
+    code = "import sys; sys.stdin.read()"
+    calls = list[str]()
+    with subprocess.Popen([sys.executable, "-S", "-c", code], stdin=subprocess.PIPE) as process:
+        monkeypatch.setattr(session, "gateway_process", lambda: process)
+        monkeypatch.setattr(session, "forget_dead_jvm", lambda: calls.append("forgotten"))
+
+        class Builder:
+            def getOrCreate(self) -> str:
+                calls.append("asked")
+                if len(calls) == 1:
+                    process.kill()
+                    raise ConnectionRefusedError
+                return "a session"
+
+        made: object = session._made_by(Builder())
+        assert made == "a session"
+    assert calls == ["asked", "forgotten", "asked"]
 
 
 @pytest.mark.spark

@@ -17,6 +17,7 @@ from reactive_aio import Subscription
 from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio.spark import (
     BatchNotRead,
+    JobCancelled,
     MicroBatch,
     StreamStopped,
     UnsupportedDataFrame,
@@ -358,6 +359,19 @@ async def test_a_query_stopped_elsewhere_while_a_job_of_a_row_runs_is_an_error(
     await stop_all(spark)
     await probe.end()
     assert isinstance(probe.error, StreamStopped)
+
+
+async def test_a_job_of_a_row_that_is_cancelled_elsewhere_is_told(
+    spark: "SparkSession", lake: Lake
+) -> None:
+    """Its query runs: nobody has stopped that."""
+    flow = await lake.flow(change=endless)
+    tracker = await asyncio.to_thread(spark.sparkContext.statusTracker)
+    probe = SubscriberProbe[Any](1).subscribed_to(flow)
+    await wait_until(lambda: asyncio.to_thread(tracker.getActiveJobsIds))
+    await asyncio.to_thread(spark.sparkContext.cancelAllJobs)
+    await probe.end()
+    assert isinstance(probe.error, JobCancelled)
 
 
 @pytest.mark.thorough

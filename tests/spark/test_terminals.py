@@ -3,7 +3,7 @@
 import asyncio
 import pickle
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -49,6 +49,49 @@ async def no_thread_is_left() -> AsyncIterator[None]:
 
 def rows(count: int) -> "Flow[tuple[int, str]]":
     return rx.range(count).map(lambda number: (number, f"n{number}"))
+
+
+UNWRITABLE: list[tuple[str, dict[str, Any], str]] = [
+    (SCHEMA, {"partition_by": ["day"]}, "partition_by names 'day', .* the columns are id, name"),
+    (SCHEMA, {"partition_by": ["ID", "name"]}, "partition_by names all columns"),
+    (
+        "id long, s struct<a: int>",
+        {"partition_by": ["s"]},
+        "partition_by names 's', which is struct",
+    ),
+    ("id long, s struct<a: int, A: int>", {}, "two columns or fields named 'a', if the case"),
+    ("id long, s array<struct<>>", {}, "a struct without fields"),
+    (SCHEMA, {"mode": "error"}, "exists, and mode='error'"),
+]
+
+
+@pytest.mark.parametrize(("schema", "options", "words"), UNWRITABLE)
+async def test_what_files_cannot_have_is_refused_before_the_first_row(
+    spark: "SparkSession", tmp_path: Path, schema: str, options: dict[str, Any], words: str
+) -> None:
+    requested = list[int]()
+    flow = rows(3).do_on_request(requested.append)
+    with pytest.raises((ValueError, FileExistsError), match=words):
+        await write_parquet(flow, spark, tmp_path, schema, **options)
+    assert not requested
+
+
+@pytest.fixture
+def dynamic(spark: "SparkSession") -> Iterator[None]:
+    """Lets the session overwrite only those folders of which there are rows."""
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    yield
+    spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+
+
+@pytest.mark.usefixtures("dynamic")
+async def test_overwriting_replaces_all_folders(spark: "SparkSession", tmp_path: Path) -> None:
+    """As the first commit of a partition of a source does, whatever the session wants."""
+    options: dict[str, Any] = {"partition_by": ["name"]}
+    await write_parquet(rx.just((1, "a"), (2, "b")), spark, tmp_path, SCHEMA, **options)
+    await write_parquet(rx.just((3, "a")), spark, tmp_path, SCHEMA, mode="overwrite", **options)
+    found = await asyncio.to_thread(lambda: spark.read.parquet(str(tmp_path)).collect())
+    assert [row.id for row in found] == [3]
 
 
 async def saved_by(

@@ -63,6 +63,8 @@ async def test_an_element_of_several_partitions_is_refused(
     mixed = flow.buffer(25).flat_map(lambda rows: rows)
     with pytest.raises(ValueError, match="made of several partitions of the source"):
         await write_parquet(mixed, spark, tmp_path / "out", "id long")
+    with pytest.raises(ValueError, match="the schema has a column 'source_partition'"):
+        await write_parquet(flow, spark, tmp_path / "out", "SOURCE_PARTITION long")
     with pytest.raises(ValueError, match="mode= must be 'append', not 'overwrite'"):
         await write_parquet(flow, spark, tmp_path / "out", "id long", mode="overwrite")
 

@@ -142,10 +142,13 @@ def count_executors(context: "SparkContext") -> int:
 def is_context_closed(context: "SparkContext") -> bool:
     """Return whether ``stop()`` of *context* has returned in this process.
 
-    ``SparkContext._jsc``, since 1.0. It calls nothing. A JVM that exits stops its context as well.
+    ``SparkContext._jsc`` and ``_active_spark_context``, since 1.0: when the first is gone and the
+    second is not, PySpark cannot make another session. It calls nothing. A JVM that exits stops its
+    context as well.
     """
     untyped: Any = context
-    return untyped._jsc is None
+    contexts: Any = type(context)
+    return untyped._jsc is None and contexts._active_spark_context is not context
 
 
 def bind_active_session(spark: "SparkSession") -> bool:
@@ -189,13 +192,23 @@ class LocalProperties:
         """Give this thread a copy of the properties: queries add to those of their thread."""
         self._java_context.setLocalProperties(self._properties.clone())
 
-    def getLocalProperty(self, name: str) -> str | None:
-        """Return one of them, like the method of the context."""
-        return cast("str | None", self._properties.getProperty(name))
-
     def close(self) -> None:
         """Release the JVM objects; `apply` must not be called afterwards."""
         release(self._context, self._properties, self._java_context)
+
+
+def session_tags(spark: "SparkSession") -> tuple[str, ...]:
+    """Return the job tags by which ``interruptAll`` and ``interruptTag`` find jobs of this thread.
+
+    ``sessionJobTag`` and ``managedJobTags`` of the JVM's class, since 4.0; the latter are of each
+    thread. Spark adds them to the jobs of a SQL query, which those over its RDD are not.
+    """
+    untyped: Any = spark
+    session = untyped._jsparkSession
+    with suppress(Exception):
+        added = session.managedJobTags().get().values().mkString(",")
+        return session.sessionJobTag(), *filter(None, added.split(","))
+    return ()
 
 
 def clear_session_tags(spark: "SparkSession") -> None:
@@ -532,21 +545,27 @@ _COMPUTED_STATE: Final = "numStateStoreInstances"
 
 # -- exceptions -----------------------------------------------------------------------------------
 _LONGEST_CHAIN: Final = 20  # causes of an exception
+_AWAITED: Final = "Exception thrown in awaitResult"
 
 
 def typed_error(error: Any) -> "PySparkException":
     """Return the first exception in the causes of a ``Py4JJavaError`` that PySpark has a type for.
 
+    Without one it is the first that says anything: Spark hands the exception of a job that another
+    thread has run inside one of its own, "Exception thrown in awaitResult".
     ``pyspark.errors.exceptions.captured.convert_exception``, since 3.4.
     """
     from pyspark.errors import UnknownException
     from pyspark.errors.exceptions.captured import convert_exception
 
-    top = convert_exception(error.java_exception)
-    typed: Any = top
+    typed: Any = convert_exception(error.java_exception)
+    first: Any = None
     while isinstance(typed, UnknownException):
-        typed = getattr(typed, "_cause", None) or getattr(typed, "cause", None)
-    return plain_error(typed or top)
+        inner = getattr(typed, "_cause", None) or getattr(typed, "cause", None)
+        if first is None and (inner is None or _AWAITED not in str(_description(typed))):
+            first = typed
+        typed = inner
+    return plain_error(cast("PySparkException", typed or first))
 
 
 def out_of_memory(error: Any) -> str | None:
@@ -573,7 +592,7 @@ def plain_error(error: "PySparkException") -> "PySparkException":
     """
     from pyspark.errors.exceptions import base
 
-    text = getattr(error, "_desc", None) or getattr(error, "desc", None)
+    text = _description(error)
     if text is None:
         return error
     public = (kind for kind in type(error).__mro__ if kind.__module__ == base.__name__)
@@ -584,9 +603,13 @@ def plain_error(error: "PySparkException") -> "PySparkException":
         plain._error_class = condition or None
         return cast("PySparkException", plain)
     if condition:
-        text = cast("str", text).removeprefix(f"[{condition}] ")
+        text = text.removeprefix(f"[{condition}] ")
     made = kind(message=text, errorClass=condition, messageParameters=error.getMessageParameters())
     return cast("PySparkException", made)
+
+
+def _description(error: object) -> str | None:
+    return getattr(error, "_desc", None) or getattr(error, "desc", None)
 
 
 def condition_of(error: object) -> str | None:

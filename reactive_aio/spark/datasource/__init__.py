@@ -7,7 +7,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..errors import require_pyspark
+from ..errors import require_session
 from ..read_mode import ModeUnavailable
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def register(spark: "SparkSession") -> None:
 
     Spark's Python workers import this package; on a cluster it must be installed on the executors.
     """
-    require_pyspark()
+    require_session("register", spark)
     try:
         plugin: Any = import_module(f"{__package__}._plugin")
     except ImportError as error:

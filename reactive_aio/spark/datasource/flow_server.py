@@ -11,7 +11,7 @@ import anyio
 
 from ...stage import FlowSubscription, describe, require_int
 from ..conversion import RowConversion, RowRejected
-from ..errors import require_pyspark
+from ..errors import require_pyspark, require_text
 from ..gathering import cut
 from ..schemas import parsed_schema, require_schema
 from .listener import Connection, ListenOptions, ServedAddress, listen
@@ -98,6 +98,8 @@ async def serve_flow(
     )  # fmt: skip
     require_int("serve_flow", "capacity", capacity, least=2)
     require_int("serve_flow", "first", first)
+    if name is not None:
+        require_text("serve_flow", "name", name)
     log = ReplayLog(first, capacity)
     if not callable(getattr(flow, "subscribe", None)):
         raise TypeError(
