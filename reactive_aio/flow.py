@@ -35,7 +35,7 @@ from ._operators import (
     transform as _transform,
     window as _window,
 )
-from ._shared import foreign_names as _foreign_names
+from ._shared import foreign_names as _foreign_names, foreign_options as _foreign_options
 from ._sinks import (
     async_iteration as _async_iteration,
     collect as _collect,
@@ -223,6 +223,7 @@ class Flow(Fluent[T_co], _foreign_names.ForeignNames, is_vocabulary=True):
         return _async_iteration.iterate(self)
 
 
+_foreign_options.explain_foreign_options(Flow, [name for name in vars(Flow) if name[0] != "_"])
 _foreign_names.explain_foreign_names(Flow)
 
 
