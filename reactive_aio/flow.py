@@ -25,6 +25,7 @@ from ._operators import (
     group as _group,
     introspection as _introspection,
     latest as _latest,
+    progress as _progress,
     repeat as _repeat,
     select as _select,
     share as _share,
@@ -179,6 +180,9 @@ class Flow(Fluent[T_co], _foreign_names.ForeignNames, is_vocabulary=True):
     do_finally: Final = _side_effects.do_finally
     log: Final = _side_effects.log
     name: Final = _side_effects.name
+
+    # progress
+    progress: Final = _progress.progress
 
     # introspection
     bound: Final = _introspection.bound

@@ -362,6 +362,7 @@ PARTS: dict[str, Part] = {
         Lossy([1, 2, 3]),
     ),
     "limit_rate": (lambda _: steps(1, 2, 3).limit_rate(2, 1), Interleaved([1, 2, 3])),
+    "progress": (lambda _: steps(1, 2, 3).progress(3), Interleaved([1, 2, 3])),
     "delay": (lambda _: steps(1, 2, 3).delay(0.002, capacity=2), Interleaved([1, 2, 3])),
     "delay_subscription": (
         lambda _: steps(1, 2, 3).delay_subscription(0.002),
