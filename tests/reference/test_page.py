@@ -13,10 +13,12 @@ from reactive_aio._shared.foreign_names import (
     NO_EQUIVALENT,
     in_snake_case,
 )
+from tests.reference.docstrings import Docstring
 from tests.reference.example_runs import REAL_TIME, forgotten, names, printed, text
 from tests.reference.libraries import ELSEWHERE, FUNCTIONS, foreign_names
 from tests.reference.needs import NEEDS, THEMES, merged
 from tests.reference.page import COMMAND, PAGE, PICTURES, page, picture_path, section, sections
+from tests.reference.parameters import parameter_rows
 from tests.reference.vocabulary import ENTRIES, Entry
 
 ADD_NEED: Final = """\
@@ -204,3 +206,10 @@ def test_an_example_calls_the_package_rx_and_keeps_other_names() -> None:
 def test_an_example_uses_nothing_of_the_tests(name: str) -> None:
     imports = [line for line in EXAMPLE_OF[name].splitlines() if line.startswith("from tests")]
     assert not imports, f"{imports}: readers of the page do not have it"
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=lambda entry: entry.name)
+def test_the_docstring_says_what_each_option_is(entry: Entry) -> None:
+    """By its name in stars: the first such sentence stands in the table of parameters."""
+    rows = parameter_rows(entry, Docstring.of(entry.function))
+    assert not [row for row in rows if row.endswith("|  |")]
