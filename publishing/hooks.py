@@ -105,6 +105,14 @@ def on_page_markdown(markdown: str, page: SitePage, **_: Any) -> str:
     return _OUTPUT.sub(r"\1{ .text .output }", _FOR_TESTS.sub(r"\1", text))
 
 
+def on_page_context(context: Any, page: SitePage, **_: Any) -> Any:
+    """Let each page say where it is edited, once the repository has an address."""
+    path = PAGES.edited(page.file.src_uri)
+    place = f"{PLACES['repository']}/edit/{PLACES['branch']}"
+    page.edit_url = f"{place}/{path}" if PLACES["repository"] and path else None
+    return context
+
+
 def on_post_build(config: MkDocsConfig) -> None:
     """Write the texts for language models, and check that the site needs no other."""
     site = Path(config.site_dir)

@@ -116,6 +116,13 @@ class Pages:
                     return path
         return f"docs/{page}"
 
+    def edited(self, page: str) -> str | None:
+        """The path in the repository of what one edits to change *page*; None if it is made."""
+        for folder, made in self.projects.items():
+            if made == page:
+                return f"{folder}/README.md"
+        return None if page in self._made else self.path_of(page)
+
     def link(self, link: Link, page: str, repository: str, branch: str) -> str:
         """*link* of *page*, for the site.
 

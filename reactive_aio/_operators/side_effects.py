@@ -279,8 +279,7 @@ def log(
         a--b--|
 
     *logger* is a logger or its name, and *level* one of those of ``logging``. With *requests*,
-    demand is logged as well, as it reaches
-    ``do_on_request``.
+    demand is logged as well, as it reaches ``do_on_request``.
 
     Demand: passed through.
     Completes: when the source completes.

@@ -72,7 +72,7 @@ async def section(entry: Entry, example: str) -> tuple[str, str]:
         _markdown(document.summary, entry),
         _image(entry, played) if played else "",
         _markdown(document.prose, entry),
-        _markdown("\n".join(parameter_rows(entry, document)), entry),
+        "\n".join(parameter_rows(entry, document)),
         "\n".join(_facts(document, entry)),
         f"```python\n{example}```",
         f"```output\n{await printed(example)}```",

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tests.reference.docstrings import Docstring
+from tests.reference.docstrings import Docstring, markdown
 from tests.reference.signatures import default, type_text
-from tests.reference.vocabulary import Entry
+from tests.reference.vocabulary import ENTRIES, Entry
 
 __all__ = ("parameter_rows",)
 
@@ -21,7 +21,7 @@ _STARS: Final[dict[Any, str]] = {
 
 
 def parameter_rows(entry: Entry, document: Docstring) -> Iterator[str]:
-    """The lines of the table, in which `code` is as in the docstring; none without parameters."""
+    """The lines of the table; none without parameters."""
     given = list(inspect.signature(entry.function).parameters.values())[entry.is_method :]
     if given:
         yield from HEAD
@@ -31,11 +31,12 @@ def parameter_rows(entry: Entry, document: Docstring) -> Iterator[str]:
         if each.default is each.empty:
             shown = "" if each.kind in _STARS else "required"
         else:
-            shown = f"``{shown}``"
+            shown = f"`{shown}`"
         meaning = _meaning(each.name, document)
         if not meaning and each.kind is not each.KEYWORD_ONLY:  # what it is all about
             meaning = document.summary.rstrip(".")
-        yield f"| ``{name}`` | ``{_kind(each.annotation)}`` | {shown} | {meaning} |"
+        meaning = markdown(meaning, ENTRIES, entry.name)
+        yield f"| `{name}` | `{_kind(each.annotation)}` | {shown} | {meaning} |"
 
 
 def _kind(annotation: object) -> str:
