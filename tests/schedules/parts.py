@@ -162,6 +162,8 @@ class _Attempts:
 ABC = ("a", "b", "c")
 THREE_LINES = Path(__file__).parents[1] / "sources" / "three_lines.txt"
 
+no_numbers: tuple[int, ...] = ()
+
 PARTS: dict[str, Part] = {
     "from_publisher": (lambda _: steps(1, 2, 3), Interleaved([1, 2, 3])),
     "from_publisher: fails": (
@@ -219,7 +221,7 @@ PARTS: dict[str, Part] = {
     "window_reduce": (
         lambda _: (
             steps(1, 2, 3)
-            .window_reduce(0.002, lambda so_far, n: (*so_far, n), ())
+            .window_reduce(0.002, lambda so_far, n: (*so_far, n), no_numbers)
             .flat_map(lambda window: window.value)
         ),
         Interleaved([1, 2, 3]),
