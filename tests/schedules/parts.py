@@ -162,7 +162,10 @@ class _Attempts:
 ABC = ("a", "b", "c")
 THREE_LINES = Path(__file__).parents[1] / "sources" / "three_lines.txt"
 
-no_numbers: tuple[int, ...] = ()
+
+def appended(so_far: tuple[Any, ...], n: Any) -> tuple[Any, ...]:
+    return (*so_far, n)
+
 
 PARTS: dict[str, Part] = {
     "from_publisher": (lambda _: steps(1, 2, 3), Interleaved([1, 2, 3])),
@@ -220,9 +223,7 @@ PARTS: dict[str, Part] = {
     ),
     "window_reduce": (
         lambda _: (
-            steps(1, 2, 3)
-            .window_reduce(0.002, lambda so_far, n: (*so_far, n), no_numbers)
-            .flat_map(lambda window: window.value)
+            steps(1, 2, 3).window_reduce(0.002, appended, ()).flat_map(lambda window: window.value)
         ),
         Interleaved([1, 2, 3]),
     ),
