@@ -63,8 +63,8 @@ class Pages:
                 self.projects[project] = f"{place}/{posixpath.basename(project)}.md"
             elif path.suffix in {".md", *_ASSETS}:
                 self.added[f"{folder}/{name}"] = f"{place}/{name}"
-            elif path.suffix == ".py" and "/" not in name and _is_program(path):
-                self.sources[f"{folder}/{name}"] = f"{place}/{path.stem}.md"
+            elif path.suffix == ".py" and _is_program(path):
+                self.sources[f"{folder}/{name}"] = f"{place}/{name.removesuffix('.py')}.md"
 
     def _project_of(self, path: Path) -> str | None:
         """The folder of the project to which the file at *path* belongs."""
