@@ -16,6 +16,7 @@ from mkdocs.structure.pages import Page as SitePage
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from publishing import llms
+from publishing.installing import with_note
 from publishing.links import rewrite
 from publishing.offline import foreign_resources
 from publishing.operators import SOURCE as REFERENCE
@@ -98,11 +99,20 @@ def on_page_markdown(markdown: str, page: SitePage, **_: Any) -> str:
     page.meta["tags"] = KEYWORDS.get(name, [])
     if name == "index.md":
         page.meta["hide"] = ["navigation", "toc"]
+    text = with_note(markdown, is_published=bool(PLACES["index"]))
     text = rewrite(
-        markdown, lambda link: PAGES.link(link, name, PLACES["repository"], PLACES["branch"])
+        text, lambda link: PAGES.link(link, name, PLACES["repository"], PLACES["branch"])
     )
     _texts[name] = text
     return _OUTPUT.sub(r"\1{ .text .output }", _FOR_TESTS.sub(r"\1", text))
+
+
+def on_page_context(context: Any, page: SitePage, **_: Any) -> Any:
+    """Let each page say where it is edited, once the repository has an address."""
+    path = PAGES.edited(page.file.src_uri)
+    place = f"{PLACES['repository']}/edit/{PLACES['branch']}"
+    page.edit_url = f"{place}/{path}" if PLACES["repository"] and path else None
+    return context
 
 
 def on_post_build(config: MkDocsConfig) -> None:

@@ -1,6 +1,6 @@
 """Completes the metadata when the package is built: addresses, and the README of the index page.
 
-All addresses are made of two settings in pyproject.toml; see `project.publication`.
+All addresses are made of settings in pyproject.toml; see `project.publication`.
 """
 
 import sys

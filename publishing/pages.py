@@ -63,8 +63,8 @@ class Pages:
                 self.projects[project] = f"{place}/{posixpath.basename(project)}.md"
             elif path.suffix in {".md", *_ASSETS}:
                 self.added[f"{folder}/{name}"] = f"{place}/{name}"
-            elif path.suffix == ".py" and "/" not in name and _is_program(path):
-                self.sources[f"{folder}/{name}"] = f"{place}/{path.stem}.md"
+            elif path.suffix == ".py" and _is_program(path):
+                self.sources[f"{folder}/{name}"] = f"{place}/{name.removesuffix('.py')}.md"
 
     def _project_of(self, path: Path) -> str | None:
         """The folder of the project to which the file at *path* belongs."""
@@ -115,6 +115,13 @@ class Pages:
                 if found == page:
                     return path
         return f"docs/{page}"
+
+    def edited(self, page: str) -> str | None:
+        """The path in the repository of what one edits to change *page*; None if it is made."""
+        for folder, made in self.projects.items():
+            if made == page:
+                return f"{folder}/README.md"
+        return None if page in self._made else self.path_of(page)
 
     def link(self, link: Link, page: str, repository: str, branch: str) -> str:
         """*link* of *page*, for the site.

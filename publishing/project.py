@@ -22,13 +22,15 @@ def project() -> dict[str, Any]:
 
 
 def publication() -> dict[str, str]:
-    """Where the project is published: *repository*, *branch* and *documentation*.
+    """Where the project is published: *repository*, *branch*, *documentation* and *index*.
 
     An address is empty as long as there is none. It is set once, in pyproject.toml; the links of
     the site and of the README, and the addresses in the metadata, are made of it.
     """
     settings = _pyproject()["tool"]["hatch"]["metadata"]["hooks"]["custom"]
-    return {key: settings[key].rstrip("/") for key in ("repository", "branch", "documentation")}
+    return {
+        key: settings[key].rstrip("/") for key in ("repository", "branch", "documentation", "index")
+    }
 
 
 def addresses(places: dict[str, str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from ._operators.latest import combine_latest
 from ._operators.window import Windowed
 from ._shared.coerce import to_flow
 from ._shared.foreign_names import hint_for_package as _hint_for_package
+from ._shared.foreign_options import explain_foreign_options as _explain_foreign_options
 from ._sinks.running import DrainReport, Run
 from ._sinks.until_signal import run_until_signal
 from ._sources.asynchronous import (
@@ -114,6 +115,8 @@ __all__ = (
     "to_flow",
     "using",
 )
+
+_explain_foreign_options(_modules[__name__], __all__)
 
 if not _TYPE_CHECKING:  # which would take any name for one of the package
 

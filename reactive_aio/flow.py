@@ -25,6 +25,7 @@ from ._operators import (
     group as _group,
     introspection as _introspection,
     latest as _latest,
+    progress as _progress,
     repeat as _repeat,
     select as _select,
     share as _share,
@@ -35,7 +36,7 @@ from ._operators import (
     transform as _transform,
     window as _window,
 )
-from ._shared import foreign_names as _foreign_names
+from ._shared import foreign_names as _foreign_names, foreign_options as _foreign_options
 from ._sinks import (
     async_iteration as _async_iteration,
     collect as _collect,
@@ -180,6 +181,9 @@ class Flow(Fluent[T_co], _foreign_names.ForeignNames, is_vocabulary=True):
     log: Final = _side_effects.log
     name: Final = _side_effects.name
 
+    # progress
+    progress: Final = _progress.progress
+
     # introspection
     bound: Final = _introspection.bound
     explain: Final = _introspection.explain
@@ -223,6 +227,7 @@ class Flow(Fluent[T_co], _foreign_names.ForeignNames, is_vocabulary=True):
         return _async_iteration.iterate(self)
 
 
+_foreign_options.explain_foreign_options(Flow, [name for name in vars(Flow) if name[0] != "_"])
 _foreign_names.explain_foreign_names(Flow)
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import logging
+import pickle
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
@@ -15,7 +16,8 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow
-from reactive_aio._shared import foreign_names
+from reactive_aio._shared import foreign_names, foreign_options
+from reactive_aio.delivery import DeliveryFlow
 from reactive_aio.errors import AlreadySubscribed, WrongLoop
 from reactive_aio.testing import SubscriberProbe
 
@@ -566,6 +568,86 @@ def test_each_foreign_name_stands_for_an_operator(name: str, ours: str) -> None:
     assert callable(getattr(Flow, ours))
     assert not hasattr(Flow, name), "it is a name of ours"
     assert name == name.lower(), "snake case"
+
+
+# -- options of other libraries --------------------------------------------------------------------
+def parameters_of_the_package() -> set[str]:
+    exported: list[Any] = [getattr(r, name) for name in r.__all__]
+    functions = [each for each in (*exported, *vars(Flow).values()) if callable(each)]
+    return {name for each in functions for name in inspect.signature(each).parameters}
+
+
+@pytest.mark.parametrize(
+    ("call", "there", "here"),
+    [
+        (FLOW.map_async, "max_concurrency", "concurrency"),
+        (FLOW.map_async, "maxConcurrency", "concurrency"),
+        (FLOW.map_async, "retries", "retry"),
+        (FLOW.map_async, "concurency", "concurrency"),
+        (FLOW.flat_map, "task_limit", "concurrency"),
+        (FLOW.map_in_thread, "max_workers", "concurrency"),
+        (FLOW.boundary, "maxsize", "capacity"),
+        (FLOW.buffer, "buffer_size", "size"),
+        (FLOW.delay, "delay", "by"),
+        (FLOW.debounce, "duetime", "quiet"),
+        (FLOW.retry, "max_attempts", "policy"),
+        (FLOW.on_backpressure_buffer, "strategy", "overflow"),
+        (r.interval, "seconds", "period"),
+        (r.merge, "buffer_size", "prefetch"),
+        (r.create, "max_buffer_size", "capacity"),
+        (r.RetryPolicy, "retries", "attempts"),
+        (r.RetryPolicy, "multiplier", "factor"),
+        (r.ConcurrencyLimit, "total_tokens", "n"),
+        (r.MulticastProcessor, "extraBufferCapacity", "capacity"),
+        (r.ProcessPool, "max_workers", "workers"),
+        (cast("Any", DeliveryFlow).map_async, "max_workers", "concurrency"),
+    ],
+)
+def test_a_wrong_keyword_is_answered_with_the_right_one(call: Any, there: str, here: str) -> None:
+    end = rf"unexpected keyword argument '{there}'; here it is called {here}$"
+    with pytest.raises(TypeError, match=end):
+        call(**{there: 1})
+
+
+async def test_a_wrong_keyword_of_a_terminal_operator_is_answered_too() -> None:
+    with pytest.raises(TypeError, match=r"'max_workers'; here it is called concurrency$"):
+        await FLOW.for_each(same, max_workers=3)
+
+
+def test_an_unknown_keyword_is_answered_with_those_that_there_are() -> None:
+    with pytest.raises(TypeError, match=r"'nonsense'; its parameters are size, step$"):
+        FLOW.buffer(3, nonsense=1)
+    with pytest.raises(TypeError, match=r"'nonsense'; it has no options$"):
+        FLOW.bound(nonsense=1)
+    with pytest.raises(TypeError, match=r"'scheduler'; there are no schedulers; from_thread"):
+        FLOW.delay(1, scheduler=1)
+    with pytest.raises(TypeError, match=r"these are given by name: concurrency, ahead, ordered,"):
+        FLOW.map_async(coroutine_function, 3)
+
+
+def test_a_type_error_inside_of_an_operator_is_left_as_it_is() -> None:
+    def wrong(_: object) -> Flow[int]:
+        return same(1, nonsense=1)  # type: ignore[call-arg, return-value]
+
+    with pytest.raises(TypeError, match=r"same\(\) got an .* argument 'nonsense'$"):
+        FLOW.transform(wrong)
+
+
+def test_what_explains_its_options_remains_the_function_that_it_is() -> None:
+    vocabulary = cast("Any", Flow)
+    for each in (r.just, r.merge, r.from_thread, vocabulary.map_async, vocabulary.to_list):
+        assert pickle.loads(pickle.dumps(each)) is each
+        assert inspect.unwrap(each) is not each
+        assert inspect.signature(each) == inspect.signature(inspect.unwrap(each))
+    assert inspect.iscoroutinefunction(vocabulary.to_list)
+    assert not inspect.iscoroutinefunction(vocabulary.map_async)
+
+
+def test_each_option_with_other_names_is_one_of_the_package() -> None:
+    assert not foreign_options.FOREIGN_OPTIONS.keys() - parameters_of_the_package()
+    for ours, names in foreign_options.FOREIGN_OPTIONS.items():
+        assert ours not in names.split()
+        assert names.split() == sorted(set(names.split())), f"in the order of the alphabet: {ours}"
 
 
 def test_the_version_is_that_of_the_package() -> None:

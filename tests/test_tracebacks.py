@@ -48,7 +48,7 @@ async def test_frames_of_libraries_are_folded_and_those_of_the_user_shown() -> N
     lines = tracebacks.format_error(error).splitlines()
     assert error.__traceback__ is before
     assert [line for line in lines if "frame" in line and "…" in line] == [
-        "  … 5 frames of reactive_aio"
+        "  … 6 frames of reactive_aio"
     ]
     assert f'  File "{__file__}", line ' in "\n".join(lines)
     assert "    return 1 // (x - x)" in lines
@@ -60,7 +60,7 @@ async def test_frames_of_libraries_are_folded_and_those_of_the_user_shown() -> N
 async def test_a_frame_of_the_library_that_raised_is_shown() -> None:
     error = await error_of(r.just(1).map(lambda _: None))
     text = tracebacks.format_error(error)
-    assert "  … 3 frames of reactive_aio\n" in text
+    assert "  … 4 frames of reactive_aio\n" in text
     assert 'File "<reactive_aio async_generator' in text
     assert 'raise no_element("map")' in text
 
@@ -162,7 +162,7 @@ async def test_logs_can_have_folded_tracebacks() -> None:
     handler.emit(logging.LogRecord("log", logging.INFO, "", 1, "fine", (), (None, None, None)))
     lines = written.getvalue().splitlines()
     assert lines[:2] == ["ERROR: lost", "Traceback (most recent call last):"]
-    assert "  … 4 frames of reactive_aio" in lines
+    assert "  … 5 frames of reactive_aio" in lines
     assert "INFO: fine" in lines
 
 
@@ -188,7 +188,7 @@ async def test_cells_of_a_notebook_show_folded_tracebacks(uninstalled: pytest.Mo
     uninstall = tracebacks.install()
     assert [*shell.handled] == [Exception]
     shell.handler(shell, type(error), error, error.__traceback__, tb_offset=None)
-    assert "  … 4 frames of reactive_aio" in shell.shown
+    assert "  … 5 frames of reactive_aio" in shell.shown
     uninstall()
     assert not shell.handled
 

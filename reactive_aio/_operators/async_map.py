@@ -165,7 +165,8 @@ def filter_async(
 ) -> "Flow[T]":
     """Pass on the elements for which awaiting ``predicate(element)`` returns a true value.
 
-    The calls run as those of `map_async`.
+    The calls run as those of `map_async`: up to *concurrency* of them at the same time, and in the
+    order of the elements, unless *ordered* is false.
 
     ::
 

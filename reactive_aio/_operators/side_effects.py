@@ -278,8 +278,8 @@ def log(
         .log("orders")
         a--b--|
 
-    *logger* is a logger or its name. With *requests*, demand is logged as well, as it reaches
-    ``do_on_request``.
+    *logger* is a logger or its name, and *level* one of those of ``logging``. With *requests*,
+    demand is logged as well, as it reaches ``do_on_request``.
 
     Demand: passed through.
     Completes: when the source completes.

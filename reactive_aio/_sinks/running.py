@@ -50,8 +50,9 @@ def running(
             await stopped.wait()
             report = await run.drain(timeout=10)
 
-    *function* is called with each element, as `for_each` does with the same options; without one,
-    the elements are discarded at the end of the flow. The flow starts when the block is entered.
+    *function* is called with each element; without one, the elements are discarded at the end of
+    the flow. *concurrency*, *ordered*, *key*, *retry*, *timeout*, *on_error* and *limiter* are
+    those of `for_each`. The flow starts when the block is entered.
     Leaving the block cancels the flow and waits for its cleanup, unless it has ended. A flow that
     fails cancels the block, as a task of a task group does, and the block raises its error, unless
     ``wait`` or ``drain`` has raised it.

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -58,6 +59,11 @@ def from_process(
     Holds: 1 chunk, and of *stdin* 1 element.
     Rules: 1.1, 1.4, 3.13
     """
+    if sys.platform == "win32":
+        raise NotImplementedError(
+            "from_process: it runs on Unix, where asyncio can watch the pipes of a program; on "
+            "Windows, from_thread can read the output of subprocess.Popen"
+        )
     command = Command(
         _require_argv(argv),
         None if cwd is None else os.fspath(cwd),

@@ -10,6 +10,9 @@ log), `nack_policy` (what follows from a failure) and `session` (when a subscrip
 `head` keeps the deliveries and acts, and `source_calls` awaits the functions of the source.
 """
 
+from sys import modules as _modules
+
+from .._shared.foreign_options import explain_foreign_options as _explain_foreign_options
 from .delivery import Delivery
 from .delivery_flow import DeliveryFlow
 from .errors import AlreadySettled, BatchFailed, Unfinished
@@ -26,3 +29,5 @@ __all__ = (
     "deliveries",
     "log_deliveries",
 )
+
+_explain_foreign_options(_modules[__name__], __all__)

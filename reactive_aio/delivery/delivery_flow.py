@@ -9,6 +9,7 @@ from .._core.compiler.places import call_place
 from .._operators.time import cutter_of
 from .._shared.coerce import Source
 from .._shared.element_work import OnError, work_options
+from .._shared.foreign_options import explain_foreign_options
 from ..limits import Limits
 from ..retry import Errors, RetryPolicy, require_errors
 from ..stage import (
@@ -339,6 +340,9 @@ class DeliveryFlow(Generic[T_co]):
         place = call_place(3)
         ending = [placed(step, place) for step in steps]
         return assembled(self._source, self._options, (*self._steps, *ending), name)
+
+
+explain_foreign_options(DeliveryFlow, [name for name in vars(DeliveryFlow) if name[0] != "_"])
 
 
 def paired_with_origins(flow: DeliveryFlow[T]) -> DeliveryFlow[tuple[frozenset[object], T]]:

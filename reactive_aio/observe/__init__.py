@@ -11,6 +11,8 @@
         ...
     async with observe.inspector(port=8123):        # a page in the browser
         ...
+    async with observe.show(flow):                  # a picture in a notebook
+        ...
 
 `observe.prometheus` and `observe.otel` have the same figures as metrics, and spans; they are
 imported by themselves, as they need extras.
@@ -18,6 +20,7 @@ imported by themselves, as they need extras.
 
 from .._core.observation.figures import FlowStats, PartStats, SubscriptionStats
 from .doctor import watch
+from .drawing.live import show
 from .drawing.pictures import Graph
 from .inspector_page import Inspector, inspector, inspector_app
 from .reports import report
@@ -35,6 +38,7 @@ __all__ = (
     "inspector_app",
     "report",
     "serve",
+    "show",
     "snapshot",
     "watch",
 )

@@ -93,6 +93,8 @@ def _seconds(text: str) -> float:
 
 
 def _read(path: str) -> str:
+    if sys.platform == "win32":
+        raise OSError("Unix sockets are not used on Windows; observe.inspector() is a page")
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(_TIMEOUT)
         client.connect(path)

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
@@ -27,6 +28,10 @@ async def serve(path: "str | os.PathLike[str]") -> AsyncGenerator[None]:
     the user of the process alone (mode 0600), and is removed at the end. A socket that a process
     left there which has ended is replaced; any other file is not.
     """
+    if sys.platform == "win32":
+        raise NotImplementedError(
+            "observe.serve: asyncio has no Unix sockets on Windows; observe.inspector() has a port"
+        )
     name = os.fspath(path)
     await anyio.to_thread.run_sync(_remove_unused, name)
     listener = await anyio.create_unix_listener(name, mode=0o600)
@@ -47,7 +52,7 @@ def _remove_unused(name: str) -> None:
         is_socket = stat.S_ISSOCK(os.lstat(name).st_mode)
     except FileNotFoundError:
         return
-    if is_socket:
+    if sys.platform != "win32" and is_socket:
         with socket.socket(socket.AF_UNIX) as probe:
             try:
                 probe.connect(name)

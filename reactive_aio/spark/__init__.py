@@ -4,6 +4,9 @@ Importing this package imports neither PySpark nor a JVM; that happens when some
 raises ImportError if the PySpark that is installed is older than 3.5.
 """
 
+from sys import modules as _modules
+
+from .._shared.foreign_options import explain_foreign_options as _explain_foreign_options
 from .checkpoint import Checkpoint, CheckpointMismatch, CheckpointStore, PlanIdentity
 from .conversion import RowMismatch, RowRejected
 from .dataframe import SparkFlow, from_dataframe
@@ -85,4 +88,5 @@ __all__ = (
     "write_parquet",
 )
 
+_explain_foreign_options(_modules[__name__], __all__)
 require_known_version()

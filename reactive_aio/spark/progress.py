@@ -7,12 +7,10 @@ already, schedules one: at once, or as soon as the last one is a tenth of a seco
 
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal
-from weakref import finalize
 
 from .._core.arguments import require_sync_callable
 from .._core.compiler.chain import PushSource
@@ -20,25 +18,19 @@ from .._core.compiler.inline import describe
 from .._core.demand import Demand
 from .._core.flow_subscription import FlowSubscription
 from .._core.loop import LoopHandle, TimerHandle
-from ..errors import MissingExtra
+from .._shared.progress_bars import REPORT_EVERY, bars_on, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import Console
-    from rich.progress import TaskID
 
     from ..stage import Downstream
 
 State = Literal["planning", "running", "waiting", "completed", "failed", "cancelled"]
 Counter = Literal["partitions", "resumed", "launched", "computed", "bytes", "done"]
 
-REPORT_EVERY: Final = 0.1
-"""Seconds between two reports of one subscription, at least; the last one is sent at once."""
-LINE_EVERY: Final = 5.0
-"""Seconds between two lines about a subscription, without a terminal."""
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
-_numbers = count(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +103,7 @@ class ProgressMeter:
     def __init__(self, on_progress: OnProgress, loop_handle: LoopHandle) -> None:
         self._on_progress: OnProgress | None = on_progress
         self._loop_handle = loop_handle
-        self._number = next(_numbers)
+        self._number = next(numbers)
         self._state: State = "planning"
         self._counters: dict[Counter, int] = defaultdict(int)
         self._is_posted = False  # to the loop, by a thread that counts
@@ -309,61 +301,20 @@ class ProgressBar:
     """
 
     def __init__(self, title: str = "Spark", *, console: "Console | None" = None) -> None:
-        try:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress as Bars, TextColumn
-        except ImportError as error:
-            raise MissingExtra("reactive_aio.spark.ProgressBar", "progress") from error
         self.title: str = title
-        self._console = console or Console(stderr=True)
-        # Text is not markup here: a title may contain brackets.
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[summary]}", markup=False),
-        )
-        self._bars = Bars(*columns, console=self._console, auto_refresh=False)
-        self._tasks: dict[int, TaskID] = {}  # by the number of a subscription that is not done
-        self._printed_at: dict[int, float] = {}
-        # A flow that is dropped without a terminal signal must not leave the cursor hidden.
-        self._finalizer = finalize(self, _stop, self._bars)
+        self._bars = bars_on(console, "reactive_aio.spark.ProgressBar")
 
     def __call__(self, progress: Progress) -> None:
         """Show *progress*."""
-        if self._console.is_interactive:
-            self._draw(progress)
-        else:
-            self._print(progress)
-
-    def _draw(self, progress: Progress) -> None:
-        bars, number = self._bars, progress.number
-        if number not in self._tasks:
-            self._tasks[number] = bars.add_task(self.title, total=None, summary="")
-            bars.start()
-        bars.update(
-            self._tasks[number],
-            total=progress.partitions,
+        self._bars.show(
+            progress.number,
+            self.title,
+            summary(progress),
             completed=progress.done,
-            summary=summary(progress),
+            total=progress.partitions,
+            seconds=progress.seconds,
+            is_done=progress.is_done,
         )
-        bars.refresh()
-        if progress.is_done:
-            del self._tasks[number]
-            if not self._tasks:  # leave the bars as they are, and release the screen
-                bars.stop()
-                for task in bars.task_ids:
-                    bars.remove_task(task)
-
-    def _print(self, progress: Progress) -> None:
-        last = self._printed_at.setdefault(progress.number, 0.0)
-        if progress.is_done:
-            del self._printed_at[progress.number]
-        elif progress.seconds - last < LINE_EVERY:
-            return
-        else:
-            self._printed_at[progress.number] = progress.seconds
-        line = f"{self.title}: {summary(progress)}"
-        self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def summary(progress: Progress) -> str:
@@ -390,8 +341,3 @@ def format_bytes(count: float) -> str:
         count /= 1024
         unit += 1
     return f"{count:,.0f} {_UNITS[unit]}" if not unit else f"{count:,.1f} {_UNITS[unit]}"
-
-
-def _stop(bars: Any) -> None:
-    with suppress(Exception):  # when the program exits, the screen may be gone
-        bars.stop()

@@ -193,6 +193,7 @@ PASSING: dict[str, Callable[[Flow[int]], Flow[int]]] = {
     "switch_if_empty": lambda flow: flow.switch_if_empty([]),
     "take_until": lambda flow: flow.take_until(r.never()),
     "delay_subscription": lambda flow: flow.delay_subscription(0.001),
+    "progress": lambda flow: flow.progress(),
     "with_latest_from": lambda flow: flow.with_latest_from(r.just(0)).map(lambda pair: pair[0]),
     "race": lambda flow: r.race(flow, r.never()),
     "then": lambda flow: r.empty().then(flow),

@@ -8,13 +8,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
+import reactive_aio as rx
+from reactive_aio import observe
 from reactive_aio._core.observation import registry
+from reactive_aio.observe.drawing import live
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
 CELLS: list[dict[str, Any]] = json.loads(NOTEBOOK.read_text())["cells"]
@@ -47,15 +51,34 @@ def pictures(shown: list[Any]) -> Iterator[str]:
             yield bundle["image/svg+xml"]
 
 
+@dataclass
+class Cell:
+    """The output of a cell, which can be changed."""
+
+    shown: list[Any]
+
+    def display(self, picture: Any) -> "Cell":
+        self.shown.append(picture)
+        return self
+
+    def update(self, picture: Any) -> None:
+        self.shown.append(picture)
+
+
 @pytest.mark.virtual_time
 async def test_the_notebook_shows_a_flow_before_it_runs_and_while_it_runs(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "_names", {})
+    cell = Cell([])
+    monkeypatch.setattr(live, "_displayed", cell.display)
     scope: dict[str, Any] = {"__name__": "__main__"}
     codes = ["".join(cell["source"]) for cell in CELLS if cell["cell_type"] == "code"]
     shown = [await run_cell(i, source, scope) for i, source in enumerate(codes, 1)]
-    before, running = pictures(shown)
+    before, first, *updates = pictures([shown[0], *cell.shown])
+    assert len(updates) >= 3, "it was drawn again"
+    assert "delivered" not in first
+    running = updates[-1]
     assert "holds at most 32" in before
     assert "delivered" not in before
     assert " of 32 held" in running
@@ -66,6 +89,15 @@ async def test_the_notebook_shows_a_flow_before_it_runs_and_while_it_runs(
     assert 'File "<cell 4>", line 2, in <module>' in printed
 
 
+async def test_without_a_notebook_a_picture_that_is_drawn_again_is_refused() -> None:
+    with pytest.raises(RuntimeError, match=r"no notebook .* observe\.inspector\(\) .*svg\(\)"):
+        async with observe.show(rx.just(1).name("a notebook")):
+            pass
+    with pytest.raises(ValueError, match=r"show: the flow has no name"):
+        async with observe.show(rx.just(1)):
+            pass
+
+
 def test_the_notebook_is_stored_without_results() -> None:
     assert all(not cell["outputs"] for cell in CELLS if cell["cell_type"] == "code")
 
@@ -74,8 +106,15 @@ IN_JUPYTER = """
 import sys
 import nbformat
 from nbclient import NotebookClient
+updates = 0
+class Client(NotebookClient):
+    def process_message(self, msg, cell, cell_index):
+        global updates
+        updates += msg["msg_type"] == "update_display_data"
+        return super().process_message(msg, cell, cell_index)
 notebook = nbformat.read(sys.argv[1], as_version=4)
-NotebookClient(notebook, timeout=100, kernel_name="python3").execute()
+Client(notebook, timeout=100, kernel_name="python3").execute()
+notebook.metadata["updates"] = updates
 print(nbformat.writes(notebook))
 """
 
@@ -100,6 +139,7 @@ def test_a_kernel_of_jupyter_shows_the_pictures() -> None:
     before, running = (cell["outputs"][0]["data"] for cell in cells[:2])
     for shown in (before, running):
         assert {"text/html", "image/svg+xml", "text/vnd.mermaid", "text/plain"} <= shown.keys()
+    assert ran["metadata"]["updates"] >= 3
     assert "delivered" in "".join(running["image/svg+xml"])
     assert ">>map(int)<<" in "".join(cells[3]["outputs"][0]["text"])
 

@@ -25,7 +25,7 @@ FIRST_PART, SECOND_PART = SOURCE.split("# --- the sessions")
 QUICK = [["pytest", "-n", str((os.cpu_count() or 1) + 2), "--dist", "loadfile", "--quick"]]
 EVERY_VERSION = ["pytest", "--thorough", "tests/spark/test_every_version.py"]
 OTHERS = [
-    *("quick", "thorough", "pythons", "spark_matrix", "demo", "examples"),
+    *("pyright", "quick", "thorough", "pythons", "spark_matrix", "demo", "examples"),
     *("docs", "build", "bench", "fuzz", "guards", "scoreboard"),
 ]
 
@@ -161,7 +161,7 @@ def test_an_old_python_can_read_the_file_up_to_that_message() -> None:
 def test_every_session_has_a_docstring() -> None:
     sessions = re.findall(r'@nox\.session.*\ndef (\w+)\(.*\n    """', SOURCE)
     checks = ["lint", "types", "layers", "tests"]
-    assert sessions == [*checks, *OTHERS]
+    assert sorted(sessions) == sorted([*checks, *OTHERS])
     assert len(sessions) == SECOND_PART.count("@nox.session")
 
 
@@ -178,6 +178,7 @@ class Session:
 
     def __init__(self, *posargs: str) -> None:
         self.posargs = list(posargs)
+        self.env = dict(os.environ)
         self.commands: list[list[str]] = []
 
     def run(self, *command: str, **_: Any) -> None:
@@ -246,6 +247,16 @@ def test_the_tests_run_on_all_cores_and_take_options(start: Callable[..., Starte
     assert command[-1] == "--quick"
     [command] = start("thorough", "-k", "cluster").commands
     assert command[2:] == ["pytest", "--thorough", "-k", "cluster"]
+
+
+def test_types_are_checked_where_each_checker_sees_most(start: Callable[..., Started]) -> None:
+    mypy, samples, public = start("types").commands
+    assert mypy[1:] == ["-m", "mypy"], "it keeps what it has found, for the next run"
+    assert samples[-1] == "tests/typing"
+    assert public[-3:] == ["--verifytypes", "reactive_aio", "--ignoreexternal"]
+    [everything] = start("pyright", "noxfile.py").commands
+    assert everything[2] == "pyright"
+    assert everything[-1] == "noxfile.py"
 
 
 def test_the_thorough_session_fuzzes_and_proves_the_guards(start: Callable[..., Started]) -> None:

@@ -197,3 +197,12 @@ def test_each_room_for_users_has_a_page() -> None:
     for room in sorted(rooms):
         assert f"reactive_aio.{room}" in documented_modules(), f"add docs/api/{room}.md"
         assert f"]({room}.md)" in listed, f"list {room}.md in docs/api/README.md"
+
+
+def test_a_page_knows_what_is_edited_to_change_it() -> None:
+    pages = Pages()
+    assert pages.edited("faq.md") == "docs/faq.md"
+    assert pages.edited("contributing/README.md") == "CONTRIBUTING.md"
+    assert pages.edited("examples/chat.md") == "examples/chat.py"
+    assert pages.edited("examples/service.md") == "examples/service/README.md"
+    assert pages.edited("operators/map.md") is None, "it is made of a docstring"

@@ -78,10 +78,32 @@ def test_every_page_is_complete_without_a_network(site: Site) -> None:
     pages = sorted(path for path in site if path.endswith("index.html"))
     assert len(pages) > 80
     with reading(site) as page:
+        page.set_viewport_size({"width": 400, "height": 900})
         for each in pages:
             page.goto(f"{ORIGIN}/{each.removesuffix('index.html')}")
             assert page.locator("h1").count() == 1, each
             assert page.evaluate(BROKEN_IMAGES) == [], each
+            assert page.locator("a.md-footer__link").count() >= 1, f"{each} leads nowhere"
+            assert page.evaluate("document.documentElement.scrollWidth") <= 400, each
+
+
+def test_text_is_set_in_the_font_of_the_site(site: Site) -> None:
+    with reading(site) as page:
+        page.goto(f"{ORIGIN}/why/")
+        page.evaluate("document.fonts.ready.then(() => true)")
+        assert page.evaluate("document.fonts.check('16px \"Inter Variable\"')")
+        assert page.evaluate("getComputedStyle(document.body).fontFamily").startswith('"Inter')
+    assert b"Open Font License" in site["fonts/inter-LICENSE.txt"]
+
+
+def test_an_address_without_a_page_offers_a_search_for_its_words(site: Site) -> None:
+    lost = {**site, "old/dead-letter/index.html": site["404.html"]}
+    with reading(lost) as page:
+        page.goto(f"{ORIGIN}/old/dead-letter/")
+        assert page.locator(".lost input").input_value() == "dead letter"
+        page.locator(".lost button").click()
+        page.wait_for_url(f"{ORIGIN}/?q=dead+letter")
+        page.locator(".md-search-result__link[href*=delivery]").first.wait_for()
 
 
 QUERIES: dict[str, tuple[str, ...]] = {
@@ -93,7 +115,8 @@ QUERIES: dict[str, tuple[str, ...]] = {
         "guides/call-an-http-api",
         "tutorial/3-concurrency",
     ),
-    "kafka": ("recipes", "delivery"),
+    "kafka": ("guides/consume-a-broker", "connectors"),
+    "rabbitmq": ("guides/consume-a-broker", "connectors"),
     "429": ("guides/call-an-http-api",),
     "rate limit": ("operators/rate_limit", "guides/call-an-http-api"),
     "graceful shutdown": ("stopping", "tutorial/6-stopping"),

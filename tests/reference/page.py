@@ -13,6 +13,7 @@ from tests.reference.docstrings import Docstring, markdown
 from tests.reference.example_runs import printed
 from tests.reference.libraries import ForeignName, foreign_names
 from tests.reference.needs import NEEDS
+from tests.reference.parameters import parameter_rows
 from tests.reference.pictures import picture, title
 from tests.reference.signatures import signature
 from tests.reference.vocabulary import ENTRIES, PARTS, Entry
@@ -45,6 +46,9 @@ In the pictures time goes to the right. Above the box are the elements of the so
 of the result: a bar is the completion, a red cross an error, a slanted stroke the cancellation of
 the source. An arrow with a number is a request; where none is drawn, demand is unbounded.
 *Holds* says how many elements an operator holds at most: `flow.bound()` adds them up.
+
+In the tables of parameters, `T` is the type of the elements, and a `Source` is anything that
+elements can be read from: a flow, a publisher, an iterable or an asynchronous iterable.
 """
 _CODE: Final = r'[\w.]+\(await [\w.]+\(\)\)|[\w.]+\(\)|[a-z]+(?:[_.]\w+)+(?:="\w+")?'
 """Code in a plain sentence: a call, or a name with an underscore or a dot."""
@@ -68,6 +72,7 @@ async def section(entry: Entry, example: str) -> tuple[str, str]:
         _markdown(document.summary, entry),
         _image(entry, played) if played else "",
         _markdown(document.prose, entry),
+        "\n".join(parameter_rows(entry, document)),
         "\n".join(_facts(document, entry)),
         f"```python\n{example}```",
         f"```output\n{await printed(example)}```",

@@ -3,11 +3,11 @@
 import inspect
 import re
 from collections.abc import Iterator
-from typing import Any, Final, get_overloads
+from typing import Any, Final, get_args, get_overloads
 
 from tests.reference.vocabulary import Entry
 
-__all__ = ("signature",)
+__all__ = ("default", "signature", "type_text")
 
 _PLAIN: Final = (str, int, float, bool, type(None))
 """The types of defaults that are shown; other ones mean that none was given."""
@@ -32,10 +32,11 @@ def _shown(parameters: list[inspect.Parameter]) -> Iterator[str]:
         elif each.kind is each.KEYWORD_ONLY and not starred:
             starred = True
             yield "*"
-        yield f"*{each.name}" if each.kind is each.VAR_POSITIONAL else each.name + _default(each)
+        yield f"*{each.name}" if each.kind is each.VAR_POSITIONAL else each.name + default(each)
 
 
-def _default(parameter: inspect.Parameter) -> str:
+def default(parameter: inspect.Parameter) -> str:
+    """The default of *parameter*, after the sign that makes it one; "" if it has none."""
     value = parameter.default
     if value is parameter.empty:
         return ""
@@ -47,12 +48,28 @@ def _default(parameter: inspect.Parameter) -> str:
 def _result(entry: Entry) -> str:
     """The type of the result; where overloads differ, that of the most general one, the last."""
     annotated = [*get_overloads(entry.function), entry.function]
-    results = [_type(inspect.signature(each).return_annotation) for each in annotated]
+    results = [type_text(inspect.signature(each).return_annotation) for each in annotated]
     exact = [each for each in results if "Any" not in each]
     return (exact or results)[-1]
 
 
-def _type(annotation: Any) -> str:
+def type_text(annotation: Any) -> str:
+    """A type, without the modules of its names."""
+    if isinstance(annotation, type) and not get_args(annotation):
+        return annotation.__name__
     shown = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     short = re.sub(r"~|\b(?:\w+\.)+(?=[A-Z])", "", shown)
-    return re.sub(r"Union\[(.*)\]", lambda found: found[1].replace(", ", " | "), short)
+    while (at := short.find("Union[")) >= 0:
+        short = short[:at] + _united(short[at + len("Union[") :])
+    return re.sub(r"Optional\[([^\[\]]*)\]", r"\1 | None", short)
+
+
+def _united(text: str) -> str:
+    """*text*, which follows ``Union[``, with bars for its own commas and without its bracket."""
+    depth, out = 0, ""
+    for number, each in enumerate(text):
+        if each == "]" and not depth:
+            return out + text[number + 1 :]
+        depth += (each == "[") - (each == "]")
+        out += " |" if each == "," and not depth else each
+    raise ValueError(f"no bracket closes {text!r}")

@@ -13,10 +13,12 @@ from reactive_aio._shared.foreign_names import (
     NO_EQUIVALENT,
     in_snake_case,
 )
+from tests.reference.docstrings import Docstring
 from tests.reference.example_runs import REAL_TIME, forgotten, names, printed, text
 from tests.reference.libraries import ELSEWHERE, FUNCTIONS, foreign_names
 from tests.reference.needs import NEEDS, THEMES, merged
 from tests.reference.page import COMMAND, PAGE, PICTURES, page, picture_path, section, sections
+from tests.reference.parameters import parameter_rows
 from tests.reference.vocabulary import ENTRIES, Entry
 
 ADD_NEED: Final = """\
@@ -208,3 +210,13 @@ def test_an_example_uses_nothing_of_the_tests() -> None:
         if line.startswith("from tests")
     ]
     assert not imports, "\n".join(imports)
+
+
+def test_the_docstrings_say_what_each_option_is() -> None:
+    """By its name in stars: the first such sentence stands in the table of parameters."""
+    rows = {
+        name: parameter_rows(entry, Docstring.of(entry.function)) for name, entry in ENTRIES.items()
+    }
+    assert not [
+        f"{name}: {row}" for name, each in rows.items() for row in each if row.endswith("|  |")
+    ]

@@ -162,6 +162,11 @@ class _Attempts:
 ABC = ("a", "b", "c")
 THREE_LINES = Path(__file__).parents[1] / "sources" / "three_lines.txt"
 
+
+def appended(so_far: tuple[Any, ...], n: Any) -> tuple[Any, ...]:
+    return (*so_far, n)
+
+
 PARTS: dict[str, Part] = {
     "from_publisher": (lambda _: steps(1, 2, 3), Interleaved([1, 2, 3])),
     "from_publisher: fails": (
@@ -218,9 +223,7 @@ PARTS: dict[str, Part] = {
     ),
     "window_reduce": (
         lambda _: (
-            steps(1, 2, 3)
-            .window_reduce(0.002, lambda so_far, n: (*so_far, n), ())
-            .flat_map(lambda window: window.value)
+            steps(1, 2, 3).window_reduce(0.002, appended, ()).flat_map(lambda window: window.value)
         ),
         Interleaved([1, 2, 3]),
     ),
@@ -362,6 +365,7 @@ PARTS: dict[str, Part] = {
         Lossy([1, 2, 3]),
     ),
     "limit_rate": (lambda _: steps(1, 2, 3).limit_rate(2, 1), Interleaved([1, 2, 3])),
+    "progress": (lambda _: steps(1, 2, 3).progress(3), Interleaved([1, 2, 3])),
     "delay": (lambda _: steps(1, 2, 3).delay(0.002, capacity=2), Interleaved([1, 2, 3])),
     "delay_subscription": (
         lambda _: steps(1, 2, 3).delay_subscription(0.002),

@@ -8,8 +8,9 @@ import pytest
 
 from reactive_aio._core.demand import UNBOUNDED
 from reactive_aio._core.loop import LoopHandle
+from reactive_aio._shared.progress_bars import REPORT_EVERY
 from reactive_aio.spark import Progress, from_dataframe
-from reactive_aio.spark.progress import REPORT_EVERY, OnProgress, ProgressMeter
+from reactive_aio.spark.progress import OnProgress, ProgressMeter
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.leftover_checks import Context
 

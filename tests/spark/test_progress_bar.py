@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from rich.console import Console
 
+from reactive_aio._shared.progress_bars import LINE_EVERY
 from reactive_aio.errors import MissingExtra
 from reactive_aio.spark import Progress, ProgressBar, from_dataframe
-from reactive_aio.spark.progress import LINE_EVERY, format_bytes, summary
+from reactive_aio.spark.progress import format_bytes, summary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -82,6 +82,7 @@ assert_type(numbers.do_on_discard(lambda file: file.close(), only=IOBase), Flow[
 assert_type(numbers.do_finally(lambda how: how.upper()), Flow[int])
 assert_type(numbers.log("numbers"), Flow[int])
 assert_type(numbers.name("numbers"), Flow[int])
+assert_type(numbers.progress(total=3), Flow[int])
 
 # a flow is what it should be
 assert_type(aiter(numbers), AsyncIterator[int])

@@ -479,6 +479,8 @@ OPERATORS: dict[str, Operator] = {
     "do_finally": Operator("{flow}.do_finally(len)"),
     "log": Operator("{flow}.log(logger=run.logger, requests=True)"),
     "name": Operator("{flow}.name('a name')"),
+    # -- progress
+    "progress": Operator("{flow}.progress({n})"),
     # -- sources of sources, and processors
     "from_publisher": Operator("r.from_publisher(run.relay({flow}))", unaccounted=_BEHIND_ANOTHER),
     "from_aiter": Operator(

@@ -1,0 +1,35 @@
+"""What is said of installing the package is true before and after it is published."""
+
+from publishing.installing import NOTE, with_note
+from publishing.project import ROOT, publication
+
+PAGE = """# Start
+
+```sh
+pip install reactive-aio
+```
+
+Then go on.
+
+```console
+$ pip install 'reactive-aio[spark]'
+```
+"""
+
+
+def test_a_page_says_once_how_a_package_without_an_index_is_installed() -> None:
+    text = with_note(PAGE, is_published=False)
+    assert text.count(NOTE) == 1
+    assert text.index(NOTE) < text.index("Then go on.")
+    assert with_note(text, is_published=False) == text
+
+
+def test_a_published_package_and_other_commands_need_no_note() -> None:
+    assert with_note(PAGE, is_published=True) == PAGE
+    other = "```sh\npip install mkdocs\n```\n\nSee `pip install reactive-aio`.\n"
+    assert with_note(other, is_published=False) == other
+
+
+def test_the_readme_has_the_note_as_long_as_there_is_no_index() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert (NOTE in readme) == (not publication()["index"])
