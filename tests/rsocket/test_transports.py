@@ -96,6 +96,22 @@ async def test_the_mode_of_a_unix_socket_is_checked(tmp_path: Path) -> None:
         await serve("tcp://127.0.0.1:0", router, unix_mode=0o600)
 
 
+async def test_the_unix_socket_of_a_server_that_runs_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    async with serve(f"unix://{path}", router):
+        with pytest.raises(FileExistsError, match="another process serves there"):
+            await serve(f"unix://{path}", router)
+        async with await connect(f"unix://{path}"):
+            pass
+    left_behind = tmp_path / "left"
+    with socket.socket(socket.AF_UNIX) as ended:
+        ended.bind(str(left_behind))
+    async with serve(f"unix://{left_behind}", router), await connect(f"unix://{left_behind}"):
+        pass
+    with pytest.raises(FileExistsError, match="it is not a socket"):
+        await serve(f"unix://{tmp_path}", router)
+
+
 async def test_unix(tmp_path: Path) -> None:
     uri = f"unix://{tmp_path}/socket"
     async with await serve(uri, router) as server, await connect(uri, codec=JSON) as requester:
