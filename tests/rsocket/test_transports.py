@@ -266,6 +266,7 @@ async def test_a_client_that_leaves_gives_its_place_back() -> None:
     ("one", "other", "same"),
     [
         (("10.0.0.1", 5), ("10.0.0.1", 6), True),
+        (["10.0.0.1", 5], ("10.0.0.1", 6), True),  # as ASGI allows it
         (("10.0.0.1", 5), ("10.0.0.2", 5), False),
         (("2001:db8::1", 5, 0, 0), ("2001:db8::ffff:2", 5, 0, 0), True),
         (("2001:db8:0:1::1", 5, 0, 0), ("2001:db8:0:2::1", 5, 0, 0), False),

@@ -343,7 +343,7 @@ class Execution:
             self.driver,
             self.stream_id,
             self._encode,
-            encode_data=None if has_metadata or single else self.plan.codec.encode,
+            encode_data=None if has_metadata or single else self.plan.encode,
             error_frame=self._error_frame,
             single=single,
             timer=self._timer,
@@ -364,7 +364,7 @@ class Execution:
         if metadata is not None:
             metadata = None if self._has_sent else metadata
             self._has_sent = True
-        return self.plan.codec.encode(value), metadata
+        return self.plan.encode(value), metadata
 
 
 def _sender_kind(value: Any, single: bool) -> type[OutboundStream]:
