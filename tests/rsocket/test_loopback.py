@@ -327,7 +327,8 @@ async def test_a_codec_of_a_handler_s_own_request_is_the_fault_of_the_handler(
 ) -> None:
     front = Router()
     async with loopback(router) as backend:
-        front.route("x")(lambda: backend.request_response(7, route="range.3"))
+        wrong: Any = 7
+        front.route("x")(lambda: backend.request_response(wrong, route="range.3"))
         async with loopback(front, codec=JSON) as requester:
             with pytest.raises(StreamFailed):
                 await requester.request_response(route="x")
