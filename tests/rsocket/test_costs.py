@@ -698,9 +698,14 @@ class Busy:
     def __init__(self, turns: Turns, log: list[str], name: str, took: float) -> None:
         self.turns, self.log, self.name, self.took = turns, log, name, took
         self.is_heavy = self.is_paused = False
+        self.unread = b""
         self.loop_handle = LoopHandle()
 
+    def read(self, _: bytes) -> None:
+        self.take_turn()
+
     def take_turn(self) -> None:
+        self.unread = b""
         self.log.append(self.name)
         before = self.turns.clock()
         self.turns.clock = lambda: before + self.took
@@ -729,6 +734,42 @@ async def test_busy_connections_take_turns_and_others_do_not_wait_for_them() -> 
     await turns(1)
     assert log[7:] == ["busy 0"]
     assert not any(each.is_paused for each in busy)
+
+
+async def test_what_peers_ask_for_in_one_read_counts_for_their_turns() -> None:
+    shared, log = Turns(), list[str]()
+    shared.clock = lambda: 0.0
+    busy: list[Any] = [Busy(shared, log, f"busy {n}", 0.02) for n in range(4)]
+    healthy: Any = Busy(shared, log, "healthy", 0.0001)
+    for each in [*busy, healthy]:  # which become readable at the same time
+        shared.read(each, b"x")
+    assert log == ["busy 0", "busy 1"]
+    assert [each.is_paused for each in (*busy, healthy)] == [False] * 2 + [True] * 3
+    shared.read(healthy, b"y")  # what TLS has decrypted already
+    assert healthy.unread == b"xy"
+    for more in ["busy 2"], ["busy 3"], ["healthy"]:
+        log.clear()
+        await turns(1)
+        assert log == more
+
+
+async def test_what_a_peer_has_sent_while_others_had_their_turns_is_read() -> None:
+    router = Router()
+    router.route("echo")(lambda payload: payload)
+    driver, peer = slow_peer(router, Limits())
+    shared: Turns = vars(driver)["_responder"].turns
+    await peer.read_all()
+    for ending in (False, True):
+        shared._spent = 1.0
+        driver.data_received(asked("echo", 1 + 2 * ending))
+        assert not driver.connection.has_output
+        assert [peer.is_reading] == [False]
+        if ending:
+            driver.connection_lost()
+        await turns()
+    answers = [each.stream_id for each in read(peer.written) if isinstance(each, PayloadFrame)]
+    assert answers == [1]
+    assert driver.connection.streams.open.highest_remote_id == 3, "it was read before the end"
 
 
 async def test_a_connection_that_waits_for_its_turn_is_not_read() -> None:
