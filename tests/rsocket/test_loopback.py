@@ -536,3 +536,10 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little() 
     assert made > before
     probe.cancel()
     await requester.aclose()
+
+
+async def test_a_route_of_others_does_nothing_to_a_terminal() -> None:
+    async with loopback(router) as requester:
+        stream = requester.request_stream(route="x\x1b[2J")
+        assert repr(stream) == r"<Flow request_stream(x\x1b[2J)>"
+        assert r"x\x1b[2J" in str(stream.bound())
