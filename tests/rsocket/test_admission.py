@@ -337,7 +337,7 @@ async def test_an_asgi_application_knows_its_clients() -> None:
     async def send(message: Any) -> None:
         answers.append(message)
 
-    app._admission.places.has_room = lambda key, now: key != "10.0.0.1"  # type: ignore[method-assign]
+    app._admission.places.reached = lambda key, now: "a limit" * (key == "10.0.0.1")  # type: ignore[method-assign]
     await app(scope, receive, send)
     [answer] = answers
     assert answer["reason"] == "the server has too many connections; try again later"

@@ -230,7 +230,7 @@ async def test_one_connection_too_many_is_refused() -> None:
         assert await first.request_response(1, route="twice") == 2
 
 
-async def test_one_client_does_not_take_all_places() -> None:
+async def test_one_client_does_not_take_all_places(caplog: pytest.LogCaptureFixture) -> None:
     clients = iter("aab")
     options: Any = {"max_per_client": 1, "client_key": lambda _: next(clients)}
     async with (
@@ -243,6 +243,7 @@ async def test_one_client_does_not_take_all_places() -> None:
         async with await connect(server.uri, codec=JSON) as other:
             assert await other.request_response(1, route="twice") == 2
         assert await first.request_response(1, route="twice") == 2
+    assert "max_per_client=1 are open" in caplog.text
 
 
 async def driver_ends(server: Server) -> None:

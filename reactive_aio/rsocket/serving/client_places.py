@@ -93,17 +93,18 @@ class ClientPlaces:
             report("client_key failed: the client is taken for one without an address", error)
             return None
 
-    def has_room(self, key: Hashable | None, now: float) -> bool:
-        """Whether a client with this key may have one more connection now."""
+    def reached(self, key: Hashable | None, now: float) -> str:
+        """The limit because of which a client with this key may have no connection more, if any."""
         most = self._most_per_client
         if most is not None and key is not None and len(self._by_key.get(key, ())) >= most:
-            return False
-        return not self._is_full() or self._least_used(key, now) is not None
+            return f"max_per_client={most}"
+        has_room = not self._is_full() or self._least_used(key, now) is not None
+        return "" if has_room else f"max_connections={self.most}"
 
     def take(self, driver: Driver, key: Hashable | None) -> bool:
         """Take a place for *driver*, which has been accepted; False if there is none."""
         now = driver.loop_handle.time()
-        if not self.has_room(key, now):
+        if self.reached(key, now):
             return False
         if self._is_full() and (place := self._least_used(key, now)) is not None:
             self.gave_way += 1
