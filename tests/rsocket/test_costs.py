@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reactive_aio import never
+from reactive_aio import never, range as numbers
 from reactive_aio._core.loop import LoopHandle
 from reactive_aio._core.time_slice import TIME_SLICE, set_clock
 from reactive_aio.rsocket import (
@@ -336,6 +336,55 @@ def big() -> Router:
 COMPOSITE = "message/x.rsocket.composite-metadata.v0"
 UNREAD: dict[str, Any] = {"watermark": 2000, "max_unread": 10_000}
 IDS = range(1, 200, 2)
+
+
+LARGE: int = 10_000
+
+
+async def test_responses_are_refused_while_no_more_may_be_held() -> None:
+    router, may_end = Router(), asyncio.Event()
+
+    @router.route("large")
+    async def large() -> bytes:
+        await may_end.wait()
+        return bytes(LARGE)
+
+    limits = Limits(budget=MemoryBudget(5 * LARGE), mtu=1000, watermark=2000)
+    driver, peer = slow_peer(router, limits)
+    driver.data_received(asked("large", *IDS))
+    await turns()
+    may_end.set()
+    await turns()
+    assert limits.budget.used <= limits.budget.most
+    assert driver.connection.queued_bytes <= limits.budget.most
+    answers = [each for each in await peer.read_all() if each.stream_id]
+    refused = [each for each in answers if isinstance(each, Error)]
+    sent = [each for each in answers if isinstance(each, PayloadFrame) and each.complete]
+    assert {(each.code, each.data) for each in refused} == {
+        (ErrorCode.REJECTED, b"too much waits for clients to read it")
+    }
+    assert len(sent) >= 4
+    assert len(sent) + len(refused) == len(IDS)
+    driver.connection_lost()
+    await turns()
+
+
+@pytest.mark.parametrize(("budget", "most"), [(2**30, 80), (1, 5)])
+async def test_few_streams_have_a_large_first_element_at_a_time(budget: int, most: int) -> None:
+    router = Router()
+    router.route("large")(lambda: numbers(2).map(lambda _: bytes(LARGE)))
+    limits = Limits(budget=MemoryBudget(budget), mtu=1000, watermark=2000)
+    driver, peer = slow_peer(router, limits)
+    metadata = write_composite([MetadataItem(ROUTING, write_routing("large"))])
+    payload = Payload(b"", metadata)
+    driver.data_received(wire(*(RequestStream(each, 9, payload) for each in IDS)))
+    await turns()
+    assert driver.connection.queued_bytes <= most * LARGE
+    answers = await peer.read_all()
+    ended = [each for each in answers if isinstance(each, PayloadFrame) and each.complete]
+    assert len(ended) == len(IDS)
+    driver.connection_lost()
+    await turns()
 
 
 @pytest.mark.parametrize("route", ["direct", "coroutine", "request", "object"])

@@ -36,6 +36,7 @@ MAX_ENDING: Final = 1024
 _FEW_RUNNING: Final = 8
 _MANY_TIMES: Final = 8
 NO_ROOM: Final = b"too many requests wait to be served"
+UNREAD: Final = b"too much waits for clients to read it"
 STILL_ENDING: Final = b"too many handlers of cancelled requests have not ended"
 CLIENT_IS_BUSY: Final = b"too many requests of this client are being served"
 
@@ -153,6 +154,18 @@ class Intake:
         if output.rotation.fragmented_count <= _FEW_LARGE:
             queued -= output.rotation.fragmented_bytes
         return queued <= max(limits.watermark, limits.max_unread)
+
+    def may_answer(self, size: int) -> bool:
+        """Whether a handler that has awaited something may send a response of *size* bytes.
+
+        It has begun when little was held. If the peer reads nothing meanwhile, and the process may
+        hold no more, its response is refused.
+        """
+        limits, queued = self._connection.limits, self._connection.streams.output.queued_bytes
+        if queued <= limits.watermark:
+            return True
+        others = limits.budget.used - self.memory.counted
+        return others + queued + size <= limits.budget.most
 
     def hold(self, requests: Iterable[RequestTuple]) -> list[int]:
         """Hold *requests*; the streams of those for which there is no room."""
