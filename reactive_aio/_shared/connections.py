@@ -1,6 +1,6 @@
 """Serving the connections of listening sockets, whatever becomes of one of them."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -60,7 +60,7 @@ class Newcomers:
         """The scopes of those that are there, the oldest first."""
 
     @contextmanager
-    def wait(self) -> Iterator[None]:
+    def wait(self) -> Generator[None]:
         """Let a connection say what it wants inside the block, which is left when it has to go."""
         with anyio.move_on_after(self._seconds) as scope:
             if len(self._waiting) >= self._most:

@@ -80,7 +80,7 @@ def _untext(data: bytes) -> str:
 
 def _json(value: Any) -> bytes:
     if isinstance(value, _BYTES_LIKE):
-        raise UnwritableType(value, JSON.mime, "codec=BYTES or MSGPACK")
+        raise UnwritableType(cast("object", value), JSON.mime, "codec=BYTES or MSGPACK")
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain).encode()
 
 
