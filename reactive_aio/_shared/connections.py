@@ -1,6 +1,7 @@
 """Serving the connections of listening sockets, whatever becomes of one of them."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from contextlib import contextmanager
 from typing import Any, Final
 
 import anyio
@@ -8,7 +9,7 @@ from anyio.abc import Listener, SocketStream, TaskGroup
 
 from ..stage import LoopHandle
 
-__all__ = ("serve_connections",)
+__all__ = ("Newcomers", "serve_connections")
 
 _Answer = Callable[[SocketStream], Awaitable[None]]
 _PAUSE: Final = 1.0
@@ -44,3 +45,30 @@ async def serve_connections(
     async with anyio.create_task_group() as group:
         for each in listeners:
             group.start_soon(accept, each, group)
+
+
+class Newcomers:
+    """Connections that have not said yet what they want: at most *most*, for *seconds* each.
+
+    For one more, the one that has waited longest leaves: whoever opens many is in nobody's way.
+    """
+
+    def __init__(self, most: int, seconds: float) -> None:
+        self._most = most
+        self._seconds = seconds
+        self._waiting: dict[anyio.CancelScope, None] = {}
+        """The scopes of those that are there, the oldest first."""
+
+    @contextmanager
+    def wait(self) -> Generator[None]:
+        """Let a connection say what it wants inside the block, which is left when it has to go."""
+        with anyio.move_on_after(self._seconds) as scope:
+            if len(self._waiting) >= self._most:
+                oldest = next(iter(self._waiting))
+                del self._waiting[oldest]
+                oldest.cancel()
+            self._waiting[scope] = None
+            try:
+                yield
+            finally:
+                self._waiting.pop(scope, None)

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 from anyio import CancelScope, move_on_after
 
 from .._core.arguments import require_callable
-from .._core.foreign_text import excerpt
 from .._core.loop import LoopHandle, wait_settled
 from .._shared.coerce import Source, is_source, to_flow
 from .._sources.values import defer
 from ..retry import RetryPolicy
 from ..stage import from_async
-from .problem import PeerFailed, SocketLost, SocketRefused
-from .socket_client import SocketAddress, SocketOptions, breach_of
+from .problem import SocketLost
+from .socket_client import SocketAddress, SocketOptions, error_of_close
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -27,10 +26,6 @@ _WINDOW: Final = 16  # messages that wait in a connection
 _DELAY: Final = 1.0  # seconds before the second connection, if *retry* is a number
 _LONGEST_DELAY: Final = 30.0
 _NORMAL: Final = 1000  # the server has sent everything
-_ABNORMAL: Final = 1006  # the connection has ended without a close
-_TOO_BIG: Final = 1009
-_REFUSALS: Final = (1002, 1003, 1007, 1008, 1009, 1010)
-"""The codes of a server that objects to what it was sent: to the next connection, it would too."""
 
 
 class MessageOptions(SocketOptions, total=False):
@@ -179,24 +174,7 @@ async def _next(socket: Any, address: SocketAddress) -> Message | None:
     except ConnectionClosed as closed:
         if closed.rcvd is not None and closed.rcvd.code == _NORMAL:
             return None
-        raise _error_of(closed, address) from closed
-
-
-def _error_of(closed: Any, address: SocketAddress) -> Exception:
-    """The error of a connection that was closed otherwise than normally."""
-    by_us = None if closed.rcvd_then_sent else closed.sent
-    if by_us is not None and by_us.code == _TOO_BIG:
-        detail = f"it sent a message of more than {address.max_message} bytes (max_message=)"
-        return PeerFailed(413, detail, what=address.shown_url)
-    if breach := breach_of(closed):
-        return PeerFailed(502, breach, what=address.shown_url)
-    code = _ABNORMAL if closed.rcvd is None else closed.rcvd.code
-    reason = "" if closed.rcvd is None else excerpt(closed.rcvd.reason)
-    what = f"{address.shown_url}: the connection is closed with {code}"
-    message = f"{what}: {reason}" if reason else what
-    if code in _REFUSALS:
-        return SocketRefused(message, code, reason)
-    return SocketLost(message, code=code, reason=reason)
+        raise error_of_close(closed, address) from closed
 
 
 class _Sending:

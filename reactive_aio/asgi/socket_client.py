@@ -10,7 +10,7 @@ from anyio import move_on_after
 from .._core.arguments import Duration, require_int, require_known_options, to_seconds
 from .._core.foreign_text import excerpt, without_secrets
 from ..errors import MissingExtra
-from .problem import PeerFailed, SocketLost, detail_of, redirect_of
+from .problem import PeerFailed, SocketLost, SocketRefused, detail_of, redirect_of
 from .urls import require_url
 
 if TYPE_CHECKING:
@@ -21,6 +21,10 @@ CLOSE_TIMEOUT: Final = 2.0
 """How many seconds a server may take to answer a close."""
 _MAX_MESSAGE: Final = 2**20
 _BREACHES: Final = (1002, 1007)  # a frame that is none, and a text that is none
+_ABNORMAL: Final = 1006  # the connection has ended without a close
+_TOO_BIG: Final = 1009
+_REFUSALS: Final = (1002, 1003, 1007, 1008, 1009, 1010)
+"""The codes of a server that objects to what it was sent: to the next connection, it would too."""
 _PROXIES: Final = ("http", "https", "socks4", "socks4a", "socks5", "socks5h")
 
 
@@ -153,12 +157,25 @@ def _connection_class() -> Any:
     return Connection
 
 
-def breach_of(closed: "ConnectionClosed") -> str:
-    """How the server broke the protocol, so that this end has closed the connection; or nothing."""
-    sent = None if closed.rcvd_then_sent else closed.sent
-    if sent is None or sent.code not in _BREACHES:
-        return ""
-    return f"the server does not speak WebSocket: {sent.reason or closed.__cause__}"
+def error_of_close(closed: "ConnectionClosed", address: SocketAddress, said: str = "") -> Exception:
+    """What it means that a connection is *closed*, otherwise than this end has wished.
+
+    The reason is that of the close, or what the server has *said* before it.
+    """
+    by_us = None if closed.rcvd_then_sent else closed.sent
+    if by_us is not None and by_us.code == _TOO_BIG:
+        detail = f"it sent a message of more than {address.max_message} bytes (max_message=)"
+        return PeerFailed(413, detail, what=address.shown_url)
+    if by_us is not None and by_us.code in _BREACHES:
+        detail = f"the server does not speak WebSocket: {by_us.reason or closed.__cause__}"
+        return PeerFailed(502, detail, what=address.shown_url)
+    code = _ABNORMAL if closed.rcvd is None else closed.rcvd.code
+    reason = excerpt("" if closed.rcvd is None else closed.rcvd.reason) or excerpt(said)
+    what = f"{address.shown_url}: the connection is closed with {code}"
+    message = f"{what}: {reason}" if reason else what
+    if code in _REFUSALS:
+        return SocketRefused(message, code, reason)
+    return SocketLost(f"{message}; subscribe again to reconnect", code=code, reason=reason)
 
 
 def _not_followed(error: Exception) -> Exception:

@@ -15,7 +15,7 @@ import anyio
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from .._shared.connections import serve_connections
+from .._shared.connections import Newcomers, serve_connections
 from .background import in_background
 
 if TYPE_CHECKING:
@@ -44,45 +44,55 @@ async def serve_page(app: _App, host: str, port: int) -> AsyncGenerator[int]:
                 f"observe.inspector: port {port} of {host} is in use; port=0 chooses a free one",
             ) from error
         raise
-    connections = anyio.CapacityLimiter(_MOST_CONNECTIONS)
+    newcomers = Newcomers(_MOST_CONNECTIONS, _SECONDS_FOR_HEAD)
+    pages = anyio.CapacityLimiter(_MOST_CONNECTIONS)
     taken: int = listener.extra(SocketAttribute.local_port)
 
     async def answer(stream: SocketStream) -> None:
         async with stream:
             with suppress(*_LOST):
-                await _answer(app, stream, connections)
+                head = None
+                with newcomers.wait():
+                    head = await _head(stream)
+                if head is not None:
+                    await _answer(app, stream, head, pages)
 
     serving = in_background(serve_connections, listener.listeners, answer, "observe.inspector()")
     async with listener, serving:
         yield taken
 
 
-async def _answer(app: _App, stream: SocketStream, connections: anyio.CapacityLimiter) -> None:
+async def _answer(
+    app: _App, stream: SocketStream, head: bytes, pages: anyio.CapacityLimiter
+) -> None:
     response = _Response(stream)
     try:
-        connections.acquire_on_behalf_of_nowait(stream)
+        pages.acquire_on_behalf_of_nowait(stream)
     except anyio.WouldBlock:
         await response.refuse(503, "too many pages are open")
         return
     try:
-        scope = await _scope(stream, response)
+        scope = await _scope(stream, head, response)
         if scope is not None:
             await app(scope, _Request(stream).receive, response.send)
     finally:
-        connections.release_on_behalf_of(stream)
+        pages.release_on_behalf_of(stream)
 
 
 # -- the request -----------------------------------------------------------------------------------
-async def _scope(stream: SocketStream, response: "_Response") -> "Scope | None":
-    """The scope of the request; None if it has been refused."""
+async def _head(stream: SocketStream) -> bytes | None:
+    """The head of the request; None if the client has left or sends none."""
     try:
-        with anyio.fail_after(_SECONDS_FOR_HEAD):
-            head = await BufferedByteReceiveStream(stream).receive_until(b"\r\n\r\n", _LONGEST_HEAD)
-    except (TimeoutError, anyio.IncompleteRead):
+        return await BufferedByteReceiveStream(stream).receive_until(b"\r\n\r\n", _LONGEST_HEAD)
+    except anyio.IncompleteRead:
         return None
     except anyio.DelimiterNotFound:
-        await response.refuse(431, "the head of the request is too long")
+        await _Response(stream).refuse(431, "the head of the request is too long")
         return None
+
+
+async def _scope(stream: SocketStream, head: bytes, response: "_Response") -> "Scope | None":
+    """The scope of the request; None if it has been refused."""
     first, *lines = head.split(b"\r\n")
     words = first.split(b" ")
     fields = [line.partition(b":") for line in lines]

@@ -1,7 +1,6 @@
 """A Unix socket at which a running process shows its report: for ``python -m reactive_aio top``."""
 
 import os
-import stat
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -12,6 +11,7 @@ import anyio.to_thread
 from anyio.abc import SocketStream
 
 from .._shared.connections import serve_connections
+from .._shared.unix_sockets import remove_unused_socket
 from .background import in_background
 from .reports import report
 
@@ -33,7 +33,7 @@ async def serve(path: "str | os.PathLike[str]") -> AsyncGenerator[None]:
             "observe.serve: asyncio has no Unix sockets on Windows; observe.inspector() has a port"
         )
     name = os.fspath(path)
-    await anyio.to_thread.run_sync(_remove_unused, name)
+    await anyio.to_thread.run_sync(remove_unused_socket, "observe.serve", name)
     listener = await anyio.create_unix_listener(name, mode=0o600)
     try:
         serving = in_background(serve_connections, [listener], _answer, "observe.serve()")
@@ -42,25 +42,6 @@ async def serve(path: "str | os.PathLike[str]") -> AsyncGenerator[None]:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(name)
-
-
-def _remove_unused(name: str) -> None:
-    """Remove the socket of a process that has ended; raise FileExistsError for anything else."""
-    import socket
-
-    try:
-        is_socket = stat.S_ISSOCK(os.lstat(name).st_mode)
-    except FileNotFoundError:
-        return
-    if sys.platform != "win32" and is_socket:
-        with socket.socket(socket.AF_UNIX) as probe:
-            try:
-                probe.connect(name)
-            except ConnectionRefusedError:
-                os.unlink(name)
-                return
-    what = "another process serves there" if is_socket else "it is not a socket"
-    raise FileExistsError(f"observe.serve: {name!r} exists, and {what}; give another path")
 
 
 async def _answer(stream: SocketStream) -> None:

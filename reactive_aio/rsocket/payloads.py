@@ -35,12 +35,13 @@ def error_text(error: BaseException) -> str:
         return f"{type(error).__name__}, whose message raises {type(raised).__name__}"
 
 
-class _WrongType(PayloadError, TypeError):
-    """A value that the codec cannot encode."""
+class UnwritableType(PayloadError, TypeError):
+    """A value of a type that the codec never encodes: another codec is needed."""
 
-    def __init__(self, value: object, mime: str) -> None:
-        kind = type(value).__name__
-        super().__init__(f"{kind!r} cannot be sent as {mime}: connect with codec=TEXT or JSON")
+    def __init__(self, value: object, mime: str, remedy: str = "codec=TEXT or JSON") -> None:
+        super().__init__(
+            f"{type(value).__name__!r} cannot be sent as {mime}: connect with {remedy}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +53,21 @@ class Codec(Generic[T]):
     decode: Callable[[bytes], T]
 
 
+_BYTES_LIKE: Final = (bytes, bytearray, memoryview)
+
+
 # -- bytes, texts, JSON ----------------------------------------------------------------------------
 def _bytes(value: bytes) -> bytes:
     if type(value) is bytes:
         return value
-    if not isinstance(value, (bytes, bytearray, memoryview)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise _WrongType(value, OCTET_STREAM)
+    if not isinstance(value, _BYTES_LIKE):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UnwritableType(value, OCTET_STREAM)
     return bytes(value)
 
 
 def _text(value: str) -> bytes:
     if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise _WrongType(value, "text/plain")
+        raise UnwritableType(value, "text/plain")
     return value.encode()
 
 
@@ -75,6 +79,8 @@ def _untext(data: bytes) -> str:
 
 
 def _json(value: Any) -> bytes:
+    if isinstance(value, _BYTES_LIKE):
+        raise UnwritableType(cast("object", value), JSON.mime, "codec=BYTES or MSGPACK")
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain).encode()
 
 
@@ -131,12 +137,9 @@ def unknown_codec(mime: str, known: tuple[str, ...]) -> Codec[Any]:
     """The codec for a type that is not among *known*: its data are bytes, and nothing else is."""
 
     def encode(value: Any) -> bytes:
-        if isinstance(value, (bytes, bytearray, memoryview)):
+        if isinstance(value, _BYTES_LIKE):
             return bytes(cast("bytes", value))
-        kind, types = type(value).__name__, ", ".join(known)
-        raise PayloadError(
-            f"{kind!r} cannot be sent as {mime}, which is not known here: connect with {types}"
-        )
+        raise UnwritableType(value, f"{mime}, which is not known here", ", ".join(known))
 
     return Codec(mime, encode, bytes)
 

@@ -119,7 +119,7 @@ class Server:
         self.address: Address | None = None
         """The address at which it listens, if any."""
         self._aborted_connections = 0
-        self._is_full_logged = False
+        self._logged_limits: set[str] = set()
         self._failed_handshakes = 0
         self._handshake_errors: set[str] = set()
         self._handshakes: Handshakes | None = None
@@ -199,14 +199,14 @@ class Server:
         self._drivers.add(driver)
         return driver
 
-    def _log_full(self) -> None:
-        if not self._is_full_logged:
-            self._is_full_logged = True
+    def _log_full(self, limit: str) -> None:
+        if limit not in self._logged_limits:
+            self._logged_limits.add(limit)
             _logger.warning(
-                "%r refuses connections: max_connections=%d are open; raise it, or find the "
-                "clients that do not close theirs (this is logged once)",
+                "%r refuses connections: %s are open; raise it, or find the clients that do not "
+                "close theirs (this is logged once)",
                 self,
-                self._admission.places.most,
+                limit,
             )
 
     def stats(self) -> ServerStats:

@@ -18,7 +18,15 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from reactive_aio import Flow, RetryPolicy, defer, just, range as numbers
-from reactive_aio.asgi import PeerFailed, Refused, SocketLost, connect, from_websocket
+from reactive_aio.asgi import (
+    PeerFailed,
+    Refused,
+    SocketLost,
+    SocketRefused,
+    connect,
+    from_websocket,
+)
+from reactive_aio.asgi.socket_client import SocketAddress
 from reactive_aio.asgi.text_protocol.client import SocketMessages
 from reactive_aio.asgi.text_protocol.messages import InvalidMessage
 from reactive_aio.errors import MissingExtra, RuleViolation
@@ -294,7 +302,7 @@ async def test_a_lost_socket_fails_its_streams_with_the_reason() -> None:
         await socket.close(1012, "back soon")
 
     async with scripted(handler) as script:
-        with pytest.raises(SocketLost, match=r"closed: received 1012 .*back soon.*subscribe again"):
+        with pytest.raises(SocketLost, match="closed with 1012: back soon; subscribe again"):
             await from_websocket(script.url, route="x").to_list(limit=1)
 
 
@@ -305,8 +313,24 @@ async def test_an_error_of_the_whole_socket_is_the_reason_of_its_end() -> None:
         await socket.close(1008)
 
     async with scripted(handler) as script:
-        with pytest.raises(SocketLost, match="the socket is closed: too many; "):
+        with pytest.raises(SocketRefused, match="the connection is closed with 1008: too many"):
             await from_websocket(script.url, route="x").to_list(limit=1)
+
+
+@pytest.mark.parametrize("code", [1002, 1003, 1007, 1008, 1009, 1010, 1001, 1011, 1012])
+async def test_what_a_server_objects_to_is_not_sent_to_the_next_socket(code: int) -> None:
+    async def handler(socket: ServerConnection) -> None:
+        await receive(socket)
+        await socket.close(code, "why")
+
+    is_refused = code not in (1001, 1011, 1012)
+    policy = RetryPolicy(attempts=2, delay=0.001, only=ConnectionError)
+    async with scripted(handler) as script:
+        with pytest.raises((SocketRefused, SocketLost)) as caught:
+            await from_websocket(script.url, route="x").retry(policy).to_list(limit=1)
+        assert script.sockets == (1 if is_refused else 2)
+    assert type(caught.value) is (SocketRefused if is_refused else SocketLost)
+    assert (caught.value.code, caught.value.reason) == (code, "why")
 
 
 BROKEN: dict[str, tuple[list[Any], type[Exception], str]] = {
@@ -427,7 +451,8 @@ class QuietSocket:
 async def test_a_quiet_stream_of_a_server_that_speaks_the_protocol_is_waited_for() -> None:
     knows, answers = QuietSocket("reactive-streams.v1"), QuietSocket(None, "{}")
     for socket in (knows, answers, QuietSocket(None)):
-        messages = SocketMessages(LoopHandle("test"), socket, 10)
+        address = SocketAddress("test", "ws://localhost", {}, (), None)
+        messages = SocketMessages(LoopHandle("test"), socket, address)
         if socket is not knows:
             await messages.send({"type": "websocket.send", "text": "{}"})
         if socket is answers:
@@ -448,8 +473,11 @@ async def test_a_message_that_is_too_long_closes_the_socket() -> None:
         await socket.wait_closed()
 
     async with scripted(handler) as script:
-        with pytest.raises(SocketLost, match="1009"):
-            await from_websocket(script.url, route="x", max_message=500).to_list(limit=1)
+        flow = from_websocket(script.url, route="x", max_message=500)
+        policy = RetryPolicy(attempts=3, only=ConnectionError)
+        with pytest.raises(PeerFailed, match="a message of more than 500 bytes") as caught:
+            await flow.retry(policy).to_list(limit=1)
+        assert (caught.value.status, script.sockets) == (413, 1)
 
 
 # -- reconnecting ----------------------------------------------------------------------------------

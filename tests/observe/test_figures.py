@@ -2,7 +2,9 @@
 
 import asyncio
 import gc
+import json
 from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow, observe
 from reactive_aio._core.observation import registry
+from reactive_aio.observe.inspector_feed import Feed
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.contract.raising.consumers import subscribe
 from tests.contract.raising.observe import Outcome
@@ -337,7 +340,11 @@ class TestReport:
             await flow.name("orders").run()
         text = observe.report()
         assert "last error: KeyError" in text
-        assert "4111" not in text
+        states: Any = Feed(1.0, None).states(None)
+        async with aclosing(states):
+            page = json.dumps(await anext(states))
+        assert "KeyError" in page
+        assert "4111" not in text + page
         assert "4111-0" in r.empty().name("orders").stats().last_error
 
     async def test_without_names_it_says_how_to_give_one(

@@ -164,9 +164,20 @@ async def test_a_client_that_leaves_at_once_harms_no_other() -> None:
         assert (await get(page.url)).status_code == 200
 
 
+async def test_connections_that_say_nothing_give_way() -> None:
+    async with observe.inspector() as page:
+        silent = [await asyncio.open_connection(page.host, page.port) for _ in range(33)]
+        assert await silent[0][0].read() == b""
+        assert (await get(page.url)).status_code == 200
+        for _, writer in silent:
+            writer.close()
+
+
 async def test_connections_are_limited() -> None:
     async with observe.inspector() as page:
         opened = [await asyncio.open_connection(page.host, page.port) for _ in range(32)]
+        for _, writer in opened:
+            writer.write(b"GET /events HTTP/1.1\r\nhost: localhost\r\n\r\n")
         while not (await sent(page, b"GET / HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 503"):
             await anyio.lowlevel.checkpoint()
         for _, writer in opened:

@@ -4,6 +4,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import ssl
 from pathlib import Path
@@ -42,6 +43,7 @@ from reactive_aio.rsocket.protocol.metadata import (
 from reactive_aio.rsocket.server import Server
 from reactive_aio.rsocket.serving.client_places import IDLE_AFTER, key_of_address
 
+from ..recipes.waiting import until
 from .loop_turns import turns
 from .wire import read, wire
 
@@ -220,6 +222,40 @@ async def test_a_server_that_closes_ends_tls_handshakes(certificate: Path) -> No
     writer.close()
 
 
+@pytest.mark.parametrize("scheme", ["tls", "wss"])
+async def test_a_tls_connection_that_has_ended_is_freed_at_once(
+    certificate: Path, scheme: str
+) -> None:
+    here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    here.load_cert_chain(certificate)
+    there = ssl.create_default_context(cafile=str(certificate))
+
+    def buffers() -> int:  # each has 256 KiB, and the collector counts objects
+        return sum(type(each).__name__ == "SSLProtocol" for each in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        async with await serve(f"{scheme}://127.0.0.1:0/", router, ssl=here) as server:
+            assert server.address is not None
+            place = ("127.0.0.1", server.address.port)
+            for sends in (b"", b"no TLS"):
+                _, writer = await asyncio.open_connection(*place)
+                writer.write(sends)
+                await until(lambda: server.stats().arriving == 1)
+                writer.transport.abort()
+                await until(lambda: server.stats().arriving == 0)
+            reader, writer = await asyncio.open_connection(*place, ssl=there)
+            writer.transport.abort()
+            async with await connect(server.uri, codec=JSON, ssl=there) as client:
+                assert await client.request_response(2, route="twice") == 4
+        del reader, writer
+        await turns()
+        assert buffers() <= 1  # of the streams above
+    finally:
+        gc.enable()
+
+
 @pytest.mark.virtual_time
 async def test_the_requests_of_one_client_are_limited_over_its_connections() -> None:
     async with Server(router, max_requests_per_client=3) as server:
@@ -301,7 +337,7 @@ async def test_an_asgi_application_knows_its_clients() -> None:
     async def send(message: Any) -> None:
         answers.append(message)
 
-    app._admission.places.has_room = lambda key, now: key != "10.0.0.1"  # type: ignore[method-assign]
+    app._admission.places.reached = lambda key, now: "a limit" * (key == "10.0.0.1")  # type: ignore[method-assign]
     await app(scope, receive, send)
     [answer] = answers
     assert answer["reason"] == "the server has too many connections; try again later"

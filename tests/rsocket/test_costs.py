@@ -3,13 +3,14 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Callable, Sized
 from functools import partial
 from typing import Any
 
 import pytest
 
-from reactive_aio import never
+from reactive_aio import never, range as numbers
 from reactive_aio._core.loop import LoopHandle
 from reactive_aio._core.time_slice import TIME_SLICE, set_clock
 from reactive_aio.rsocket import (
@@ -231,6 +232,25 @@ async def test_bytes_and_text_may_be_long(codec: Codec[Any], data: Any) -> None:
         assert await peer.request_response(data, route="echo") == data
 
 
+@pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=lambda each: each.mime)
+def test_large_data_is_decoded_without_the_garbage_collector(codec: Codec[Any]) -> None:
+    runs: list[str] = []
+
+    def note(phase: str, _: dict[str, int]) -> None:
+        runs.append(phase)
+
+    found = sized().find("direct")
+    assert found is not None
+    decode, data = found[0].decoder(codec, 2**20), codec.encode([[]] * 100_000)
+    gc.callbacks.append(note)
+    try:
+        assert len(decode(data)) == 100_000
+    finally:
+        gc.callbacks.remove(note)
+    assert len(runs) <= 2, "there were more than 200, one for each 700 lists"
+    assert gc.isenabled()
+
+
 @pytest.mark.parametrize("data", [b"[" * 100_000, b'{"a":' * 100_000, b"1" * 5000])
 def test_depth_and_digits_of_json_are_bounded(data: bytes) -> None:
     with pytest.raises(ValueError, match="is not JSON"):
@@ -316,6 +336,55 @@ def big() -> Router:
 COMPOSITE = "message/x.rsocket.composite-metadata.v0"
 UNREAD: dict[str, Any] = {"watermark": 2000, "max_unread": 10_000}
 IDS = range(1, 200, 2)
+
+
+LARGE: int = 10_000
+
+
+async def test_responses_are_refused_while_no_more_may_be_held() -> None:
+    router, may_end = Router(), asyncio.Event()
+
+    @router.route("large")
+    async def large() -> bytes:
+        await may_end.wait()
+        return bytes(LARGE)
+
+    limits = Limits(budget=MemoryBudget(5 * LARGE), mtu=1000, watermark=2000)
+    driver, peer = slow_peer(router, limits)
+    driver.data_received(asked("large", *IDS))
+    await turns()
+    may_end.set()
+    await turns()
+    assert limits.budget.used <= limits.budget.most
+    assert driver.connection.queued_bytes <= limits.budget.most
+    answers = [each for each in await peer.read_all() if each.stream_id]
+    refused = [each for each in answers if isinstance(each, Error)]
+    sent = [each for each in answers if isinstance(each, PayloadFrame) and each.complete]
+    assert {(each.code, each.data) for each in refused} == {
+        (ErrorCode.REJECTED, b"too much waits for clients to read it")
+    }
+    assert len(sent) >= 4
+    assert len(sent) + len(refused) == len(IDS)
+    driver.connection_lost()
+    await turns()
+
+
+@pytest.mark.parametrize(("budget", "most"), [(2**30, 80), (1, 5)])
+async def test_few_streams_have_a_large_first_element_at_a_time(budget: int, most: int) -> None:
+    router = Router()
+    router.route("large")(lambda: numbers(2).map(lambda _: bytes(LARGE)))
+    limits = Limits(budget=MemoryBudget(budget), mtu=1000, watermark=2000)
+    driver, peer = slow_peer(router, limits)
+    metadata = write_composite([MetadataItem(ROUTING, write_routing("large"))])
+    payload = Payload(b"", metadata)
+    driver.data_received(wire(*(RequestStream(each, 9, payload) for each in IDS)))
+    await turns()
+    assert driver.connection.queued_bytes <= most * LARGE
+    answers = await peer.read_all()
+    ended = [each for each in answers if isinstance(each, PayloadFrame) and each.complete]
+    assert len(ended) == len(IDS)
+    driver.connection_lost()
+    await turns()
 
 
 @pytest.mark.parametrize("route", ["direct", "coroutine", "request", "object"])
@@ -554,7 +623,7 @@ async def test_handlers_count_for_the_server_when_their_connections_have_ended(r
     one_server._responder.ending.most = 20
     metadata = write_composite([MetadataItem(ROUTING, write_routing(route))])
     kind = partial(RequestStream, n=2) if route == "stream" else RequestResponse
-    for _ in range(20):
+    for _ in range(40):
         driver, _ = slow_peer_of(one_server)
         driver.data_received(
             wire(*(kind(each, payload=Payload(b"", metadata)) for each in range(1, 31, 2)))
@@ -564,7 +633,7 @@ async def test_handlers_count_for_the_server_when_their_connections_have_ended(r
         driver.connection_lost()
         await turns()
     most_each, few_each = 15, 8
-    assert 20 <= cleaning.running <= 20 + most_each + 20 * few_each
+    assert 20 + most_each + 10 * few_each <= cleaning.running <= 20 * 8 + few_each
     assert one_server._responder.ending.count == cleaning.running
     healthy, peer = slow_peer_of(one_server)
     healthy.data_received(asked("echo", *IDS) + asked(route, 201, 203))
@@ -678,9 +747,14 @@ class Busy:
     def __init__(self, turns: Turns, log: list[str], name: str, took: float) -> None:
         self.turns, self.log, self.name, self.took = turns, log, name, took
         self.is_heavy = self.is_paused = False
+        self.unread = b""
         self.loop_handle = LoopHandle()
 
+    def read(self, _: bytes) -> None:
+        self.take_turn()
+
     def take_turn(self) -> None:
+        self.unread = b""
         self.log.append(self.name)
         before = self.turns.clock()
         self.turns.clock = lambda: before + self.took
@@ -709,6 +783,42 @@ async def test_busy_connections_take_turns_and_others_do_not_wait_for_them() -> 
     await turns(1)
     assert log[7:] == ["busy 0"]
     assert not any(each.is_paused for each in busy)
+
+
+async def test_what_peers_ask_for_in_one_read_counts_for_their_turns() -> None:
+    shared, log = Turns(), list[str]()
+    shared.clock = lambda: 0.0
+    busy: list[Any] = [Busy(shared, log, f"busy {n}", 0.02) for n in range(4)]
+    healthy: Any = Busy(shared, log, "healthy", 0.0001)
+    for each in [*busy, healthy]:  # which become readable at the same time
+        shared.read(each, b"x")
+    assert log == ["busy 0", "busy 1"]
+    assert [each.is_paused for each in (*busy, healthy)] == [False] * 2 + [True] * 3
+    shared.read(healthy, b"y")  # what TLS has decrypted already
+    assert healthy.unread == b"xy"
+    for more in ["busy 2"], ["busy 3"], ["healthy"]:
+        log.clear()
+        await turns(1)
+        assert log == more
+
+
+async def test_what_a_peer_has_sent_while_others_had_their_turns_is_read() -> None:
+    router = Router()
+    router.route("echo")(lambda payload: payload)
+    driver, peer = slow_peer(router, Limits())
+    shared: Turns = vars(driver)["_responder"].turns
+    await peer.read_all()
+    for ending in (False, True):
+        shared._spent = 1.0
+        driver.data_received(asked("echo", 1 + 2 * ending))
+        assert not driver.connection.has_output
+        assert [peer.is_reading] == [False]
+        if ending:
+            driver.connection_lost()
+        await turns()
+    answers = [each.stream_id for each in read(peer.written) if isinstance(each, PayloadFrame)]
+    assert answers == [1]
+    assert driver.connection.streams.open.highest_remote_id == 3, "it was read before the end"
 
 
 async def test_a_connection_that_waits_for_its_turn_is_not_read() -> None:

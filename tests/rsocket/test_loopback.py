@@ -316,13 +316,31 @@ async def test_the_text_of_an_exception_is_sent_only_on_request(
 
 
 @pytest.mark.parametrize("codec", [BYTES, TEXT])
-async def test_the_wrong_codec_is_reported_to_the_requester(
-    codec: Codec[Any], expects_loop_errors: list[Context]
-) -> None:
+async def test_the_wrong_codec_is_the_fault_of_the_requester(codec: Codec[Any]) -> None:
     async with loopback(router, codec=codec) as requester:
-        with pytest.raises(StreamFailed, match=r"'int' cannot be sent as .*codec=.* JSON"):
+        with pytest.raises(RequestInvalid, match=r"'int' cannot be sent as .*codec=.* JSON"):
             await requester.request_stream(route="range.3").to_list()
-    assert len(expects_loop_errors) == 1
+
+
+async def test_a_codec_of_a_handler_s_own_request_is_the_fault_of_the_handler(
+    expects_loop_errors: list[Context],
+) -> None:
+    front = Router()
+    async with loopback(router) as backend:
+        wrong: Any = 7
+        front.route("x")(lambda: backend.request_response(wrong, route="range.3"))
+        async with loopback(front, codec=JSON) as requester:
+            with pytest.raises(StreamFailed):
+                await requester.request_response(route="x")
+    assert "'int' cannot be sent as" in str(expects_loop_errors[0]["exception"])
+
+
+async def test_bytes_that_a_requester_wants_as_json_are_its_fault() -> None:
+    front = Router()
+    front.route("x")(lambda: b"1")
+    async with loopback(front, codec=JSON) as requester:
+        with pytest.raises(RequestInvalid, match="'bytes' cannot be sent as application/json"):
+            await requester.request_response(route="x")
 
 
 async def test_a_server_reports_its_address() -> None:
@@ -518,3 +536,10 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little() 
     assert made > before
     probe.cancel()
     await requester.aclose()
+
+
+async def test_a_route_of_others_does_nothing_to_a_terminal() -> None:
+    async with loopback(router) as requester:
+        stream = requester.request_stream(route="x\x1b[2J")
+        assert repr(stream) == r"<Flow request_stream(x\x1b[2J)>"
+        assert r"x\x1b[2J" in str(stream.bound())

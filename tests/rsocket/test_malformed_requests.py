@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 
 from reactive_aio import Flow
-from reactive_aio.rsocket import JSON, Request, Router, StreamFailed, loopback
+from reactive_aio.rsocket import BYTES, JSON, Request, Router, StreamFailed, loopback
 from reactive_aio.rsocket.link.driver import Driver
 from reactive_aio.rsocket.protocol.frames import Payload
 from reactive_aio.rsocket.protocol.metadata import (
@@ -15,6 +15,7 @@ from reactive_aio.rsocket.protocol.metadata import (
     MIME_TYPE,
     ROUTING,
     write_composite,
+    write_mime_types,
     write_routing,
 )
 from reactive_aio.rsocket.protocol.request_metadata import DEADLINE
@@ -89,3 +90,10 @@ async def bother(payloads: list[Payload]) -> None:
 def test_malformed_requests_get_a_response(payloads: list[Payload]) -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(bother(payloads))
+
+
+def test_an_acceptable_type_that_the_handler_does_not_return_gets_a_response() -> None:
+    accept = (ACCEPT_MIME_TYPES, write_mime_types(BYTES.mime))
+    routed = write_composite([(ROUTING, write_routing("n.1")), accept])
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        runner.run(bother([Payload(b"[1]", routed)]))

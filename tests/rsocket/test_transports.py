@@ -96,6 +96,22 @@ async def test_the_mode_of_a_unix_socket_is_checked(tmp_path: Path) -> None:
         await serve("tcp://127.0.0.1:0", router, unix_mode=0o600)
 
 
+async def test_the_unix_socket_of_a_server_that_runs_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    async with serve(f"unix://{path}", router):
+        with pytest.raises(FileExistsError, match="another process serves there"):
+            await serve(f"unix://{path}", router)
+        async with await connect(f"unix://{path}"):
+            pass
+    left_behind = tmp_path / "left"
+    with socket.socket(socket.AF_UNIX) as ended:
+        ended.bind(str(left_behind))
+    async with serve(f"unix://{left_behind}", router), await connect(f"unix://{left_behind}"):
+        pass
+    with pytest.raises(FileExistsError, match="it is not a socket"):
+        await serve(f"unix://{tmp_path}", router)
+
+
 async def test_unix(tmp_path: Path) -> None:
     uri = f"unix://{tmp_path}/socket"
     async with await serve(uri, router) as server, await connect(uri, codec=JSON) as requester:
@@ -214,7 +230,7 @@ async def test_one_connection_too_many_is_refused() -> None:
         assert await first.request_response(1, route="twice") == 2
 
 
-async def test_one_client_does_not_take_all_places() -> None:
+async def test_one_client_does_not_take_all_places(caplog: pytest.LogCaptureFixture) -> None:
     clients = iter("aab")
     options: Any = {"max_per_client": 1, "client_key": lambda _: next(clients)}
     async with (
@@ -227,6 +243,7 @@ async def test_one_client_does_not_take_all_places() -> None:
         async with await connect(server.uri, codec=JSON) as other:
             assert await other.request_response(1, route="twice") == 2
         assert await first.request_response(1, route="twice") == 2
+    assert "max_per_client=1 are open" in caplog.text
 
 
 async def driver_ends(server: Server) -> None:
@@ -250,6 +267,7 @@ async def test_a_client_that_leaves_gives_its_place_back() -> None:
     ("one", "other", "same"),
     [
         (("10.0.0.1", 5), ("10.0.0.1", 6), True),
+        (["10.0.0.1", 5], ("10.0.0.1", 6), True),  # as ASGI allows it
         (("10.0.0.1", 5), ("10.0.0.2", 5), False),
         (("2001:db8::1", 5, 0, 0), ("2001:db8::ffff:2", 5, 0, 0), True),
         (("2001:db8:0:1::1", 5, 0, 0), ("2001:db8:0:2::1", 5, 0, 0), False),

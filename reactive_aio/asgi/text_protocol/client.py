@@ -6,6 +6,7 @@ Both ends of a socket are one `StreamMultiplexer`. Here it receives the messages
 
 from collections.abc import AsyncGenerator, Callable, Mapping, MutableMapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from anyio import CancelScope
@@ -19,7 +20,7 @@ from ..formats import to_json
 from ..http import HttpRequest
 from ..options import Counters
 from ..problem import error_policy
-from ..socket_client import SocketAddress, SocketOptions, breach_of
+from ..socket_client import SocketAddress, SocketOptions, error_of_close
 from .messages import SUBPROTOCOL, InvalidMessage
 from .multiplexer import SocketConfig, StreamMultiplexer
 from .streams import Peer
@@ -66,8 +67,11 @@ def from_websocket(
     Demand: passed through to the server, at most 256 at a time.
     Completes: when the stream completes, and the socket is closed.
     Fails: with `SocketLost`, a `ConnectionError`, when the socket cannot be opened or is closed;
-        with `PeerFailed`, which has a `status`, when the server refuses the socket or the stream,
-        when the stream fails there, and when the server speaks something else than this protocol.
+        with `SocketRefused` when the server closes it because of what it was sent, such as a
+        message that is too long (1002, 1003, 1007 to 1010); with `PeerFailed`, which has a
+        `status`, when the server refuses the socket or the stream, when the stream fails there, and
+        when the server speaks something else than this protocol or sends a message that is too
+        long.
     Cancels: the socket is closed, and the server cancels the stream.
     Holds: 256 elements, which were requested and wait for a slow subscriber.
     Rules: 1.1, 1.7, 2.13, 3.9
@@ -97,10 +101,11 @@ def connect(
                 ...
 
     The server may subscribe to *routes*, which are as for `websocket`. At the end of the block the
-    socket is closed, and open streams fail with `SocketLost`; so they do when it is lost. A lost
-    socket is not replaced: open another one, or use `from_websocket`, whose flow does that with
-    `retry`. Raises `SocketLost` if the socket cannot be opened, and `PeerFailed` if the server
-    refuses it. The options are `ClientOptions`; the extra ``websockets`` is needed.
+    socket is closed, and open streams fail with `SocketLost`; so they do when it is lost, and with
+    `SocketRefused` when the server closes it because of what it was sent. A lost socket is not
+    replaced: open another one, or use `from_websocket`, whose flow does that with `retry`. Raises
+    `SocketLost` if the socket cannot be opened, and `PeerFailed` if the server refuses it. The
+    options are `ClientOptions`; the extra ``websockets`` is needed.
     """
     return _opened(_ClientConfig("connect", url, {} if routes is None else routes, options))
 
@@ -136,7 +141,7 @@ async def _opened(config: _ClientConfig) -> AsyncGenerator[Peer]:
     loop_handle = LoopHandle(f"{address.what}()")
     interval = address.keepalive
     socket = await address.open(ping_interval=interval, ping_timeout=interval)
-    messages = SocketMessages(loop_handle, socket, address.timeout)
+    messages = SocketMessages(loop_handle, socket, address)
     streams = StreamMultiplexer(loop_handle, messages.send, config.socket, HttpRequest({}))
     running = loop_handle.create_task(
         streams.run(messages.receive, None), f"asgi: a socket to {address.shown_url}"
@@ -157,24 +162,23 @@ async def _opened(config: _ClientConfig) -> AsyncGenerator[Peer]:
 class SocketMessages:
     """The messages of a socket in the form of ASGI."""
 
-    def __init__(self, loop_handle: LoopHandle, socket: Any, timeout: float) -> None:
+    def __init__(self, loop_handle: LoopHandle, socket: Any, address: SocketAddress) -> None:
         from websockets.exceptions import ConnectionClosed
 
+        self._address = address
         self._socket = socket
         self._closed = ConnectionClosed
         self._first = CancelScope()  # of a server that may speak something else
         self._is_known = socket.subprotocol == SUBPROTOCOL
         self._loop_handle = loop_handle
-        self._timeout = timeout
         self._timer: TimerHandle | None = None
 
     async def receive(self) -> MutableMapping[str, Any]:
         try:
             message = await (self._socket.recv() if self._is_known else self._receive_first())
-        except self._closed as error:
-            if breach := breach_of(error):
-                raise InvalidMessage(502, breach) from error
-            return {"type": "websocket.disconnect", "reason": excerpt(str(error))}
+        except self._closed as closed:
+            error_of = partial(error_of_close, closed, self._address)
+            return {"type": "websocket.disconnect", "error_of": error_of}
         kind = "text" if isinstance(message, str) else "bytes"
         return {"type": "websocket.receive", kind: message}
 
@@ -191,12 +195,12 @@ class SocketMessages:
             self._is_known = True
             if self._timer is not None:
                 self._timer.cancel()
-        detail = f"it accepted no subprotocol, and sent nothing within {self._timeout:g} s"
+        detail = f"it accepted no subprotocol, and sent nothing within {self._address.timeout:g} s"
         raise InvalidMessage(504, detail)
 
     async def send(self, event: MutableMapping[str, Any]) -> None:
         if not self._is_known and self._timer is None:
-            self._timer = self._loop_handle.call_later(self._timeout, self._first.cancel)
+            self._timer = self._loop_handle.call_later(self._address.timeout, self._first.cancel)
         try:
             if event["type"] == "websocket.send":
                 await self._socket.send(event["text"])

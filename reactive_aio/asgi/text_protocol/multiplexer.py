@@ -159,6 +159,7 @@ class StreamMultiplexer:
         self._is_stopped = False
         self._reading_timer: TimerHandle | None = None
         self._peer_error = ""  # why the other end closes the socket
+        self._error_of_close: Callable[[str], Exception] | None = None  # with that, of a server
         self._foreign = ""  # what a server did that does not speak the protocol
 
     @property
@@ -174,6 +175,8 @@ class StreamMultiplexer:
         if self._foreign:
             detail = f"the server does not speak {SUBPROTOCOL}: {self._foreign}"
             return PeerFailed(502, detail, what=server)
+        if self._error_of_close is not None:
+            return self._error_of_close(self._peer_error)
         reason = f": {excerpt(self._peer_error)}" if self._peer_error else ""
         return SocketLost(f"{server}: the socket is closed{reason}; subscribe again to reconnect")
 
@@ -230,7 +233,7 @@ class StreamMultiplexer:
             if self._useless_messages > useless and self._config.server is None:
                 await self._rest(thread_time() - began)
             await yield_to_loop()  # thousands of messages may have arrived already
-        self._peer_error = self._peer_error or str(event.get("reason") or "")
+        self._error_of_close = event.get("error_of")
 
     async def _rest(self, spent: float) -> None:
         """Read no more for a while, after a message of no use that took so much processor time.

@@ -85,6 +85,8 @@ class Driver:
     _is_draining: bool = False
     is_heavy: bool = False
     """Whether its last turn took long, so that the next may have to wait for those of others."""
+    unread: bytes = b""
+    """What has arrived while others had their turns."""
     held_in_transport: int = 0
     """The bytes of a message that the transport holds, since it is not whole."""
     _loss: str = "the transport was closed"  # why the transport ends, if nothing says more
@@ -133,6 +135,13 @@ class Driver:
         self.schedule_turn()
 
     def data_received(self, data: bytes) -> None:
+        if self._responder is None:
+            self.read(data)
+        else:
+            self._responder.turns.read(self, data)
+
+    def read(self, data: bytes) -> None:
+        """Take in *data*, and do what the peer asks for in it."""
         self._has_turn = True  # it begins here
         connection, line, intake = self.connection, self.line, self.intake
         self.streams.answered = 0
@@ -173,6 +182,7 @@ class Driver:
         if self._state in OVER:
             return
         self._has_turn = True
+        self._read_what_waited()
         while self.connection.has_more:  # the peer has sent it before the end
             self._dispatch(self.connection.read_more(self.loop_handle.time()))
         reason = self._loss if error is None else f"the transport failed: {error}"
@@ -381,6 +391,7 @@ class Driver:
         line = other.line
         if line.transport is None or line.rebind is None:
             return False
+        self._read_what_waited()
         if not self.connection.resume(frame, self.loop_handle.time()):
             self.schedule_turn()
             return False
@@ -408,12 +419,20 @@ class Driver:
     def wait_for_turn(self) -> None:
         """Others have their turns first: read nothing more until then."""
         if self._state not in OVER:
+            self._has_turn = True
             self._update_reading()
+
+    def _read_what_waited(self) -> None:
+        """Take in what has arrived while others had their turns."""
+        if self.unread:
+            data, self.unread = self.unread, b""
+            self._dispatch(self.connection.receive(data, self.loop_handle.event_loop.time()))
 
     def take_turn(self) -> None:
         """Take in what is there, and send what is to be sent."""
         if not self._has_turn or self._state in OVER:
             return
+        self._read_what_waited()
         connection, now = self.connection, self.loop_handle.time()
         if connection.has_more and not self._is_busy and not self._is_over_pace():
             self._dispatch(connection.read_more(now))

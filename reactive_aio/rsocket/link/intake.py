@@ -34,7 +34,9 @@ _OVERHEAD: Final = 256
 _FEW_LARGE: Final = 8
 MAX_ENDING: Final = 1024
 _FEW_RUNNING: Final = 8
+_MANY_TIMES: Final = 8
 NO_ROOM: Final = b"too many requests wait to be served"
+UNREAD: Final = b"too much waits for clients to read it"
 STILL_ENDING: Final = b"too many handlers of cancelled requests have not ended"
 CLIENT_IS_BUSY: Final = b"too many requests of this client are being served"
 
@@ -54,8 +56,9 @@ class RunsHandlers(Protocol):
 class EndingHandlers:
     """How many handlers of a server have not ended, although nobody awaits their result any more.
 
-    Above *most*, a connection may have only a few handlers that await something. A handler that is
-    a plain function has ended when it returns.
+    Above *most*, a connection may have only a few handlers that await something, and above eight
+    times as many none: a client that connects again and again would have a few each time. A handler
+    that is a plain function has ended when it returns.
     """
 
     __slots__ = ("count", "is_client_busy", "most")
@@ -69,7 +72,8 @@ class EndingHandlers:
 
     def refusal(self, driver: RunsHandlers) -> bytes:
         """Why *driver* may not begin one more handler that awaits something; empty if it may."""
-        if self.count >= self.most and driver.running >= _FEW_RUNNING:
+        few = _FEW_RUNNING if self.count < _MANY_TIMES * self.most else 0
+        if self.count >= self.most and driver.running >= few:
             return STILL_ENDING
         if self.is_client_busy is not None and self.is_client_busy(driver):
             return CLIENT_IS_BUSY
@@ -150,6 +154,18 @@ class Intake:
         if output.rotation.fragmented_count <= _FEW_LARGE:
             queued -= output.rotation.fragmented_bytes
         return queued <= max(limits.watermark, limits.max_unread)
+
+    def may_answer(self, size: int) -> bool:
+        """Whether a handler that has awaited something may send a response of *size* bytes.
+
+        It has begun when little was held. If the peer reads nothing meanwhile, and the process may
+        hold no more, its response is refused.
+        """
+        limits, queued = self._connection.limits, self._connection.streams.output.queued_bytes
+        if queued <= limits.watermark:
+            return True
+        others = limits.budget.used - self.memory.counted
+        return others + queued + size <= limits.budget.most
 
     def hold(self, requests: Iterable[RequestTuple]) -> list[int]:
         """Hold *requests*; the streams of those for which there is no room."""

@@ -2,12 +2,13 @@
 
 A turn of a connection is short, but a loop that lets five hundred busy connections have one each
 has everybody else wait for all of them. So in one iteration of the loop, connections whose turns
-take long have `ROUND` seconds together. The others of them wait for the next iteration, in their
-order, and are not read meanwhile. Connections that do little go before them, and wait only if the
-iteration has taken several times as long, since many have become busy at the same time.
+take long have `ROUND` seconds of the processor together. The others of them wait for the next
+iteration, in their order, and are not read meanwhile. Connections that do little go before them,
+and wait only if the iteration has taken several times as long, since many have become busy at the
+same time: what has arrived for them then is read in their turn.
 """
 
-from time import perf_counter
+from time import thread_time
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ..._core.loop import LoopHandle
@@ -28,6 +29,13 @@ class TakesTurns(Protocol):
     is_heavy: bool
     """Whether its last turn took long."""
 
+    unread: bytes
+    """What has arrived while others had their turns."""
+
+    def read(self, data: bytes) -> object:
+        """Take in *data*, and do what it asks for."""
+        ...
+
     def take_turn(self) -> object: ...
 
     def wait_for_turn(self) -> object:
@@ -41,12 +49,29 @@ class Turns:
     __slots__ = ("_first", "_is_scheduled", "_spent", "_waiting", "clock")
 
     def __init__(self) -> None:
-        self.clock: Callable[[], float] = perf_counter
+        self.clock: Callable[[], float] = thread_time
         self._first: dict[TakesTurns, None] = {}
         """Those that do little, and wait."""
         self._waiting: dict[TakesTurns, None] = {}
         self._spent = 0.0
         self._is_scheduled = False
+
+    def read(self, driver: TakesTurns, data: bytes) -> None:
+        """Let *driver* read *data*, now or in its turn: what peers ask for may be most of it."""
+        spent = self._spent
+        if spent >= MOST or driver.unread:
+            driver.unread += data
+            (self._waiting if driver.is_heavy else self._first)[driver] = None
+            self._schedule(driver)
+            driver.wait_for_turn()
+            return
+        began = self.clock()
+        driver.read(data)
+        took = self.clock() - began
+        if took >= HEAVY:
+            self._spent = spent + took  # with the turn that it may have been
+            driver.is_heavy = True
+            self._schedule(driver)
 
     def run(self, driver: TakesTurns) -> None:
         """Run a turn of *driver*, or let it wait."""

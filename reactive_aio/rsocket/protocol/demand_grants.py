@@ -2,14 +2,23 @@
 
 It is passed on in small portions, and only while little output is queued: a peer that requests
 everything and reads nothing costs little. Payloads that are sent in fragments count for streams of
-such elements alone. They may be megabytes, and small elements do not wait for them.
+such elements alone. They may be megabytes, and small elements do not wait for them. Of how many
+bytes the elements of a stream are, its first one shows: so few streams have a first one at a time,
+and one, while the process holds as much for its peers as it may.
 """
+
+from typing import Final
 
 from .events import DemandReceived, Event
 from .limits import Limits
 from .outbound_queue import OutboundQueue
 from .stream_states import State
 from .streams import Stream, StreamQueue, queue_with
+
+_FEW_LARGE: Final = 8
+"""While more payloads in fragments than this are queued, no stream has its first element."""
+_MOST_FIRST: Final = 64
+"""How many streams have their first element in one turn."""
 
 
 class DemandGrants:
@@ -40,12 +49,20 @@ class DemandGrants:
         room = watermark - output.queued_bytes
         while room > 0 and self._waiting_with_large:
             room -= self._grant(self._waiting_with_large.popleft(), room, events)
-        small_room = room + output.rotation.fragmented_bytes
+        is_exceeded = self._limits.budget.is_exceeded
+        small_room = room if is_exceeded else room + output.rotation.fragmented_bytes
+        first = _MOST_FIRST if output.rotation.fragmented_count <= _FEW_LARGE else 0
+        first = min(first, 1) if is_exceeded else first
         for _ in range(len(self._waiting)):
             if small_room <= 0:
                 return
             assert self._waiting
             stream = self._waiting.popleft()
+            if not stream.is_measured:
+                if not first:
+                    self._waiting.append(stream)
+                    continue
+                first -= 1
             if room > 0:
                 used = self._grant(stream, room, events)
             elif not stream.is_measured:

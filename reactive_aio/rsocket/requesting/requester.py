@@ -17,6 +17,7 @@ from typing import (
 
 from ..._core.arguments import Duration, to_seconds
 from ..._core.failures import stop_program
+from ..._core.foreign_text import printable
 from ..._core.loop import yield_to_loop
 from ..._shared.coerce import WINDOW, Source, to_flow
 from ...errors import TimedOut
@@ -403,7 +404,9 @@ class Requester(Generic[T]):
                 stream.wrap = partial(_received, self._driver.connection.setup)
             return stream
 
-        name = f"{model}({route or self._route or ''})"
+        name = (
+            f"{model}({printable(route or self._route or '')})"  # a gateway's may be a stranger's
+        )
         return from_push(subscribe, name=name, holds=window, window=window)
 
     def _encode(

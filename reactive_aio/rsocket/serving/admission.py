@@ -13,7 +13,7 @@ from .client_places import ClientPlaces, KeyOf, first_of_most
 
 
 class Admission:
-    """The places of one server; *on_full* is called when a client is refused for lack of one."""
+    """The places of one server; *on_full* is called with the limit for which one is refused."""
 
     def __init__(
         self,
@@ -21,7 +21,7 @@ class Admission:
         max_arriving: int,
         max_per_client: int | None,
         client_key: KeyOf,
-        on_full: Callable[[], object],
+        on_full: Callable[[str], object],
     ) -> None:
         self.arrivals: Arrivals = Arrivals(max_arriving)
         self.places: ClientPlaces = ClientPlaces(max_connections, max_per_client, client_key)
@@ -47,10 +47,10 @@ class Admission:
 
     def has_room(self, key: Hashable | None, now: float) -> bool:
         """Whether there is a place for a client with this *key*."""
-        has_room = self.places.has_room(key, now)
-        if not has_room:
-            self._on_full()
-        return has_room
+        limit = self.places.reached(key, now)
+        if limit:
+            self._on_full(limit)
+        return not limit
 
     def serve(self, driver: Driver) -> bool:
         """Give *driver*, whose client is accepted, a place; False if there is none any more."""

@@ -8,11 +8,11 @@ address of a proxy, nobody's request is ended for another.
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv6Address, ip_address, ip_network
 from typing import Any, Final, TypeVar, cast
 
+from ..._core.hosts import client_of
 from ..._core.loop import report
 from ..link.driver import Driver
 from ..link.transports.sockets import UnixPeer
@@ -25,8 +25,6 @@ GAVE_WAY: Final = "the server has too many connections, and this one was used le
 _LOOK_AGAIN: Final = 0.1
 """How long the server stays full, once nobody was found who gives way."""
 _LIST_IS_OLD: Final = 1.0
-_PREFIX: Final = 64
-"""The bits of an IPv6 address that one client is given: it chooses the others itself."""
 
 KeyOf = Callable[[Any], Hashable | None]
 T = TypeVar("T")
@@ -36,16 +34,9 @@ def key_of_address(address: Any) -> Hashable | None:
     """Return the IP address of a peer, of IPv6 the network, or its user at a Unix socket."""
     if isinstance(address, UnixPeer):
         return ("uid", address.uid)
-    if not isinstance(address, tuple) or not address:
+    if not isinstance(address, tuple | list) or not address:  # a list is allowed in ASGI
         return None
-    parts = cast("tuple[object, ...]", address)
-    try:
-        found = ip_address(str(parts[0]).partition("%")[0])
-    except ValueError:
-        return None
-    if isinstance(found, IPv6Address):
-        return found.ipv4_mapped or ip_network((found, _PREFIX), strict=False)
-    return found
+    return client_of(str(cast("Sequence[object]", address)[0]))
 
 
 def first_of_most(candidates: "Iterable[tuple[Hashable | None, T]]") -> "T | None":
@@ -102,17 +93,18 @@ class ClientPlaces:
             report("client_key failed: the client is taken for one without an address", error)
             return None
 
-    def has_room(self, key: Hashable | None, now: float) -> bool:
-        """Whether a client with this key may have one more connection now."""
+    def reached(self, key: Hashable | None, now: float) -> str:
+        """The limit because of which a client with this key may have no connection more, if any."""
         most = self._most_per_client
         if most is not None and key is not None and len(self._by_key.get(key, ())) >= most:
-            return False
-        return not self._is_full() or self._least_used(key, now) is not None
+            return f"max_per_client={most}"
+        has_room = not self._is_full() or self._least_used(key, now) is not None
+        return "" if has_room else f"max_connections={self.most}"
 
     def take(self, driver: Driver, key: Hashable | None) -> bool:
         """Take a place for *driver*, which has been accepted; False if there is none."""
         now = driver.loop_handle.time()
-        if not self.has_room(key, now):
+        if self.reached(key, now):
             return False
         if self._is_full() and (place := self._least_used(key, now)) is not None:
             self.gave_way += 1

@@ -17,7 +17,7 @@ from ...errors import AlreadySubscribed
 from ...stage import Downstream, from_push
 from ..link.callbacks import ends_task
 from ..link.driver import Driver
-from ..link.intake import IN_HANDLER, EndingHandlers
+from ..link.intake import IN_HANDLER, UNREAD, EndingHandlers
 from ..link.tasks import close_coroutines
 from ..option_checks import require_bytes
 from ..protocol.errors import ProtocolError, RequestRejected, is_refusal
@@ -323,6 +323,8 @@ class Execution:
     def _respond(self, payload: PayloadTuple | None) -> None:
         """Send the one element of the response, or that there is none."""
         driver, stream_id = self.driver, self.stream_id
+        if payload is not None and not driver.intake.may_answer(len(payload[0])):
+            raise RequestRejected(ErrorCode.REJECTED, UNREAD)
         if self._timer is not None:
             self._timer.cancel()
         driver.streams.senders.pop(stream_id, None)
@@ -334,6 +336,8 @@ class Execution:
                 driver.connection.fast_path.respond_all([(stream_id, payload[0])])
             else:
                 driver.connection.send(stream_id, payload, complete=True)
+            if driver.connection.queued_bytes > driver.connection.limits.watermark:
+                driver.count_held()
         driver.schedule_turn()
 
     def _subscribe(self, value: Any, publisher: "Flow[Any]") -> None:
@@ -343,7 +347,7 @@ class Execution:
             self.driver,
             self.stream_id,
             self._encode,
-            encode_data=None if has_metadata or single else self.plan.codec.encode,
+            encode_data=None if has_metadata or single else self.plan.encode,
             error_frame=self._error_frame,
             single=single,
             timer=self._timer,
@@ -364,7 +368,7 @@ class Execution:
         if metadata is not None:
             metadata = None if self._has_sent else metadata
             self._has_sent = True
-        return self.plan.codec.encode(value), metadata
+        return self.plan.encode(value), metadata
 
 
 def _sender_kind(value: Any, single: bool) -> type[OutboundStream]:

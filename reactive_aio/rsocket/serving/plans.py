@@ -6,7 +6,7 @@ Most requests for a route carry the same bytes of metadata, so that a plan serve
 from collections.abc import Callable
 from typing import Any, Final
 
-from ..payloads import BYTES, Codec, unknown_codec
+from ..payloads import BYTES, Codec, UnwritableType, unknown_codec
 from ..protocol.connection import Connection
 from ..protocol.errors import ProtocolError, RequestInvalid
 from ..protocol.frames import ErrorCode, Setup
@@ -26,8 +26,8 @@ Known = dict[bytes | None, "Plan"]
 class Plan:
     """How requests with the same metadata are served."""
 
-    __slots__ = ("call", "codec", "counters", "data_codec", "envelope", "first_metadata", "handler",
-                 "separate", "texts")  # fmt: skip
+    __slots__ = ("call", "codec", "counters", "data_codec", "encode", "envelope", "first_metadata",
+                 "handler", "separate", "texts")  # fmt: skip
 
     def __init__(
         self,
@@ -41,6 +41,8 @@ class Plan:
         self.texts: dict[str, str] = found[1] if found else {}
         self.data_codec: Codec[Any] = codecs[0]
         self.codec: Codec[Any] = codecs[1]
+        self.encode: Callable[[Any], bytes] = _answers_in(codecs[1])
+        """Encodes an element of the response."""
         self.counters: RouteCounters = counters
         self.first_metadata: bytes | None = None
         """Goes with the first element: the MIME type chosen, if the peer accepts several."""
@@ -175,6 +177,22 @@ class Plans:
                 return data, self._codecs[mime]
         message = f"none of the acceptable types can be written here: {', '.join(metadata.accept)}"
         raise RequestInvalid(ErrorCode.INVALID, message.encode())
+
+
+def _answers_in(codec: Codec[Any]) -> Callable[[Any], bytes]:
+    """What encodes the elements of a response in *codec*, which the requester has chosen.
+
+    If the handler returns something of another type, the request is at fault, and not the service.
+    """
+    encode = codec.encode
+
+    def answer(value: Any) -> bytes:
+        try:
+            return encode(value)
+        except UnwritableType as error:
+            raise RequestInvalid(ErrorCode.INVALID, f"{error}".encode()) from None
+
+    return answer
 
 
 def _chosen_type(setup: Setup, codec: Codec[Any]) -> bytes | None:

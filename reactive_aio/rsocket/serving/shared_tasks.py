@@ -180,7 +180,7 @@ class Batch:
             try:
                 result = plan.call(data)
                 if type(result) in SINGLE_TYPES:
-                    encoded = plan.codec.encode(result)
+                    encoded = plan.encode(result)
                     responses.append((stream_id, encoded))
                     size += len(encoded)
                     plan.counters.answered += 1

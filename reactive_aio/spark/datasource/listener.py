@@ -15,7 +15,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.streams.tls import TLSStream
 
 from ..._core.hosts import is_loopback
-from ..._shared.connections import serve_connections
+from ..._shared.connections import Newcomers, serve_connections
 from ...errors import ReactiveError
 from ...stage import require_int
 from ..errors import require_text
@@ -125,19 +125,12 @@ class _Door:
     def __init__(self, secret: str, context: SSLContext | None) -> None:
         self._secret = secret.encode()
         self._context = context
-        self._unknown: dict[anyio.CancelScope, None] = {}
-        """Those who have not shown the token yet, the oldest first."""
+        self._unknown = Newcomers(_MOST_UNKNOWN, _REQUEST_TIMEOUT)
 
     async def enter(self, stream: SocketStream) -> Connection | None:
         """The connection of a client that has shown the token in time; None for any other."""
-        with suppress(Exception), anyio.move_on_after(_REQUEST_TIMEOUT) as scope:
-            if len(self._unknown) >= _MOST_UNKNOWN:
-                next(iter(self._unknown)).cancel()
-            self._unknown[scope] = None
-            try:
-                return await self._known(stream)
-            finally:
-                self._unknown.pop(scope, None)
+        with suppress(Exception), self._unknown.wait():
+            return await self._known(stream)
         return None
 
     async def _known(self, stream: SocketStream) -> Connection | None:

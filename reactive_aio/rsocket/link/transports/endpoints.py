@@ -10,7 +10,10 @@ from dataclasses import replace
 from ssl import SSLContext
 from typing import Any, Final, cast
 
+from anyio import to_thread
+
 from ...._core.loop import AbstractEventLoop, BaseTransport, Listener, SocketProtocol
+from ...._shared.unix_sockets import remove_unused_socket
 from ....errors import MissingExtra
 from ...option_checks import require_tls_side
 from ...uri import Address
@@ -51,6 +54,7 @@ class DriverProtocol(SocketProtocol):
         self.driver.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._transport = None  # with TLS, it holds a buffer of 256 KiB
         self.driver.connection_lost(exc)
 
 
@@ -132,6 +136,7 @@ async def _listen_at_path(
 
     Nobody can connect between the two steps, as the socket does not listen yet.
     """
+    await to_thread.run_sync(remove_unused_socket, "serve", path)
     listener = await loop.create_unix_server(make_protocol, path, start_serving=False)
     try:
         os.chmod(path, mode)

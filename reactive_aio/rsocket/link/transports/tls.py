@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from ssl import SSLContext, SSLError
+from traceback import clear_frames
 from typing import Any, Final, cast
 
 from ...._core.loop import BaseTransport, LoopHandle, SocketProtocol, Task, wait_settled
@@ -65,16 +66,28 @@ class Handshakes:
                 ssl=self.context,
                 ssl_handshake_timeout=TLS_TIMEOUT,
             )
-        except SSLError as error:
-            self._failed(error)
-        except OSError:  # it took too long, or the client has gone
-            pass
+        except OSError as error:
+            _forget_frames(error)
+            if isinstance(error, SSLError):
+                self._failed(error)  # the others took too long, or their client has gone
+        except BaseException as error:  # it is aborted
+            _forget_frames(error)
+            raise
 
     async def aclose(self) -> None:
         """Abort those that go on."""
         for task in list(self._running):
             task.cancel()
         await wait_settled(*self._running)
+
+
+def _forget_frames(error: BaseException) -> None:
+    """Free what the frames of a handshake hold that has failed with *error*.
+
+    asyncio leaves them in a circle with the error. Among them is a buffer of 256 KiB for each
+    connection: thousands of these would wait for the garbage collector, which counts objects.
+    """
+    clear_frames(error.__traceback__)
 
 
 @dataclass(slots=True, eq=False)

@@ -112,6 +112,7 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
             self._close_timer.cancel()
             self._close_timer = None
         self.socket_lost(self._error or exc)
+        self._socket = None  # with TLS, it holds a buffer of 256 KiB
 
     # -- for the driver ----------------------------------------------------------------------------
     def rebind(self, driver: Driver) -> None:
