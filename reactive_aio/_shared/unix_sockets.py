@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+import sys
 
 
 def remove_unused_socket(what: str, path: str) -> None:
@@ -15,7 +16,7 @@ def remove_unused_socket(what: str, path: str) -> None:
         is_socket = stat.S_ISSOCK(os.lstat(path).st_mode)
     except FileNotFoundError:
         return
-    if is_socket:
+    if sys.platform != "win32" and is_socket:
         with socket.socket(socket.AF_UNIX) as probe:
             probe.setblocking(False)
             try:
