@@ -388,9 +388,10 @@ class Consumer:
     def _begun(self, found: Iterable[Any]) -> list[Entry]:
         begun: list[Entry] = []
         for id, fields, times, crashes in found:
-            whole = {as_bytes(name): as_bytes(fields[name]) for name in fields}
+            decoded = isinstance(id, str)  # then the client decodes all that it reads
+            whole = {as_bytes(n): as_bytes(fields[n]) for n in fields} if decoded else fields
             begun.append(Entry(text(id), whole, times, crashes))
-        sizes = [sum(len(n) + len(v) + 100 for n, v in each.fields.items()) for each in begun]
+        sizes = [size_of(each.fields) for each in begun]
         self.working.update(zip((each.id for each in begun), sizes, strict=True))
         if begun:  # a larger read than four times the last one might not fit
             self._mean = max(sum(sizes) / len(sizes), self._mean / 4)
@@ -428,6 +429,11 @@ def entries_in(answer: Any) -> list[Any]:
 def text(id: Any) -> str:
     """An id, of a client that decodes answers or does not."""
     return id.decode() if isinstance(id, bytes) else id
+
+
+def size_of(fields: dict[bytes, bytes]) -> int:
+    """About how many bytes the fields of an entry take."""
+    return sum(map(len, fields)) + sum(map(len, fields.values())) + 100 * len(fields)
 
 
 def as_bytes(value: Any) -> bytes:
