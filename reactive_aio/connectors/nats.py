@@ -32,6 +32,8 @@ from .common import (
     content,
     outage_of,
     raise_failed,
+    require_client,
+    require_name,
     require_scheme,
     with_dead_letters,
 )
@@ -132,7 +134,11 @@ def source(
     outage = outage_of(f"NATS (subject {subject!r})", retry, LOST)
     seconds = to_seconds(ack_wait, "nats.source: ack_wait")
     config = ConsumerConfig(ack_wait=seconds, max_ack_pending=10 * limit)
-    reader = _Reader(_jetstream(client), subject, group, stream, count, config, outage)
+    for what, name in (("subject", subject), ("group", group)):
+        require_name("nats.source", what, name)
+    reader = _Reader(
+        _jetstream("nats.source", client), subject, group, stream, count, config, outage
+    )
     lists = from_async(reader.lists, name=f"nats({subject!r}, group={group!r})")
     flow = deliveries(
         lists.concat_map(lambda each: each),
@@ -152,7 +158,8 @@ def sink(
     the stream refuses is an error in `BatchFailed`.
     """
     outage = outage_of(f"NATS (sink {subject!r})", retry, LOST)
-    context = _jetstream(client)
+    require_name("nats.sink", "subject", subject)
+    context = _jetstream("nats.sink", client)
 
     async def send(batch: Sequence[Message]) -> None:
         prefix = uuid4().hex
@@ -173,9 +180,10 @@ def sink(
     return send
 
 
-def _jetstream(client: Client | JetStreamContext) -> JetStreamContext:
+def _jetstream(call: str, client: Client | JetStreamContext) -> JetStreamContext:
     if isinstance(client, JetStreamContext):
         return client
+    require_client(call, "a nats.aio.client.Client or its JetStream context", client, "jetstream")
     made: Any = client
     context: JetStreamContext = made.jetstream()
     return context

@@ -32,6 +32,8 @@ from .common import (
     ack_timeout,
     outage_of,
     raise_failed,
+    require_client,
+    require_name,
     with_dead_letters,
 )
 
@@ -71,6 +73,8 @@ GONE: Final = (
 )
 
 DIED: Final = "{} processes have ended while they worked on this entry alone"
+
+_CLIENT: Final = "a redis.asyncio.Redis"
 
 Fields: TypeAlias = Mapping[Any, Any]
 
@@ -161,6 +165,8 @@ def sink(
     With *maxlen*, older entries are removed, whether they were read or not: about that many remain.
     A list whose answer was lost is sent again, and may then be there twice.
     """
+    require_client("redis_streams.sink", _CLIENT, redis, "pipeline")
+    require_name("redis_streams.sink", "stream", stream)
     outage = outage_of(f"Redis (sink {stream!r})", retry, LOST)
 
     async def send(batch: Sequence[Fields]) -> None:
@@ -208,6 +214,9 @@ class Consumer:
     _client: Any = field(init=False)
 
     def __post_init__(self) -> None:
+        require_client("redis_streams.source", _CLIENT, self.redis, "xreadgroup", "xack")
+        for what in ("stream", "group", "name"):
+            require_name("redis_streams.source", what, getattr(self, what))
         require_int("redis_streams.source", "count", self.count, least=1)
         self._client = self.redis
         self.outage = outage_of(self._server, self.retry, is_outage)
@@ -318,7 +327,7 @@ class Consumer:
                 *me, {self.stream: ">"}, self._fitting(), wait
             )
         except ResponseError as error:
-            if str(error).startswith("NOGROUP"):
+            if str(error).startswith(("NOGROUP", "UNBLOCKED")):  # the stream was deleted
                 error.add_note(GONE)
             raise
         return self._begun((*each, 1, 0) for each in entries_in(answer))

@@ -304,14 +304,20 @@ async def test_a_deleted_entry_is_left_out(redis: Redis) -> None:
     assert await pending(redis) == 0
 
 
-async def test_a_group_that_is_destroyed_fails_the_flow(redis: Redis) -> None:
+@pytest.mark.parametrize("what", ["group", "stream"])
+async def test_a_group_that_is_destroyed_fails_the_flow(redis: Redis, what: str) -> None:
     consumer = Consumer(redis, STREAM, "g")
     await add(redis, 1)
 
     async def destroy(_: Entry) -> None:
-        await redis.xgroup_destroy(STREAM, "g")
+        while not (await redis.info("clients"))["blocked_clients"]:
+            await asyncio.sleep(0)
+        if what == "group":
+            await redis.xgroup_destroy(STREAM, "g")
+        else:
+            await redis.delete(STREAM)
 
-    with pytest.raises(ResponseError, match="NOGROUP") as failed:
+    with pytest.raises(ResponseError, match="NOGROUP|UNBLOCKED") as failed:
         await consumer.entries().ack_after(destroy).run()
     assert redis_streams.GONE in failed.value.__notes__
 
