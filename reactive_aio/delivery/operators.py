@@ -135,6 +135,12 @@ class Work:
     timeout: float | None
     on_error: OnError[Any]
     limiter: Limit | None
+    ahead: int | None
+
+    @property
+    def started(self) -> int:
+        """How many elements are taken before the result of the first is there."""
+        return self.concurrency if self.ahead is None else self.ahead
 
     def options(self, session: Session) -> WorkOptions:
         """Those of `ElementWork`, for elements with ties."""
@@ -144,6 +150,7 @@ class Work:
             self.timeout,
             partial(_failed, self, session),
             None if self.limiter is None else _ByValue(self.limiter),
+            None if self.ahead is None else self.concurrency,
         )
 
     async def call(self, tied: Tied[Any]) -> Tied[Any]:
@@ -163,7 +170,7 @@ class Work:
     @property
     def is_plain(self) -> bool:
         """Whether the function is just called."""
-        options = (self.key, self.retry, self.timeout, self.limiter)
+        options = (self.key, self.retry, self.timeout, self.limiter, self.ahead)
         return not any(each is not None for each in options)
 
     def of_session(self, session: Session) -> Callable[[Tied[Any]], Awaitable[Any]]:
@@ -253,8 +260,8 @@ def worked(work: Work) -> Step:
     if work.is_plain and work.concurrency == 1:
         stage = _MAP_ASYNC if work.needs_result else _ACK_AFTER
         return lambda session, flow: flow.via(stage, work.of_session(session))
-    concurrency = work.concurrency
-    shown = f", concurrency={concurrency}" if concurrency > 1 else ""
+    shown = f", concurrency={work.concurrency}" if work.concurrency > 1 else ""
+    shown += "" if work.ahead is None else f", ahead={work.ahead}"
 
     def step(session: Session, flow: "Flow[Any]") -> "Flow[Any]":
         return from_push(
@@ -263,11 +270,11 @@ def worked(work: Work) -> Step:
                 flow,
                 work.of_session(session),
                 False,
-                ReorderBuffer[Any](concurrency, ordered=work.ordered),
+                ReorderBuffer[Any](work.started, ordered=work.ordered),
                 may_skip=True,
             ),
             name=f"{work.operator}({describe(work.function)}{shown})",
-            holds=2 * concurrency,
+            holds=2 * work.started,
             checked=True,
             upstreams=(flow,),
             one_by_one=False,
