@@ -78,6 +78,7 @@ LOST: Final = (
 )
 WAIT: Final = 2.0  # seconds for which one call waits for messages, and then asks for the consumer
 CONFIRMED: Final = 5.0  # seconds within which the server has to answer
+ATTEMPTED: Final = 4  # errors of the first connection, one of which says why there is none
 AGAIN: Final = 1.0  # seconds after which a message whose work has failed is delivered again
 GONE: Final = (
     "the consumer or its stream was deleted, or was in memory when the server ended; messages "
@@ -88,14 +89,23 @@ GONE: Final = (
 @asynccontextmanager
 async def connect(url: str, **options: Any) -> AsyncGenerator[Client]:
     """A client that connects again for as long as it is open; the server has to be there."""
+    first: list[Exception] = []  # that the client has raised
 
     async def show(error: Exception) -> None:
+        if len(first) < ATTEMPTED:
+            first.append(error)
         LOG.info("NATS: %r", error)
 
     require_scheme("nats.connect", url, "nats", "tls", "ws", "wss")
     settings: dict[str, Any] = {"reconnect_time_wait": 0.2, "max_reconnect_attempts": 1}
     client: Any = Client()  # whose options have no types
-    await client.connect(url, **(settings | {"error_cb": show} | options))
+    try:
+        await client.connect(url, **(settings | {"error_cb": show} | options))
+    except NoServersError as error:
+        if not first:
+            raise
+        # It says that no server is left, and not what the server has said before it hung up.
+        raise min(first, key=lambda each: isinstance(each, OSError)) from error
     client.options |= {"max_reconnect_attempts": -1} | options
     try:
         yield client

@@ -123,6 +123,7 @@ class AnyClient:
 
 
 ANY: Any = AnyClient()
+NO_TOPICS: Any = [["t"]]
 NO_CLIENTS: list[tuple[Callable[[Any], object], str]] = [
     (lambda none: redis_streams.source(none, "s", group="g"), "a redis.asyncio.Redis"),
     (lambda none: redis_streams.sink(none, "s"), "a redis.asyncio.Redis"),
@@ -160,7 +161,7 @@ def test_what_is_no_client_is_refused_where_it_is_given(
     [
         (lambda: mqtt.source(ANY), ValueError, "at least one topic"),
         (lambda: mqtt.connect("mqtt://h", name=""), ValueError, "name must not be empty"),
-        (lambda: kafka.source(ANY, ["t"]), TypeError, "a topic must be a str"),
+        (lambda: kafka.source(ANY, *NO_TOPICS), TypeError, "a topic must be a str"),
         (lambda: redis_streams.source(ANY, "s", group=""), ValueError, "group must not be"),
     ],
 )
