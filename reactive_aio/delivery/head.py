@@ -65,7 +65,7 @@ class Head(Coordinator[Tied[Any]]):
         super().__post_init__()
         options = self._options
         self._calls = SourceCalls(
-            self.loop_handle,
+            self,
             options.ack_concurrency,
             options.ack_timeout,
             partial(self.submit, self._on_called),
