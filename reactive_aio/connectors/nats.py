@@ -252,9 +252,15 @@ class _Reader:
 
     async def _subscribe(self) -> Any:
         context: Any = self.context
-        return await context.pull_subscribe(
-            self.subject, self.group, stream=self.stream, config=self.config
-        )
+        try:
+            return await context.pull_subscribe(
+                self.subject, self.group, stream=self.stream, config=self.config
+            )
+        except NotFoundError as error:
+            if error.code is not None:  # the server has said what is missing
+                raise
+            missing = f"no stream has the subject {self.subject!r}: make one first"
+            raise NotFoundError(code=404, description=missing) from error
 
     async def _require(self) -> None:
         try:

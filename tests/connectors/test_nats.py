@@ -231,3 +231,8 @@ async def test_a_server_that_refuses_the_password_says_so() -> None:
             pass
     finally:
         await asyncio.to_thread(server.__exit__, None, None, None)
+
+
+async def test_a_subject_without_a_stream_is_an_error_that_says_so(client: Client) -> None:
+    with pytest.raises(NotFoundError, match="no stream has the subject 'nowhere': make one first"):
+        await messages(client, "nowhere", "d").ack_after(print).run()
