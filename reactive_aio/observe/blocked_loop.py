@@ -157,8 +157,8 @@ def _is_of_flow(frame: FrameType) -> bool:
 
 def _operator(part: object) -> "Coordinator[Any] | None":
     """*part* if it is an operator, or the operator that it works for."""
-    found = part if isinstance(part, Coordinator) else getattr(part, "operator", None)
-    return found if isinstance(found, Coordinator) else None
+    candidates: tuple[Any, Any] = part, getattr(part, "operator", None)
+    return next((each for each in candidates if isinstance(each, Coordinator)), None)
 
 
 def _is_loop(frame: FrameType) -> bool:

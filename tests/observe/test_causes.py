@@ -204,9 +204,10 @@ async def test_an_acknowledgement_or_dead_letter_that_hangs_is_named(
 ) -> None:
     held = deliveries(fast(), ack=hangs, limit=8)
     orders = held.nack_on_error(1, dead_letter=lambda x, _: hangs(x)).ack_after(write)
-    with pytest.raises(TimedOut):
-        async with watched() as reports, orders.name("orders").running():
-            await asyncio.sleep(20)
+    async with watched() as reports:
+        with pytest.raises(TimedOut):
+            async with orders.name("orders").running():
+                await asyncio.sleep(20)
     expected = "deliveries(limit=8).nack_on_error(attempts=1, dead_letter=<lambda>), in hangs ("
     assert expected in stuck_at(reports)
 
