@@ -8,7 +8,7 @@ from sysconfig import get_path
 from threading import Event, Thread
 from time import monotonic
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from .._core.compiler.chain import Chain
 from .._core.compiler.error_notes import runs
@@ -157,8 +157,14 @@ def _is_of_flow(frame: FrameType) -> bool:
 
 def _operator(part: object) -> "Coordinator[Any] | None":
     """*part* if it is an operator, or the operator that it works for."""
-    candidates: tuple[Any, Any] = part, getattr(part, "operator", None)
-    return next((each for each in candidates if isinstance(each, Coordinator)), None)
+    for each in (part, getattr(part, "operator", None)):
+        if _is_operator(each):
+            return each
+    return None
+
+
+def _is_operator(part: object) -> "TypeGuard[Coordinator[Any]]":
+    return isinstance(part, Coordinator)
 
 
 def _is_loop(frame: FrameType) -> bool:
