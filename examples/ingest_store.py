@@ -71,6 +71,19 @@ REFUSED: Final = (
 LOST: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 
 
+class NotOpened(Exception):
+    """PostgreSQL cannot be reached at the start."""
+
+
+POSTGRES: Final = (
+    NotOpened,
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+)
+"""What ends the service because of PostgreSQL."""
+
+
 def is_outage(error: BaseException) -> bool:
     """Whether the same rows may be written later."""
     return isinstance(error, LOST) and not isinstance(error, REFUSED)
@@ -130,10 +143,13 @@ class Store:
         pool = asyncpg.create_pool(
             dsn, min_size=0, max_size=4, timeout=LEASE, server_settings=LIMITS
         )
-        async with asyncio.timeout(ANSWER):
-            await pool
-            store = cls(pool, Outage("PostgreSQL (--postgres)", AGAIN))
-            await store._make_tables()
+        store = cls(pool, Outage("PostgreSQL (--postgres)", AGAIN))
+        try:
+            async with asyncio.timeout(ANSWER):
+                await pool
+                await store._make_tables()
+        except OSError as error:
+            raise NotOpened(f"{type(error).__name__}: {error}") from error
         try:
             yield store
         finally:

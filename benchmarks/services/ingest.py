@@ -19,17 +19,11 @@ from reactive_aio.delivery import Outage
 from ..runner.question import Question
 
 try:
-    from ingest_service import (
-        CONCURRENCY,
-        Enrich,
-        Ingest,
-        NotValid,
-        enrich,
-        shown,
-        text_of,
-    )
+    from ingest_entries import Entry, NotValid
+    from ingest_options import Enrich, enrich
+    from ingest_service import CONCURRENCY, Ingest
+    from ingest_sources import Reading, redis_source
     from ingest_store import AGAIN, DEAD_LETTER, EVENTS, LOCK, Store
-    from recipes.redis_streams import Consumer, Entry
 
     from .place import GROUP, STREAM, Place, filled
 except ModuleNotFoundError as error:
@@ -79,10 +73,10 @@ class Manual:
         while decided < self.place.count:
             read: Any = redis.xreadgroup(GROUP, "manual", {STREAM: ">"}, BATCH, 2000)
             [[_, found]] = await read
-            entries = [Entry(id.decode(), fields, 1) for id, fields in found]
+            entries = [Entry(id.decode(), fields) for id, fields in found]
             events = await asyncio.gather(*map(self._decide, entries))
             await self._write([each for each in events if each is not None])
-            await redis.xack(STREAM, GROUP, *(entry.id for entry in entries))
+            await redis.xack(STREAM, GROUP, *(entry.where for entry in entries))
             decided += len(entries)
 
     async def _decide(self, entry: Entry) -> tuple[str, str, str] | None:
@@ -92,7 +86,7 @@ class Manual:
                 await self._rate.wait()
                 try:
                     async with asyncio.timeout(TIMEOUT):
-                        id, payload = text_of(entry, b"id"), text_of(entry, b"payload")
+                        id, payload = entry.checked(3)
                         return id, payload, await self._enrich(payload)
                 except Exception as error:
                     if isinstance(error, NotValid) or attempt == ATTEMPTS:
@@ -107,12 +101,11 @@ class Manual:
             await connection.execute(EVENTS, *map(list, zip(*events, strict=True)))
 
     async def _bury(self, entry: Entry, error: Exception) -> None:
-        id, payload = (shown(entry.fields.get(name, b"")) for name in (b"id", b"payload"))
+        letter = entry.letter(error)
+        fields = [*entry.fields], [*entry.fields.values()]
         async with self.place.pool.acquire() as connection, connection.transaction():
             await connection.execute(LOCK)
-            fields = [*entry.fields], [*entry.fields.values()]
-            letter = id or entry.id, payload, repr(error), "failed", *fields
-            await connection.execute(DEAD_LETTER, *letter)
+            await connection.execute(DEAD_LETTER, *letter[:4], *fields)
 
 
 async def manual(place: Place, enrich: Enrich) -> None:
@@ -122,8 +115,8 @@ async def manual(place: Place, enrich: Enrich) -> None:
 # -- by flows --------------------------------------------------------------------------------------
 async def service(place: Place, enrich: Enrich) -> None:
     store = Store(place.pool, Outage("PostgreSQL", AGAIN))
-    consumer = Consumer(place.redis, STREAM, GROUP, count=BATCH)
-    flow = Ingest(consumer, store, enrich, rx.RateLimit(RATE), BATCH).flow()
+    source, _ = redis_source(place.redis, Reading("", GROUP, 2 * BATCH + CONCURRENCY, BATCH, 30))
+    flow = Ingest(source, store, enrich, rx.RateLimit(RATE), BATCH).flow()
     written = 0
     async with flow.stream() as lists:
         async for each in lists:

@@ -50,6 +50,8 @@ class ProcessEnd:
         self._first = ""
         self._began = 0.0
         self._is_said = False
+        self._was_cut = ""
+        self._cut = ""
 
     @property
     def has_begun(self) -> bool:
@@ -79,26 +81,37 @@ class ProcessEnd:
         if self._seconds is not None and not _is_interactive():
             Thread(target=self._wait, name="reactive_aio-process-end", daemon=True).start()
 
-    def say_what_waits(self) -> None:
-        """Write one line on it to standard error."""
-        sys.stderr.write(f"{self._line()}\n")
+    def note_what_waits(self) -> None:
+        """Keep for `say_what_was_cut` what the flow waits for now, when its time is over."""
+        self._cut = self._line("its work was cut", self._waits())
 
-    def _line(self) -> str:
+    def say_what_was_cut(self) -> None:
+        """Write one line on it to standard error."""
+        self._was_cut = self._cut
+        sys.stderr.write(f"{self._cut}\n")
+
+    def say_what_waits(self) -> None:
+        """Write one line on what is still waited for to standard error."""
         self._is_said = True
-        waits = what_waits(self._loop_handle.event_loop, self._task)
+        sys.stderr.write(f"{self._line('still waiting', self._waits())}\n")
+
+    def _waits(self) -> str:
+        return what_waits(self._loop_handle.event_loop, self._task)
+
+    def _line(self, how: str, waits: str) -> str:
         passed = monotonic() - self._began
-        return printable(
-            f"run_until_signal: {passed:.1f} s after {self._first}, still waiting: {waits}"
-        )
+        return printable(f"run_until_signal: {passed:.1f} s after {self._first}, {how}: {waits}")
 
     def _wait(self) -> None:
         seconds = self._seconds or 0.0
         if called_off.wait(max(seconds, 0.8 * seconds + _LEAST_END)) or not self._is_ending():
             return
-        if not self._is_said:
+        waits = self._waits()
+        if not self._is_said and any(each not in self._was_cut for each in waits.split("; ")):
             with suppress(OSError):
                 os.set_blocking(2, False)  # a reader that hangs as well does not keep it
-                os.write(2, f"{self._line()}\n".encode(errors="backslashreplace"))
+                line = self._line("still waiting", waits)
+                os.write(2, f"{line}\n".encode(errors="backslashreplace"))
         with suppress(RuntimeError):  # Python ends already, and starts no thread
             flushing = Thread(target=_flush, name="reactive_aio-flush", daemon=True)
             flushing.start()

@@ -117,6 +117,9 @@ class ElementWork:
         self._keys: dict[Any, _Turns] = {}
         """The keys of elements that are being worked on, or wait for their turn."""
 
+    def __repr__(self) -> str:
+        return describe(self._function)
+
     async def __call__(self, element: Any) -> Any:
         if self._options.key is None:
             return await self._work(element)

@@ -1,7 +1,7 @@
 """for_each: call a function with each element, one call after another or several at a time."""
 
 from collections.abc import Awaitable, Callable, Hashable, Iterable
-from functools import partial
+from functools import partial, update_wrapper
 from inspect import isawaitable, iscoroutine
 from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -209,7 +209,7 @@ def _in_workers(
     if options is not None:
         make = partial(ElementWork, operator, function, options, needs_result=False)
     elif concurrency > 1:
-        call = partial(_call, operator, function)
+        call = update_wrapper(partial(_call, operator, function), function)
         make = lambda: call  # noqa: E731
     else:
         return None

@@ -200,15 +200,23 @@ class Run(Generic[T]):
         return subscriber.is_done
 
     async def drain_and_clean(
-        self, seconds: float | None, cleanup: float | None
+        self,
+        seconds: float | None,
+        cleanup: float | None,
+        on_late: Callable[[], object] | None = None,
     ) -> tuple[DrainReport, bool]:
-        """`drain`; and wait at most *cleanup* seconds more. Return whether that was enough."""
+        """`drain`; and wait at most *cleanup* seconds more. Return whether that was enough.
+
+        If the work is not done in time, *on_late* is called before it is cancelled.
+        """
         subscriber = self._started("drain()")
         before, loop_handle = subscriber.delivered, subscriber.loop_handle
         began = loop_handle.time()
         loop_handle.run(subscriber.control.stop)
         await self._wait_for_end(subscriber, seconds, None)
         is_complete = subscriber.is_done
+        if not is_complete and on_late is not None:
+            on_late()
         is_clean = await subscriber.closed_within(cleanup)
         control = subscriber.control
         report = DrainReport(

@@ -2,9 +2,11 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeVar
 
+from .._core.arguments import describe_given
 from ..delivery import BatchFailed, DeliveryFlow, Outage
 from ..retry import Errors, RetryPolicy, matches
 from ..stage import to_seconds
@@ -59,6 +61,28 @@ def require_scheme(connector: str, url: str, *schemes: str) -> None:
     if mark and scheme not in schemes:
         allowed = " or ".join(f"{each}://" for each in schemes)
         raise ValueError(f"{connector}: the URL begins with {allowed}, not {scheme}://")
+
+
+def require_client(
+    call: str, what: str, client: object, *methods: str, made_by: str = "connect"
+) -> None:
+    """*client* can do what is asked of it: a URL, or what has to be entered first, is refused."""
+    if all(callable(getattr(client, name, None)) for name in methods):
+        return
+    # A URL may contain a password.
+    given = "a str" if isinstance(client, str) else describe_given(client)
+    made = f"{call.partition('.')[0]}.{made_by}(url, …)"
+    how = "enter it first" if isinstance(client, AbstractAsyncContextManager) else "make one"
+    raise TypeError(f"{call}: give {what}, not {given}: {how}, with `async with {made} as client`")
+
+
+def require_name(call: str, what: str, name: object) -> str:
+    """*name*, of a stream, topic, queue, group and the like, is a text that is not empty."""
+    if not isinstance(name, str):
+        raise TypeError(f"{call}: {what} must be a str, not {describe_given(name)}")
+    if not name:
+        raise ValueError(f"{call}: {what} must not be empty")
+    return name
 
 
 class Send(Protocol[T_contra]):

@@ -28,6 +28,8 @@ from .common import (
     ack_timeout,
     outage_of,
     raise_failed,
+    require_client,
+    require_name,
     require_scheme,
     with_dead_letters,
 )
@@ -143,6 +145,9 @@ def source(
     Holds: *limit* records, with those that wait for one before them, and a list of *count*.
     Rules: 1.1, 1.7
     """
+    require_client("kafka.source", "an AIOKafkaConsumer", consumer, "getmany", "commit")
+    for topic in topics:
+        require_name("kafka.source", "a topic", topic)
     require_int("kafka.source", "count", count, least=1)
     outage = outage_of("Kafka", retry, LOST)
     reader = _Reader(consumer, topics, count, outage)
@@ -166,6 +171,10 @@ def sink(producer: Any, topic: str) -> Send[Message]:
     Messages of one key keep their order. The producer makes attempts of its own, for as long as its
     ``request_timeout_ms`` says. A message whose value is None is a tombstone.
     """
+
+    what = "an AIOKafkaProducer"
+    require_client("kafka.sink", what, producer, "send", "flush", made_by="producer")
+    require_name("kafka.sink", "topic", topic)
 
     async def send(batch: Sequence[Message]) -> None:
         results: list[object] = []

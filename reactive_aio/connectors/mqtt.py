@@ -30,6 +30,8 @@ from .common import (
     content,
     outage_of,
     raise_failed,
+    require_client,
+    require_name,
     require_scheme,
     with_dead_letters,
 )
@@ -46,6 +48,7 @@ except ModuleNotFoundError as _error:
 __all__ = ("connect", "sink", "source")
 
 LOST: Final = (MqttError, OSError)
+_CLIENT: Final = "an aiomqtt.Client"
 AT_A_TIME: Final = 10  # messages that are published and not yet confirmed; aiomqtt warns of more
 
 
@@ -59,6 +62,7 @@ def connect(
     may have it at a time. The broker sends at most *limit* messages that are not acknowledged.
     """
     require_scheme("mqtt.connect", url, "mqtt", "mqtts", "tcp", "ssl")
+    require_name("mqtt.connect", "name", name)
     parts = urlsplit(url)
     properties = _properties(PacketTypes.CONNECT)
     properties.SessionExpiryInterval = int(to_seconds(session, "mqtt.connect: session"))
@@ -97,6 +101,11 @@ def source(
     Holds: *limit* messages, and those that have arrived, up to the limit of `connect`.
     Rules: 1.1
     """
+    require_client("mqtt.source", _CLIENT, client, "subscribe")
+    if not topics:
+        raise ValueError("mqtt.source: give at least one topic")
+    for topic in topics:
+        require_name("mqtt.source", "a topic", topic)
     outage = outage_of(f"MQTT (topics {', '.join(topics)})", retry, LOST)
     names = [each if group is None else f"$share/{group}/{each}" for each in topics]
     reader = _Reader(client, names, outage)
@@ -113,6 +122,8 @@ def sink(client: Client, topic: str, *, retry: RetryPolicy | int = RECONNECT) ->
     nothing else. What was not acknowledged then is sent again, and may be there twice. Headers
     become user properties of MQTT 5.
     """
+    require_client("mqtt.sink", _CLIENT, client, "publish")
+    require_name("mqtt.sink", "topic", topic)
     outage = outage_of(f"MQTT (sink {topic})", retry, LOST)
     is_lost = False
 

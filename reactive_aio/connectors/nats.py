@@ -32,6 +32,8 @@ from .common import (
     content,
     outage_of,
     raise_failed,
+    require_client,
+    require_name,
     require_scheme,
     with_dead_letters,
 )
@@ -76,6 +78,7 @@ LOST: Final = (
 )
 WAIT: Final = 2.0  # seconds for which one call waits for messages, and then asks for the consumer
 CONFIRMED: Final = 5.0  # seconds within which the server has to answer
+ATTEMPTED: Final = 4  # errors of the first connection, one of which says why there is none
 AGAIN: Final = 1.0  # seconds after which a message whose work has failed is delivered again
 GONE: Final = (
     "the consumer or its stream was deleted, or was in memory when the server ended; messages "
@@ -86,14 +89,23 @@ GONE: Final = (
 @asynccontextmanager
 async def connect(url: str, **options: Any) -> AsyncGenerator[Client]:
     """A client that connects again for as long as it is open; the server has to be there."""
+    first: list[Exception] = []  # that the client has raised
 
     async def show(error: Exception) -> None:
+        if len(first) < ATTEMPTED:
+            first.append(error)
         LOG.info("NATS: %r", error)
 
     require_scheme("nats.connect", url, "nats", "tls", "ws", "wss")
     settings: dict[str, Any] = {"reconnect_time_wait": 0.2, "max_reconnect_attempts": 1}
     client: Any = Client()  # whose options have no types
-    await client.connect(url, **(settings | {"error_cb": show} | options))
+    try:
+        await client.connect(url, **(settings | {"error_cb": show} | options))
+    except NoServersError as error:
+        if not first:
+            raise
+        # It says that no server is left, and not what the server has said before it hung up.
+        raise min(first, key=lambda each: isinstance(each, OSError)) from error
     client.options |= {"max_reconnect_attempts": -1} | options
     try:
         yield client
@@ -132,7 +144,11 @@ def source(
     outage = outage_of(f"NATS (subject {subject!r})", retry, LOST)
     seconds = to_seconds(ack_wait, "nats.source: ack_wait")
     config = ConsumerConfig(ack_wait=seconds, max_ack_pending=10 * limit)
-    reader = _Reader(_jetstream(client), subject, group, stream, count, config, outage)
+    for what, name in (("subject", subject), ("group", group)):
+        require_name("nats.source", what, name)
+    reader = _Reader(
+        _jetstream("nats.source", client), subject, group, stream, count, config, outage
+    )
     lists = from_async(reader.lists, name=f"nats({subject!r}, group={group!r})")
     flow = deliveries(
         lists.concat_map(lambda each: each),
@@ -152,7 +168,8 @@ def sink(
     the stream refuses is an error in `BatchFailed`.
     """
     outage = outage_of(f"NATS (sink {subject!r})", retry, LOST)
-    context = _jetstream(client)
+    require_name("nats.sink", "subject", subject)
+    context = _jetstream("nats.sink", client)
 
     async def send(batch: Sequence[Message]) -> None:
         prefix = uuid4().hex
@@ -173,9 +190,10 @@ def sink(
     return send
 
 
-def _jetstream(client: Client | JetStreamContext) -> JetStreamContext:
+def _jetstream(call: str, client: Client | JetStreamContext) -> JetStreamContext:
     if isinstance(client, JetStreamContext):
         return client
+    require_client(call, "a nats.aio.client.Client or its JetStream context", client, "jetstream")
     made: Any = client
     context: JetStreamContext = made.jetstream()
     return context
@@ -234,9 +252,15 @@ class _Reader:
 
     async def _subscribe(self) -> Any:
         context: Any = self.context
-        return await context.pull_subscribe(
-            self.subject, self.group, stream=self.stream, config=self.config
-        )
+        try:
+            return await context.pull_subscribe(
+                self.subject, self.group, stream=self.stream, config=self.config
+            )
+        except NotFoundError as error:
+            if error.code is not None:  # the server has said what is missing
+                raise
+            missing = f"no stream has the subject {self.subject!r}: make one first"
+            raise NotFoundError(code=404, description=missing) from error
 
     async def _require(self) -> None:
         try:

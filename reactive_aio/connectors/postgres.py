@@ -30,6 +30,8 @@ from .common import (
     Send,
     ack_timeout,
     outage_of,
+    require_client,
+    require_name,
     with_dead_letters,
 )
 
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Outbox", "connect", "listen", "rows", "sink", "source")
 
+_CLIENT: Final = "an asyncpg.Pool"
 LOST: Final = (
     OSError,
     asyncpg.InterfaceError,
@@ -129,6 +132,8 @@ def listen(
     Holds: *limit* notifications.
     Rules: 1.1
     """
+    require_client("postgres.listen", _CLIENT, pool, "acquire")
+    require_name("postgres.listen", "channel", channel)
     require_int("postgres.listen", "limit", limit, least=1)
     outage = outage_of(f"PostgreSQL (channel {channel!r})", retry, LOST)
 
@@ -160,6 +165,8 @@ def rows(pool: "Pool", query: str, *arguments: object, count: int = 256) -> "Flo
     Holds: *count* rows.
     Rules: 1.1
     """
+    require_client("postgres.rows", _CLIENT, pool, "acquire")
+    require_name("postgres.rows", "query", query)
     require_int("postgres.rows", "count", count, least=1)
 
     async def lists() -> "AsyncGenerator[list[Row]]":
@@ -179,6 +186,8 @@ def sink(
     A list whose answer was lost is sent again, and is there twice unless the table has a key that
     refuses it.
     """
+    require_client("postgres.sink", _CLIENT, pool, "acquire")
+    require_name("postgres.sink", "table", table)
     outage = outage_of(f"PostgreSQL (table {table!r})", retry, LOST)
 
     async def send(batch: Sequence[Sequence[object]]) -> None:
@@ -207,6 +216,8 @@ class Outbox:
     _outage: Outage = field(init=False)
 
     def __post_init__(self) -> None:
+        require_client("postgres.source", _CLIENT, self.pool, "acquire", "fetch")
+        require_name("postgres.source", "table", self.table)
         require_int("postgres.source", "count", self.count, least=1)
         if not re.fullmatch(r"[a-z_][a-z0-9_]*", self.table):
             raise ValueError(

@@ -30,6 +30,8 @@ from .common import (
     content,
     outage_of,
     raise_failed,
+    require_client,
+    require_name,
     require_scheme,
     with_dead_letters,
 )
@@ -60,6 +62,8 @@ LOST: Final = (AMQPConnectionError, ChannelInvalidStateError, OSError)
 READY: Final = 5.0  # seconds that one attempt waits for a connection that is being made again
 DELIVERIES: Final = 20  # after so many that were not acknowledged, the broker sets a message aside
 GONE: Final = "the queue was deleted: restart the service, which declares it again"
+
+_CLIENT: Final = "a connection of aio_pika"
 
 Incoming: TypeAlias = AbstractIncomingMessage
 
@@ -100,6 +104,8 @@ def source(
     Holds: *limit* messages.
     Rules: 1.1
     """
+    require_client("rabbitmq.source", _CLIENT, connection, "ready", "channel")
+    require_name("rabbitmq.source", "queue", queue)
     require_int("rabbitmq.source", "limit", limit, least=1)
     outage = outage_of(f"RabbitMQ (queue {queue!r})", retry, LOST)
     reader = _Reader(connection, queue, limit, dead_letters, outage)
@@ -124,6 +130,8 @@ def sink(
     error in `BatchFailed`. What was not confirmed when the connection was lost is sent again, and
     may then be there twice.
     """
+    require_client("rabbitmq.sink", _CLIENT, connection, "ready", "channel")
+    require_name("rabbitmq.sink", "to", to)
     outage = outage_of(f"RabbitMQ (sink {to!r})", retry, LOST)
     writer = _Writer(connection, to, exchange)
 

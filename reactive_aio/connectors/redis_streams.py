@@ -32,6 +32,8 @@ from .common import (
     ack_timeout,
     outage_of,
     raise_failed,
+    require_client,
+    require_name,
     with_dead_letters,
 )
 
@@ -71,6 +73,8 @@ GONE: Final = (
 )
 
 DIED: Final = "{} processes have ended while they worked on this entry alone"
+
+_CLIENT: Final = "a redis.asyncio.Redis"
 
 Fields: TypeAlias = Mapping[Any, Any]
 
@@ -161,6 +165,8 @@ def sink(
     With *maxlen*, older entries are removed, whether they were read or not: about that many remain.
     A list whose answer was lost is sent again, and may then be there twice.
     """
+    require_client("redis_streams.sink", _CLIENT, redis, "pipeline")
+    require_name("redis_streams.sink", "stream", stream)
     outage = outage_of(f"Redis (sink {stream!r})", retry, LOST)
 
     async def send(batch: Sequence[Fields]) -> None:
@@ -208,6 +214,9 @@ class Consumer:
     _client: Any = field(init=False)
 
     def __post_init__(self) -> None:
+        require_client("redis_streams.source", _CLIENT, self.redis, "xreadgroup", "xack")
+        for what in ("stream", "group", "name"):
+            require_name("redis_streams.source", what, getattr(self, what))
         require_int("redis_streams.source", "count", self.count, least=1)
         self._client = self.redis
         self.outage = outage_of(self._server, self.retry, is_outage)
@@ -318,7 +327,7 @@ class Consumer:
                 *me, {self.stream: ">"}, self._fitting(), wait
             )
         except ResponseError as error:
-            if str(error).startswith("NOGROUP"):
+            if str(error).startswith(("NOGROUP", "UNBLOCKED")):  # the stream was deleted
                 error.add_note(GONE)
             raise
         return self._begun((*each, 1, 0) for each in entries_in(answer))
@@ -388,9 +397,10 @@ class Consumer:
     def _begun(self, found: Iterable[Any]) -> list[Entry]:
         begun: list[Entry] = []
         for id, fields, times, crashes in found:
-            whole = {as_bytes(name): as_bytes(fields[name]) for name in fields}
+            decoded = isinstance(id, str)  # then the client decodes all that it reads
+            whole = {as_bytes(n): as_bytes(fields[n]) for n in fields} if decoded else fields
             begun.append(Entry(text(id), whole, times, crashes))
-        sizes = [sum(len(n) + len(v) + 100 for n, v in each.fields.items()) for each in begun]
+        sizes = [size_of(each.fields) for each in begun]
         self.working.update(zip((each.id for each in begun), sizes, strict=True))
         if begun:  # a larger read than four times the last one might not fit
             self._mean = max(sum(sizes) / len(sizes), self._mean / 4)
@@ -428,6 +438,11 @@ def entries_in(answer: Any) -> list[Any]:
 def text(id: Any) -> str:
     """An id, of a client that decodes answers or does not."""
     return id.decode() if isinstance(id, bytes) else id
+
+
+def size_of(fields: dict[bytes, bytes]) -> int:
+    """About how many bytes the fields of an entry take."""
+    return sum(map(len, fields)) + sum(map(len, fields.values())) + 100 * len(fields)
 
 
 def as_bytes(value: Any) -> bytes:

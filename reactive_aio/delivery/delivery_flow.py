@@ -132,6 +132,7 @@ class DeliveryFlow(Generic[T_co]):
         mapper: Callable[[T_co], Awaitable[R]],
         *,
         concurrency: int = 1,
+        ahead: int | None = None,
         ordered: bool = True,
         key: Callable[[T_co], Hashable] | None = None,
         retry: RetryPolicy | int | None = None,
@@ -147,17 +148,18 @@ class DeliveryFlow(Generic[T_co]):
         function is called with the value and the error, and when it has returned, the element is
         acknowledged and left out.
 
-        Demand: passed through; with *concurrency* n, at most n elements ahead of it.
+        Demand: passed through; with *concurrency* or *ahead* n, at most n elements ahead of it.
         Completes: when the source has completed and all results are delivered.
         Fails: when *mapper* fails, as *on_error* says, or when *on_error* does.
         Cancels: running calls, when the subscriber cancels; their elements are nacked when they
             have returned.
-        Holds: nothing one at a time; else 2 × *concurrency* elements, including running calls.
+        Holds: nothing one at a time; else 2 × *concurrency* elements, or 2 × *ahead*, including
+            running calls.
         Rules: 1.1, 1.3, 3.5
         """
         require_callable("map_async", "mapper", mapper, takes=1)
         work = _work(
-            "map_async", mapper, concurrency, ordered, key, retry, timeout, on_error, limiter
+            "map_async", mapper, concurrency, ahead, ordered, key, retry, timeout, on_error, limiter
         )
         return self._then(worked(work))
 
@@ -289,6 +291,7 @@ class DeliveryFlow(Generic[T_co]):
         write: Callable[[T_co], object],
         *,
         concurrency: int = 1,
+        ahead: int | None = None,
         ordered: bool = True,
         key: Callable[[T_co], Hashable] | None = None,
         retry: RetryPolicy | int | None = None,
@@ -301,19 +304,20 @@ class DeliveryFlow(Generic[T_co]):
         The result is a flow of the values that were written. The result of a coroutine function is
         awaited; what *write* returns is ignored. The parameters are those of `map_async`.
 
-        Demand: passed through; with *concurrency* n, at most n elements ahead of it.
+        Demand: passed through; with *concurrency* or *ahead* n, at most n elements ahead of it.
         Completes: when the source has completed and each element is acknowledged: the functions of
             the source have returned.
         Fails: when *write* fails, as *on_error* says; when the source fails, once no element is
             held; when a function that acknowledges fails.
         Cancels: when the subscriber cancels; elements whose work is not done are nacked, and
             ``aclose`` waits for that.
-        Holds: nothing one at a time; else 2 × *concurrency* elements, including running calls.
+        Holds: nothing one at a time; else 2 × *concurrency* elements, or 2 × *ahead*, including
+            running calls.
         Rules: 1.1, 1.3, 3.5
         """
         require_callable("ack_after", "write", write, takes=1)
         work = _work(
-            "ack_after", write, concurrency, ordered, key, retry, timeout, on_error, limiter
+            "ack_after", write, concurrency, ahead, ordered, key, retry, timeout, on_error, limiter
         )
         return self._end((worked(work), valued), "(end of deliveries)")
 
@@ -354,6 +358,7 @@ def _work(
     operator: str,
     function: Callable[[Any], Any],
     concurrency: int,
+    ahead: int | None,
     ordered: bool,
     key: Callable[[Any], Hashable] | None,
     retry: RetryPolicy | int | None,
@@ -362,6 +367,8 @@ def _work(
     limiter: Limits | None,
 ) -> Work:
     require_int(operator, "concurrency", concurrency, least=1)
+    if ahead is not None:
+        require_int(operator, "ahead", ahead, least=concurrency)
     options = work_options(
         operator, key=key, retry=retry, timeout=timeout, on_error=on_error, limiter=limiter
     )
@@ -376,4 +383,5 @@ def _work(
         None if options is None else options.timeout,
         on_error,
         None if options is None else options.limiter,
+        ahead,
     )

@@ -1,13 +1,14 @@
 """Head: the beginning of a `DeliveryFlow`. It keeps each delivery until that is settled."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from random import random
 from typing import TYPE_CHECKING, Any, Final
 
 from .._core.compiler.error_notes import add_bounded_note
+from .._core.observation.awaited import Wait, wait_of
 from .._core.upstreams.merging import combine_errors
 from ..errors import Interrupted, WrongLoop
 from ..retry import Attempts
@@ -64,7 +65,7 @@ class Head(Coordinator[Tied[Any]]):
         super().__post_init__()
         options = self._options
         self._calls = SourceCalls(
-            self.loop_handle,
+            self,
             options.ack_concurrency,
             options.ack_timeout,
             partial(self.submit, self._on_called),
@@ -148,6 +149,23 @@ class Head(Coordinator[Tied[Any]]):
         if self._records:
             oldest = min(oldest, next(iter(self._records)).number)
         return oldest, self._received
+
+    @property
+    def calls(self) -> int:
+        """Calls of the source and of dead letters: one that hangs holds back all elements."""
+        return len(self._calls.tasks)
+
+    def call_waits(self) -> Iterator[Wait]:
+        for task in self._calls.tasks:
+            if (wait := wait_of(task.get_coro())) is not None:
+                yield wait
+
+    @property
+    def own_wait(self) -> Wait | None:
+        tries = next((record.tries for record in self._delayed), None)
+        if tries is None or self.calls:
+            return super().own_wait
+        return Wait("limit", tries.attempts.delay_text)
 
     # -- the session ------------------------------------------------------------------------------
     def on_still(self) -> None:

@@ -12,6 +12,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._core.arguments import refuse_awaitable
+from .._core.compiler.error_notes import note_stage
 from .._core.compiler.loop_runtime import no_element
 from .._core.compiler.places import Place
 from .._core.queues.reorder_buffer import ReorderBuffer
@@ -28,6 +29,7 @@ from .session import Session
 from .ties import Failure, Group, Tied
 
 if TYPE_CHECKING:
+    from .._core.compiler.chain import Chain
     from ..flow import Flow
 
 Step = Callable[[Session, "Flow[Any]"], "Flow[Any]"]
@@ -65,6 +67,29 @@ def placed(step: Step, place: Place | None) -> Step:
     return step_at_place
 
 
+class Operator:
+    """One operator of a subscription: what fails there is noted, as nothing may raise it."""
+
+    def __init__(self, session: Session) -> None:
+        self.session: Final = session
+        self._chain: Chain | None = None
+
+    def made(self, flow: "Flow[Any]") -> "Flow[Any]":
+        """*flow* ends with this operator."""
+        self._chain = flow.chain
+        return flow
+
+    def failed(self, tied: Tied[Any], error: Exception, *, is_last: bool = False) -> None:
+        """The work on an element has failed, as `Session.failed` says."""
+        self.note(tied, error)
+        self.session.failed(tied, error, is_last=is_last)
+
+    def note(self, tied: Tied[Any], error: Exception) -> None:
+        """Note in *error* where it was raised, for dead letters and figures."""
+        if self.session.is_lenient and self._chain is not None:
+            note_stage(self._chain, error, tied.value)
+
+
 def by_value(function: Callable[[Any], Any]) -> Callable[[Tied[Any]], Any]:
     """Call *function* with the value of an element."""
 
@@ -83,16 +108,17 @@ def mapped(mapper: Callable[[Any], Any]) -> Step:
             try:
                 result = mapper(tied.value)
             except Exception as error:
-                session.failed(tied, error)
+                operator.failed(tied, error)
                 return None
             refuse_awaitable("map", mapper, result)
             if result is None:
-                session.failed(tied, no_element("map"))
+                operator.failed(tied, no_element("map"))
                 return None
             return tied.with_value(result)
 
+        operator = Operator(session)
         call.__qualname__ = describe(mapper)
-        return flow.via(_MAP, call)
+        return operator.made(flow.via(_MAP, call))
 
     return step
 
@@ -105,7 +131,7 @@ def filtered(predicate: Callable[[Any], object]) -> Step:
             try:
                 passes = predicate(tied.value)
             except Exception as error:
-                session.failed(tied, error)
+                operator.failed(tied, error)
                 return None
             refuse_awaitable("filter", predicate, passes)
             if passes:
@@ -113,8 +139,9 @@ def filtered(predicate: Callable[[Any], object]) -> Step:
             tied.tie.settle(None)
             return None
 
+        operator = Operator(session)
         call.__qualname__ = describe(predicate)
-        return flow.via(_FILTER, call)
+        return operator.made(flow.via(_FILTER, call))
 
     return step
 
@@ -135,15 +162,22 @@ class Work:
     timeout: float | None
     on_error: OnError[Any]
     limiter: Limit | None
+    ahead: int | None
 
-    def options(self, session: Session) -> WorkOptions:
+    @property
+    def started(self) -> int:
+        """How many elements are taken before the result of the first is there."""
+        return self.concurrency if self.ahead is None else self.ahead
+
+    def options(self, operator: Operator) -> WorkOptions:
         """Those of `ElementWork`, for elements with ties."""
         return WorkOptions(
             None if self.key is None else by_value(self.key),
             self.retry,
             self.timeout,
-            partial(_failed, self, session),
+            partial(_failed, self, operator),
             None if self.limiter is None else _ByValue(self.limiter),
+            None if self.ahead is None else self.concurrency,
         )
 
     async def call(self, tied: Tied[Any]) -> Tied[Any]:
@@ -163,19 +197,21 @@ class Work:
     @property
     def is_plain(self) -> bool:
         """Whether the function is just called."""
-        options = (self.key, self.retry, self.timeout, self.limiter)
+        options = (self.key, self.retry, self.timeout, self.limiter, self.ahead)
         return not any(each is not None for each in options)
 
-    def of_session(self, session: Session) -> Callable[[Tied[Any]], Awaitable[Any]]:
+    def at(self, operator: Operator) -> Callable[[Tied[Any]], Awaitable[Any]]:
         """All the work on an element, attempts and handler: the session is not over before it.
 
         Its result is None if the element is left out.
         """
-        call = self._called(session) if self.is_plain else self._worked(session)
+        call = self._called(operator) if self.is_plain else self._worked(operator)
         call.__qualname__ = describe(self.function)
         return call
 
-    def _called(self, session: Session) -> Callable[[Tied[Any]], Coroutine[Any, Any, Any]]:
+    def _called(self, operator: Operator) -> Callable[[Tied[Any]], Coroutine[Any, Any, Any]]:
+        session = operator.session
+
         async def call(tied: Tied[Any]) -> Tied[Any] | None:
             session.enter()
             try:
@@ -183,19 +219,20 @@ class Work:
             except Misused as mistake:
                 raise mistake.error from None
             except Exception as error:
-                await _failed(self, session, tied, error)
+                await _failed(self, operator, tied, error)
                 return None
             finally:
                 session.leave()
 
         return call
 
-    def _worked(self, session: Session) -> Callable[[Tied[Any]], Coroutine[Any, Any, Any]]:
+    def _worked(self, operator: Operator) -> Callable[[Tied[Any]], Coroutine[Any, Any, Any]]:
+        session = operator.session
         # The origin decides what becomes of an element that failed, and counts it.
         work = ElementWork(
             self.operator,
             self.call,
-            self.options(session),
+            self.options(operator),
             needs_result=True,
             counts_failed=False,
         )
@@ -216,12 +253,13 @@ class Work:
         )
 
 
-async def _failed(work: Work, session: Session, tied: Tied[Any], error: Exception) -> None:
+async def _failed(work: Work, operator: Operator, tied: Tied[Any], error: Exception) -> None:
     """The last attempt has failed: the element is left out, or the flow fails."""
     is_last = not work.needs_result
     if work.on_error == "fail":
-        session.failed(tied, error, is_last=is_last)
+        operator.failed(tied, error, is_last=is_last)
     elif work.on_error == "skip":
+        operator.note(tied, error)
         tied.tie.settle(Failure(error, is_last=is_last))
     else:
         handle = work.on_error
@@ -230,7 +268,7 @@ async def _failed(work: Work, session: Session, tied: Tied[Any], error: Exceptio
             if isawaitable(answer):
                 await answer
         except Exception as another:
-            session.failed(tied, another, is_last=is_last)
+            operator.failed(tied, another, is_last=is_last)
         else:
             tied.tie.settle(None)
 
@@ -252,26 +290,33 @@ def worked(work: Work) -> Step:
     """Call a coroutine function with each value, one after another or several at a time."""
     if work.is_plain and work.concurrency == 1:
         stage = _MAP_ASYNC if work.needs_result else _ACK_AFTER
-        return lambda session, flow: flow.via(stage, work.of_session(session))
-    concurrency = work.concurrency
-    shown = f", concurrency={concurrency}" if concurrency > 1 else ""
+
+        def one_by_one(session: Session, flow: "Flow[Any]") -> "Flow[Any]":
+            operator = Operator(session)
+            return operator.made(flow.via(stage, work.at(operator)))
+
+        return one_by_one
+    shown = f", concurrency={work.concurrency}" if work.concurrency > 1 else ""
+    shown += "" if work.ahead is None else f", ahead={work.ahead}"
 
     def step(session: Session, flow: "Flow[Any]") -> "Flow[Any]":
-        return from_push(
+        operator = Operator(session)
+        made: Flow[Any] = from_push(
             lambda downstream: WorkerPool(
                 downstream,
                 flow,
-                work.of_session(session),
+                work.at(operator),
                 False,
-                ReorderBuffer[Any](concurrency, ordered=work.ordered),
+                ReorderBuffer[Any](work.started, ordered=work.ordered),
                 may_skip=True,
             ),
             name=f"{work.operator}({describe(work.function)}{shown})",
-            holds=2 * concurrency,
+            holds=2 * work.started,
             checked=True,
             upstreams=(flow,),
             one_by_one=False,
         )
+        return operator.made(made)
 
     return step
 

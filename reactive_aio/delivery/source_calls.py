@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 from .._core.failures import STOPS_PROGRAM, as_failure, is_cancelled_here
 from .._core.loop import Task, timeout as time_limit
 from ..errors import Interrupted, TimedOut
-from ..stage import LoopHandle, describe
+from ..stage import Coordinator, describe
 
 _CLEARED: Final = "an acknowledgement was cancelled from outside"
 
@@ -37,17 +37,19 @@ class SourceCalls:
     """
 
     __slots__ = ("_concurrency", "_is_stopped", "_limit", "_loop_handle", "_on_done", "_on_error",
-                 "_running", "_tasks", "_waiting")  # fmt: skip
+                 "_running", "_tasks", "_waiting", "operator")  # fmt: skip
 
     def __init__(
         self,
-        loop_handle: LoopHandle,
+        operator: Coordinator[Any],
         concurrency: int,
         limit: float,
         on_done: Callable[[SourceCall], object],
         on_error: Callable[[SourceCall, BaseException], object],
     ) -> None:
-        self._loop_handle = loop_handle
+        self.operator: Final = operator
+        """Whose calls they are, for reports."""
+        self._loop_handle = operator.loop_handle
         self._concurrency = concurrency
         self._limit = limit
         self._on_done = on_done

@@ -8,7 +8,7 @@ from sysconfig import get_path
 from threading import Event, Thread
 from time import monotonic
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from .._core.compiler.chain import Chain
 from .._core.compiler.error_notes import runs
@@ -152,7 +152,19 @@ def _is_of_flow(frame: FrameType) -> bool:
     if _is_loop(frame):
         return True
     is_ours = is_of_package_or_python(frame.f_code.co_filename)
-    return is_ours and isinstance(frame.f_locals.get("self"), Coordinator)
+    return is_ours and _operator(frame.f_locals.get("self")) is not None
+
+
+def _operator(part: object) -> "Coordinator[Any] | None":
+    """*part* if it is an operator, or the operator that it works for."""
+    for each in (part, getattr(part, "operator", None)):
+        if _is_operator(each):
+            return each
+    return None
+
+
+def _is_operator(part: object) -> "TypeGuard[Coordinator[Any]]":
+    return isinstance(part, Coordinator)
 
 
 def _is_loop(frame: FrameType) -> bool:
@@ -176,8 +188,7 @@ def _flows_in(frame: FrameType) -> Iterator[tuple[Chain, str | None]]:
     if not is_of_package_or_python(frame.f_code.co_filename):
         return
     for value in list(frame.f_locals.values()):
-        if isinstance(value, Coordinator):
-            operator = cast("Any", value)
+        if (operator := _operator(value)) is not None:
             if (chain := reader_chain(operator)) is not None:
                 yield chain, _name(operator)
         elif isinstance(found := getattr(value, "chain", None), Chain):

@@ -8,7 +8,7 @@ import pytest
 
 import reactive_aio as rx
 from reactive_aio import RetryPolicy
-from reactive_aio.connectors import kafka, mqtt, nats, rabbitmq
+from reactive_aio.connectors import kafka, mqtt, nats, postgres, rabbitmq, redis_streams
 from reactive_aio.connectors.common import (
     ATTEMPTS,
     ack_timeout,
@@ -113,3 +113,60 @@ async def test_the_url_of_another_kind_of_server_is_refused_without_its_password
     with pytest.raises(ValueError, match=rf"^{name}: the URL begins with .*, not http://$"):
         async with CONNECTING[name]("http://ann:s3cret@127.0.0.1:1"):
             pass
+
+
+class AnyClient:
+    """Has each method."""
+
+    def __getattr__(self, name: str) -> Any:
+        return print
+
+
+ANY: Any = AnyClient()
+NO_TOPICS: Any = [["t"]]
+NO_CLIENTS: list[tuple[Callable[[Any], object], str]] = [
+    (lambda none: redis_streams.source(none, "s", group="g"), "a redis.asyncio.Redis"),
+    (lambda none: redis_streams.sink(none, "s"), "a redis.asyncio.Redis"),
+    (lambda none: kafka.source(none, "t"), "an AIOKafkaConsumer"),
+    (lambda none: kafka.sink(none, "t"), "an AIOKafkaProducer"),
+    (lambda none: rabbitmq.source(none, "q"), "a connection of aio_pika"),
+    (lambda none: rabbitmq.sink(none, "q"), "a connection of aio_pika"),
+    (lambda none: nats.source(none, "s", group="g"), "a nats.aio.client.Client"),
+    (lambda none: nats.sink(none, "s"), "a nats.aio.client.Client"),
+    (lambda none: mqtt.source(none, "t"), "an aiomqtt.Client"),
+    (lambda none: mqtt.sink(none, "t"), "an aiomqtt.Client"),
+    (lambda none: postgres.source(none), "an asyncpg.Pool"),
+    (lambda none: postgres.rows(none, "select 1"), "an asyncpg.Pool"),
+    (lambda none: postgres.listen(none, "c"), "an asyncpg.Pool"),
+    (lambda none: postgres.sink(none, "t", ["c"]), "an asyncpg.Pool"),
+]
+
+
+@pytest.mark.parametrize(("make", "what"), NO_CLIENTS)
+def test_what_is_no_client_is_refused_where_it_is_given(
+    make: Callable[[Any], object], what: str
+) -> None:
+    with pytest.raises(TypeError, match=what) as refused:
+        make(None)
+    assert "not None (NoneType): make one, with `async with " in str(refused.value)
+    with pytest.raises(TypeError, match="not a str: make one, with") as refused:
+        make("redis://:secret@127.0.0.1")
+    assert "secret" not in str(refused.value)
+    with pytest.raises(TypeError, match=r"enter it first, with `async with .* as client`"):
+        make(nats.connect("nats://127.0.0.1:4222"))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "what"),
+    [
+        (lambda: mqtt.source(ANY), ValueError, "at least one topic"),
+        (lambda: mqtt.connect("mqtt://h", name=""), ValueError, "name must not be empty"),
+        (lambda: kafka.source(ANY, *NO_TOPICS), TypeError, "a topic must be a str"),
+        (lambda: redis_streams.source(ANY, "s", group=""), ValueError, "group must not be"),
+    ],
+)
+def test_a_name_that_is_none_is_refused(
+    make: Callable[[], object], error: type[Exception], what: str
+) -> None:
+    with pytest.raises(error, match=what):
+        make()

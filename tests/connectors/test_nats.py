@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.errors import Error, NoServersError
 from nats.js import JetStreamContext
 from nats.js.api import StorageType, StreamConfig
 from nats.js.errors import APIError, NotFoundError
@@ -15,7 +16,7 @@ import reactive_aio as rx
 from reactive_aio.connectors import Message, nats
 from reactive_aio.delivery import BatchFailed, DeliveryFlow
 from tests.connectors.proxy import proxy_of
-from tests.harness.servers import NatsServer
+from tests.harness.servers import NatsServer, nats_running
 from tests.recipes.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -216,3 +217,22 @@ async def test_a_sink_says_which_messages_are_refused(client: Client, subject: s
     with pytest.raises(BatchFailed) as failed:
         await nats.sink(client, subject)(messages)
     assert sorted(failed.value.errors) == [1, 2]
+
+
+async def test_a_server_that_refuses_the_password_says_so() -> None:
+    server = nats_running("--user", "u", "--pass", "p")
+    running = await asyncio.to_thread(server.__enter__)
+    try:
+        with pytest.raises(Error, match="Authorization Violation") as refused:
+            async with nats.connect(running.url):
+                pass
+        assert isinstance(refused.value.__cause__, NoServersError)
+        async with nats.connect(running.url.replace("//", "//u:p@")):
+            pass
+    finally:
+        await asyncio.to_thread(server.__exit__, None, None, None)
+
+
+async def test_a_subject_without_a_stream_is_an_error_that_says_so(client: Client) -> None:
+    with pytest.raises(NotFoundError, match="no stream has the subject 'nowhere': make one first"):
+        await messages(client, "nowhere", "d").ack_after(print).run()

@@ -1,7 +1,9 @@
 """Queries, COPY and an outbox, with a real PostgreSQL."""
 
+import asyncio
 from collections.abc import AsyncGenerator
-from typing import Any
+from contextlib import asynccontextmanager
+from typing import Any, cast
 
 import asyncpg
 import pytest
@@ -204,8 +206,7 @@ class TestOutbox:
         assert (sent, buried) == (["a", "b"], ["bad ValueError('never')"])
         assert await pool.fetchval("select count(*) from outbox") == 0
 
-    def test_a_name_that_has_to_be_quoted_is_refused(self) -> None:
-        pool: Any = None
+    async def test_a_name_that_has_to_be_quoted_is_refused(self, pool: Pool) -> None:
         with pytest.raises(ValueError, match="plain name"):
             postgres.source(pool, 'outbox"; drop table orders')
 
@@ -223,6 +224,19 @@ class TestListen:
             )
             await pool.execute(ended)
             await until(lambda: heard == ["", "a", "b", ""])
+
+    async def test_a_question_that_is_under_way_at_the_end_is_no_outage(
+        self, pool: Pool, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        watched, heard = Watched(pool), list[str]()
+        async with postgres.listen(cast("Any", watched), "news").running(heard.append):
+            await until(lambda: heard == [""])
+            question = asyncio.ensure_future(watched.connection.execute("select pg_sleep(60)"))
+            await asyncio.sleep(0)
+        with pytest.raises(asyncpg.ConnectionDoesNotExistError):
+            await question
+        assert not caplog.messages
+        assert await pool.fetchval("select 1") == 1
 
     async def test_one_that_does_not_read_fails(self, pool: Pool) -> None:
         async with postgres.listen(pool, "news", limit=3).stream(prefetch=1) as notifications:
@@ -246,6 +260,20 @@ select pg_terminate_backend(pid) from pg_locks where locktype = 'advisory' and g
 def dsn_of(pool: Any) -> str:
     dsn: str = pool._connect_args[0]
     return dsn
+
+
+class Watched:
+    """A pool that shows the connection it has given."""
+
+    connection: Any
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    @asynccontextmanager
+    async def acquire(self) -> AsyncGenerator[Any]:
+        async with self._pool.acquire() as self.connection:
+            yield self.connection
 
 
 async def is_listening(pool: Pool) -> bool:

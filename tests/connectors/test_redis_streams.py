@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import suppress
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -304,14 +305,25 @@ async def test_a_deleted_entry_is_left_out(redis: Redis) -> None:
     assert await pending(redis) == 0
 
 
-async def test_a_group_that_is_destroyed_fails_the_flow(redis: Redis) -> None:
+async def is_blocked(redis: Redis) -> bool:
+    """Whether a client waits for entries."""
+    untyped: Any = redis
+    return bool((await untyped.info("clients"))["blocked_clients"])
+
+
+@pytest.mark.parametrize("what", ["group", "stream"])
+async def test_a_group_that_is_destroyed_fails_the_flow(redis: Redis, what: str) -> None:
     consumer = Consumer(redis, STREAM, "g")
     await add(redis, 1)
 
     async def destroy(_: Entry) -> None:
-        await redis.xgroup_destroy(STREAM, "g")
+        await until(partial(is_blocked, redis))  # the reader asks for more meanwhile
+        if what == "group":
+            await redis.xgroup_destroy(STREAM, "g")
+        else:
+            await redis.delete(STREAM)
 
-    with pytest.raises(ResponseError, match="NOGROUP") as failed:
+    with pytest.raises(ResponseError, match=r"^(NOGROUP|UNBLOCKED)") as failed:
         await consumer.entries().ack_after(destroy).run()
     assert redis_streams.GONE in failed.value.__notes__
 

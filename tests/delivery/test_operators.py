@@ -392,6 +392,27 @@ class TestAckAfter:
         await broker.deliveries(r.just(1)).ack_after(write, retry=policy).run()
         assert (calls, broker.acked) == ([1, 1, 1], [1])
 
+    async def test_an_element_that_waits_for_its_retry_keeps_no_place(self) -> None:
+        tried: list[int] = []
+
+        async def write(x: int) -> None:
+            tried.append(x)
+            if x < 4 and tried.count(x) == 1:
+                raise OSError
+            await asyncio.sleep(1)
+
+        acked: list[int] = []
+        policy = RetryPolicy(attempts=2, delay=50, jitter=0)
+        flow = deliveries(range(20), ack=acked.append).ack_after(
+            write, concurrency=2, ahead=20, retry=policy
+        )
+        assert "ack_after(write, concurrency=2, ahead=20), holds at most 40" in flow.explain()
+        async with flow.running() as run:
+            await asyncio.sleep(20)
+            assert acked == [*range(4, 20)], "16 are done in 8 s, beside four that wait"
+            await run.wait()
+        assert sorted(acked) == [*range(20)]
+
     async def test_no_more_than_the_limit_are_held(self) -> None:
         broker = Broker(seconds=1)
         held: list[int] = []

@@ -119,3 +119,23 @@ class TestOneThatRuns:
         trail, element = flow.stats().last_error.splitlines()[1:3]
         assert "→ deliveries(limit=256) → >>map(" in trail
         assert element == "    with the element 7"
+
+    @pytest.mark.parametrize("concurrency", [1, 2])
+    async def test_an_error_after_which_it_is_tried_again_marks_the_operator(
+        self, concurrency: int
+    ) -> None:
+        async def fails(x: int) -> int:
+            raise ValueError(x)
+
+        buried: list[Exception] = []
+        held = deliveries([7], lambda _: None)
+        held = held.nack_on_error(2, dead_letter=lambda _, error: buried.append(error))
+        made = held.map_async(fails, concurrency=concurrency)
+        flow = made.ack_after(print).name("fails again")
+        await flow.run()
+        trail, element, file = flow.stats().last_error.splitlines()[1:4]
+        assert ".nack_on_error(attempts=2, dead_letter=<lambda>) → >>map_async(" in trail
+        assert element == "    with the element 7"
+        assert "test_reports.py" in file
+        [error] = buried
+        assert any(">>map_async(" in note for note in error.__notes__)

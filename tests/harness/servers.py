@@ -213,8 +213,8 @@ class NatsServer:
 
 
 @contextmanager
-def nats_running() -> Generator[NatsServer]:
-    """Start a NATS, and stop it in the end."""
+def nats_running(*options: str) -> Generator[NatsServer]:
+    """Start a NATS with *options*, and stop it in the end."""
     program = find("nats-server", "nats-server")
     with folder("nats") as place, ExitStack() as stack:
         command = [program, "-js", "-sd", str(place / "store"), "-a", "127.0.0.1", "-p", "-1"]
@@ -223,7 +223,7 @@ def nats_running() -> Generator[NatsServer]:
         def address() -> list[str]:
             return [each.read_text() for each in place.glob("*.ports")]
 
-        stack.enter_context(running([*command, *ports], place, lambda: any(address())))
+        stack.enter_context(running([*command, *ports, *options], place, lambda: any(address())))
         yield NatsServer(str(json.loads(address()[0])["nats"][0]))
 
 

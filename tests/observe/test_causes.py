@@ -13,6 +13,8 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow, observe
 from reactive_aio._core.observation import registry
+from reactive_aio.delivery import deliveries
+from reactive_aio.errors import TimedOut
 from reactive_aio.testing import SubscriberProbe
 
 
@@ -170,6 +172,14 @@ RUNS: dict[str, tuple[Callable[[], Flow[Any]], str]] = {
         lambda: fast().name("orders").boundary(4).map_async(hangs, concurrency=2),
         "map_async(hangs, concurrency=2), in hangs (",
     ),
+    "a delivery that is tried again": (
+        lambda: (
+            deliveries(fast(), ack=passes, limit=8)
+            .nack_on_error(SLOW, dead_letter=lambda x, _: hangs(x))
+            .ack_after(fails)
+        ),
+        "which waits for the delay before attempt 2, after OSError",
+    ),
     "the function of for_each": (lambda: fast(), "in hangs ("),
 }
 
@@ -184,6 +194,21 @@ async def test_the_report_names_what_a_flow_is_stuck_at(kind: str) -> None:
     running = flow.running(hangs) if kind == "the function of for_each" else flow.running()
     async with watched() as reports, running:
         await asyncio.sleep(60)
+    assert expected in stuck_at(reports)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("write", [passes, fails])
+async def test_an_acknowledgement_or_dead_letter_that_hangs_is_named(
+    write: Callable[[int], Awaitable[int]],
+) -> None:
+    held = deliveries(fast(), ack=hangs, limit=8)
+    orders = held.nack_on_error(1, dead_letter=lambda x, _: hangs(x)).ack_after(write)
+    async with watched() as reports:
+        with pytest.raises(TimedOut):
+            async with orders.name("orders").running():
+                await asyncio.sleep(20)
+    expected = "deliveries(limit=8).nack_on_error(attempts=1, dead_letter=<lambda>), in hangs ("
     assert expected in stuck_at(reports)
 
 

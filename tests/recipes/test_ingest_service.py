@@ -5,25 +5,31 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, TypeVar, cast
+from urllib.request import urlopen
 
 import asyncpg
 import ingest_service
 import ingest_store
 import pytest
+from ingest_sources import EVENTS, broker_of
 from redis.asyncio import Redis
 
+from reactive_aio.connectors import nats
+from reactive_aio.delivery import BatchFailed
 from tests.harness.servers import (
     PostgresServer,
     RedisServer,
+    free_port,
     postgres_running,
     redis_running,
 )
@@ -64,9 +70,10 @@ class Place:
 
     @contextmanager
     def service(
-        self, *options: str, idle: float = 0.2, enrich: str = ENRICH
+        self, *options: str, idle: float = 0.2, enrich: str = ENRICH, source: str = ""
     ) -> "Generator[subprocess.Popen[str]]":
-        where = ["--redis", self.redis_url, "--postgres", self.postgres_url, "--idle", str(idle)]
+        where = ["--source", source or self.redis_url, "--postgres", self.postgres_url]
+        options = "--idle", str(idle), *options
         process = subprocess.Popen(
             [sys.executable, str(PROGRAM), *where, "--enrich", enrich, *options],
             stdout=subprocess.PIPE,
@@ -356,7 +363,7 @@ def test_dead_letters_have_keys_of_their_own_and_are_put_back(place: Place) -> N
     }
     with place.service("--requeue", "failed") as process:
         assert process.communicate(timeout=SECONDS) == (
-            "1 dead letters were put back into the stream events\n",
+            "1 dead letters were put back into events\n",
             "",
         )
     with place.service("--requeue", key) as process:
@@ -489,6 +496,109 @@ def test_services_of_two_groups_decide_each_id_once(place: Place) -> None:
     assert sorted([*events, *dead]) == sorted(f"id-{n}" for n in range(100))
 
 
+@dataclass
+class Elsewhere:
+    """A broker other than Redis."""
+
+    url: str
+
+    async def put(self, *entries: dict[str, str]) -> None:
+        async with broker_of(self.url).putting_back(self.url) as put_back:
+            for fields in entries:
+                await put_back({name.encode(): text.encode() for name, text in fields.items()})
+
+
+async def make_stream(url: str) -> None:
+    async with nats.connect(url) as client:
+        untyped: Any = client
+        await untyped.jetstream().add_stream(name=EVENTS, subjects=[EVENTS])
+
+
+@pytest.fixture(params=["kafka", "rabbit", "nats", "mqtt"])
+def elsewhere(request: pytest.FixtureRequest) -> Elsewhere:
+    url: str = request.getfixturevalue(f"{request.param}_server").url
+    if request.param == "nats":
+        asyncio.run(make_stream(url))
+    return Elsewhere(url)
+
+
+def asked(port: int, path: str) -> str:
+    """What a probe is answered."""
+    with urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10) as answer:
+        return cast("bytes", answer.read()).decode()
+
+
+def until_it_reads(place: Place, elsewhere: Elsewhere, process: "subprocess.Popen[str]") -> None:
+    """Send an entry until it is read: MQTT drops, and RabbitMQ refuses, what nobody waits for."""
+
+    def is_decided() -> bool:
+        with suppress(BatchFailed):
+            place.run(elsewhere.put(entry(0)))
+        place.run(asyncio.sleep(0.2))
+        return place.decided() == 1
+
+    place.until(is_decided, process)
+
+
+def test_any_broker_is_its_source_and_its_probes_answer(
+    place: Place, elsewhere: Elsewhere, tmp_path: Path
+) -> None:
+    port, name = free_port(), str(tmp_path / "top")
+    options = "--probes", str(port), "--socket", name
+    with place.service(*options, source=elsewhere.url) as process:
+        until_it_reads(place, elsewhere, process)
+        others = [entry(n) for n in range(1, 20)]
+        place.run(elsewhere.put(*others, entry(20, "never"), {"payload": "no id"}))
+        place.until_decided(22, process)
+        assert (asked(port, "alive"), asked(port, "ready")) == ("alive", "ready")
+        with socket.socket(socket.AF_UNIX) as top:
+            top.connect(name)
+            assert top.recv(100).startswith(b"ingest: ")
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, err) == (0, ""), out
+    assert out.startswith(f"reads the {place_of(elsewhere)} {EVENTS}")
+    assert sorted(place.column("select reason from dead_letters")) == ["failed", "invalid"]
+    with place.service("--requeue", "failed", source=elsewhere.url) as process:
+        out, err = process.communicate(timeout=SECONDS)
+        assert (out, err) == ("1 dead letters were put back into events\n", "")
+    with place.service(source=elsewhere.url, enrich=LETHAL) as process:
+        place.until(lambda: "id-20" in place.column("select id from events"), process)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=SECONDS)
+    assert process.returncode == 0
+
+
+def place_of(elsewhere: Elsewhere) -> str:
+    kinds = {"kafka": "topic", "amqp": "queue", "nats": "subject", "mqtt": "topic"}
+    return kinds[elsewhere.url.partition(":")[0]]
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
+def test_a_service_of_any_broker_that_is_killed_loses_and_doubles_nothing(
+    place: Place, elsewhere: Elsewhere
+) -> None:
+    dice, count = random.Random(1), 0
+    for _ in range(3):
+        with place.service("--batch", "20", "--rate", "400", source=elsewhere.url) as process:
+            if count == 0:
+                until_it_reads(place, elsewhere, process)
+            more = [entry(n, dice.choice(["", "never"])) for n in range(count + 1, count + 201)]
+            place.run(elsewhere.put(*more))
+            place.until_decided(count + dice.randrange(1, 200), process)
+            process.send_signal(signal.SIGKILL)
+        count += 200
+    with place.service(source=elsewhere.url) as process:
+        place.until_decided(count + 1, process)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=SECONDS)
+    assert process.returncode == 0
+    events = place.column("select id from events")
+    dead = place.column("select id from dead_letters")
+    assert sorted([*events, *dead]) == sorted(f"id-{n}" for n in range(count + 1))
+
+
 class TestCommandLine:
     """What ends the service at once is one line."""
 
@@ -497,22 +607,22 @@ class TestCommandLine:
             ingest_service.main(["--help"])
         assert ended.value.code == 0
         shown = capsys.readouterr().out
-        for option in ("--redis", "--postgres", "--batch", "--name", "--enrich", "--idle"):
+        for option in ("--source", "--postgres", "--batch", "--name", "--enrich", "--idle"):
             assert option in shown
 
     def test_a_server_that_does_not_answer(
         self, place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         missing = f"unix://{tmp_path}/no"
-        assert ingest_service.main(["--redis", missing, "--postgres", place.postgres_url]) == 1
+        assert ingest_service.main(["--source", missing, "--postgres", place.postgres_url]) == 1
         [line] = capsys.readouterr().err.splitlines()
-        assert line.startswith("Redis (--redis): ")
+        assert line.startswith("Redis (--source): ")
 
     def test_a_database_that_does_not_exist(
         self, place: Place, capsys: pytest.CaptureFixture[str]
     ) -> None:
         missing = place.postgres_url.replace("/test_", "/no_")
-        assert ingest_service.main(["--redis", place.redis_url, "--postgres", missing]) == 1
+        assert ingest_service.main(["--source", place.redis_url, "--postgres", missing]) == 1
         [line] = capsys.readouterr().err.splitlines()
         assert line.startswith("PostgreSQL (--postgres): ")
 
@@ -520,14 +630,15 @@ class TestCommandLine:
         ("options", "message"),
         [
             (["--batch", "0"], "argument --batch: invalid int of at least 1 value: '0'"),
+            (["--source", "http://x"], "it begins with the scheme of a broker: redis, rediss"),
             (["--enrich", "json:no"], "give module:function, of a coroutine function"),
-            ([], "required: --redis, --postgres"),
+            ([], "required: --source/--redis, --postgres"),
         ],
     )
     def test_wrong_options(
         self, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        where = ["--redis", "redis://x", "--postgres", "postgresql://x"] if options else []
+        where = ["--postgres", "postgresql://x", "--source", "redis://x"] if options else []
         with pytest.raises(SystemExit) as ended:
             ingest_service.main([*where, *options])
         assert ended.value.code == 2

@@ -123,6 +123,37 @@ async def test_a_cleanup_that_hangs_is_named_and_not_awaited(
     assert re.search(r"save \(.*test_until_signal\.py:\d+\)", line)
 
 
+async def test_what_is_cut_is_named_if_it_ends_when_it_is_cancelled(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def client_of_a_broker() -> None:
+        await asyncio.Event().wait()
+
+    others = [asyncio.create_task(client_of_a_broker()) for _ in range(5)]
+    started = asyncio.Event()
+
+    async def save(number: int) -> int:
+        if number == 1:
+            started.set()
+            raise OSError("not now")
+        await asyncio.Event().wait()
+        return number
+
+    again = r.RetryPolicy(attempts=None, delay=60)
+    orders = r.range(2).map_async(save, concurrency=2, retry=again).name("orders")
+    task = asyncio.create_task(r.run_until_signal(orders, timeout=0.01))
+    await started.wait()
+    await received(signal.SIGTERM)
+    assert await task == 75
+    for each in others:
+        each.cancel()
+    [line] = capsys.readouterr().err.splitlines()
+    assert re.match(r"run_until_signal: 0\.\d s after SIGTERM, its work was cut: orders: ", line)
+    assert "orders: a worker of range(0, 2) → save: " in line
+    assert re.search(r"save \(\S*test_until_signal\.py:\d+\)", line)
+    assert "waits for the delay before attempt 2, after OSError" in line
+
+
 async def test_a_flow_that_completes_needs_no_signal() -> None:
     seen: list[int] = []
     assert await r.run_until_signal(r.range(3).running(seen.append)) == 0

@@ -64,11 +64,14 @@ class Failure(NamedTuple):
         return self._replace(path=self.path[1:])
 
 
-def annotate(chain: "Chain", error: BaseException) -> str:
-    """Note in *error* that it was passed on by *chain*, and the failing stage; return the note."""
+def annotate(chain: "Chain", error: BaseException, failure: Failure | None = None) -> str:
+    """Note in *error* that it was passed on by *chain*, and the failing stage; return the note.
+
+    The stage is that of *failure*, or is found in the traceback.
+    """
     text = ""
     with suppress(Exception):  # an exception may be frozen, and user code describes the arguments
-        above, text = _note(chain, error)
+        above, text = _note(chain, error, failure or failure_in(chain, error))
         if above is not None:
             error.__notes__[above] = text
         else:
@@ -82,10 +85,16 @@ def note_consumer(chain: "Chain", error: BaseException, consumer: str) -> None:
         add_bounded_note(error, _START, f"{_START}{trail(chain)} → {consumer.join(_MARKS)}")
 
 
-def _note(chain: "Chain", error: BaseException) -> tuple[int | None, str]:
+def note_stage(chain: "Chain", error: BaseException, x: object) -> None:
+    """Note in *error*, which is not raised, that the last operator of *chain* has failed at *x*."""
+    note_element(error, x)
+    annotate(chain, error, Failure((), len(chain.stages)))
+
+
+def _note(chain: "Chain", error: BaseException, failure: Failure | None) -> tuple[int | None, str]:
     """The note of *chain*, and the position of the one that it replaces."""
     notes: list[str] = getattr(error, "__notes__", [])
-    failure, element = failure_in(chain, error), _pop_element(notes)
+    element = _pop_element(notes)
     line = trail(chain, failure)
     ours = [i for i, note in enumerate(notes) if note.startswith(_START)]
     above = next((i for i in ours if _trail_of(notes[i]) in _unmarked(line)), None)

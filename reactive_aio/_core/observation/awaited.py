@@ -72,6 +72,11 @@ def line_of(frames: "Any") -> str | None:
     return library or None
 
 
+def is_of_package(file: str) -> bool:
+    """Whether *file* is of this package, or one of its generated loops."""
+    return file.startswith((_PACKAGE, _NO_FILES[0]))
+
+
 def is_of_package_or_python(file: str) -> bool:
     """Whether *file* is of this package, one of its generated loops, or of the standard library."""
     if file.startswith((*_NO_FILES, _PACKAGE)):

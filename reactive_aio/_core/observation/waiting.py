@@ -2,13 +2,13 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from threading import Thread, current_thread, enumerate as all_threads, main_thread
 from typing import TYPE_CHECKING, Any, Final
 
 from ..loop import Task, context_of, unfinished_tasks
 from ..unwinding import suspended_frames
-from .awaited import line_of
+from .awaited import is_of_package, line_of, wait_of
 from .registry import current_flow
 
 if TYPE_CHECKING:
@@ -28,11 +28,12 @@ def what_waits(loop: "AbstractEventLoop", besides: Task[Any] | None = None) -> s
     """
     found = list(_found(loop, besides))
     if not found and besides is not None:
-        found = list(_task(besides))
+        found = _of_tasks([besides])
     found = found or [f"the thread {thread.name}" for thread in _waited_for() if not thread.daemon]
-    named = Counter(found).most_common(_MOST_NAMED)
-    texts = [text if count == 1 else f"{count} × {text}" for text, count in named]
-    rest = len(found) - sum(count for _, count in named)
+    counts = Counter(found)
+    named = [*counts][:_MOST_NAMED]
+    texts = [text if counts[text] == 1 else f"{counts[text]} × {text}" for text in named]
+    rest = len(found) - sum(counts[text] for text in named)
     return "; ".join([*texts, f"and {rest} more"] if rest else texts) or "nothing that can be named"
 
 
@@ -41,9 +42,7 @@ def _found(loop: "AbstractEventLoop", besides: Task[Any] | None) -> Iterator[str
     line = None if current_thread() is main_thread() else _running_line(frames, main_thread())
     if line is not None:
         yield f"the event loop is blocked by {line}"
-    for task in unfinished_tasks(loop):
-        if task is not besides:
-            yield from _task(task)
+    yield from _of_tasks([task for task in unfinished_tasks(loop) if task is not besides])
     for thread in _waited_for():
         if (line := _running_line(frames, thread)) is not None:
             yield f"{line}, in the thread {thread.name}"
@@ -55,13 +54,25 @@ def _waited_for() -> list[Thread]:
     return [each for each in others if not each.daemon or each.name.startswith(_OWN_THREADS)]
 
 
-def _task(task: Task[Any]) -> Iterator[str]:
-    line = line_of(reversed(list(suspended_frames(task.get_coro()))))
-    if line is not None:
-        context = context_of(task)
-        flow = None if context is None else context.get(current_flow)
-        name = "" if flow is None else f"{flow.name}: "
-        yield f"{name}{task.get_name()}: {line}"
+def _of_tasks(tasks: Iterable[Task[Any]]) -> list[str]:
+    """What tasks wait for: those of flows first, as clients of brokers have many of their own."""
+    of_flows: list[str] = []
+    others: list[str] = []
+    for task in tasks:
+        if (wait := wait_of(task.get_coro())) is not None:
+            context = context_of(task)
+            flow = None if context is None else context.get(current_flow)
+            name = "" if flow is None else f"{flow.name}: "
+            what = wait.text if wait.kind == "function" else f"waits for {wait.text}"
+            texts = of_flows if flow is not None or _runs_here(task) else others
+            texts.append(f"{name}{task.get_name()}: {what}")
+    return of_flows + others
+
+
+def _runs_here(task: Task[Any]) -> bool:
+    """Whether *task* is one of this package, which calls functions of a flow."""
+    first = next(iter(suspended_frames(task.get_coro())), None)
+    return first is not None and is_of_package(first.f_code.co_filename)
 
 
 def _running_line(frames: "dict[int, FrameType]", thread: Thread) -> str | None:
