@@ -25,6 +25,7 @@ TESTS: Final = (  # the quick ones first, and one loop will do
     "tests/core/test_trampoline.py",
     "tests/core/test_serial_executor.py",
     "tests/contract",
+    "tests/model",
 )
 
 SECONDS: Final = 240

@@ -12,17 +12,19 @@ from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any, cast
+from typing import Any, TypeVar, cast
+from weakref import ref
 
 import anyio
 
 import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.testing import Ledger, Token
-from tests.contract.pipelines.endpoints import AsyncProbe, Offences, Probe, Relay, StepPublisher
+from tests.model.endpoints import AsyncProbe, Offences, Probe, Relay, StepPublisher
 
 __all__ = ("CHILD", "ChildError", "CleanupError", "PipelineError", "Run")
 
+T = TypeVar("T")
 CHILD = 500
 """The value of a child in a tree, less that of its parent."""
 
@@ -57,6 +59,9 @@ class Numbers:
     error: BaseException | None
 
     def __iter__(self) -> Iterator[Token]:
+        return self.run.noted(self._tokens())
+
+    def _tokens(self) -> Iterator[Token]:
         self.run.opened += 1
         try:
             for value in range(self.start, self.start + self.count):
@@ -85,9 +90,11 @@ class Run:
     """The most that it held, if that was more."""
     discarded_count: int = 0
     description: str = ""
-    three_lines: Path = Path(__file__).parents[2] / "sources" / "three_lines.txt"
+    three_lines: Path = Path(__file__).parents[1] / "sources" / "three_lines.txt"
     finished: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the program has ended; it stops the sources that an operator keeps."""
+    _generators: list[ref[Any]] = field(default_factory=list[ref[Any]])
+    """The generators of sources."""
     _values: dict[int, int] = field(default_factory=dict[int, int])
     _copied: set[int] = field(default_factory=set[int])
     _publishers: list[StepPublisher] = field(default_factory=list[StepPublisher])
@@ -248,13 +255,26 @@ class Run:
 
     @property
     def logger(self) -> logging.Logger:
-        return logging.getLogger("random_pipelines")
+        return logging.getLogger("tests.model")
 
     # -- sources ----------------------------------------------------------------------------------
     def numbers(self, count: int, start: int = 0, *, fails: bool = False) -> Numbers:
         return Numbers(self, count, start, PipelineError() if fails else None)
 
-    async def steps(
+    def noted(self, generator: T) -> T:
+        """Note a generator, which must be gone after the end, without the garbage collector."""
+        self._generators.append(ref(generator))
+        return generator
+
+    @property
+    def alive(self) -> list[object]:
+        """The generators of sources that something still refers to."""
+        return [each for find in self._generators if (each := find()) is not None]
+
+    def steps(self, *arguments: Any, **options: Any) -> AsyncGenerator[Token]:
+        return self.noted(self._steps(*arguments, **options))
+
+    async def _steps(
         self,
         count: int,
         start: int = 0,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from tests.contract.pipelines.expected import Parameters
+from tests.model.expected import Parameters
 
 __all__ = ("EXCEPTIONS", "HOLDING_NOTHING", "SOURCES", "Source")
 
@@ -64,7 +64,9 @@ SOURCES: dict[str, Source] = {
     "create": Source("r.create(run.emit({n}), overflow='wait', capacity=2)"),
     "create: slow": Source("r.create(run.emit({n}, 0.1), capacity=100)"),
     "using": Source("r.using(run.resource, lambda _: run.numbers({n}))"),
-    "using: asynchronous": Source("r.using(run.async_resource, lambda _: run.steps({n}))"),
+    "using: asynchronous": Source(
+        "r.using(run.async_resource, lambda _: r.from_aiter(lambda: run.steps({n})))"
+    ),
     "from_thread": Source("r.from_thread(lambda: run.numbers({n}), chunk=2)"),
     "from_lines": Source(
         "r.from_lines(run.three_lines).enumerate().map(lambda line: run.token(line[0]))",
