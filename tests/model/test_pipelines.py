@@ -44,15 +44,15 @@ of the expected elements, or the reason why there is none to EXCEPTIONS there.""
 NEW = secrets.randbelow(10**6) * 10**6
 
 
-def seeds(part: int) -> Iterator[int]:
+def seeds(part: int, counts: Mapping[Effort, int], parts: int) -> Iterator[int]:
     only = os.environ.get("SEED")
     if only is not None:
         yield from (int(only),) if part == 0 else ()
         return
-    count = COUNTS[effort()]
-    yield from range(part, count, PARTS)
+    count = counts[effort()]
+    yield from range(part, count, parts)
     if "CI" not in os.environ:
-        yield from range(NEW + part, NEW + count // 2, PARTS)
+        yield from range(NEW + part, NEW + count // 2, parts)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def without_older_objects() -> Iterator[None]:
 @pytest.mark.usefixtures("without_older_objects")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_random_pipeline_does_what_the_model_says_and_leaves_nothing(part: int) -> None:
-    for seed in seeds(part):
+    for seed in seeds(part, COUNTS, PARTS):
         plan = random_plan(seed)
         if failure_of(plan) is None:
             continue
