@@ -214,9 +214,10 @@ class Run:
     def twice_async(self, token: Token) -> Flow[Token]:
         return r.from_aiter(lambda: self.steps(2, start=self.value(token), replaces=token))
 
-    def children(self, token: Token) -> list[Token]:
+    def children(self, token: Token) -> Iterator[Token]:
         value = self.value(token)
-        return [self.token(value + CHILD)] if value < CHILD and value % 3 == 0 else []
+        if value < CHILD and value % 3 == 0:
+            yield self.token(value + CHILD)
 
     def line(self, token: Token) -> bytes:
         self.ledger.drop(token, "replaced")

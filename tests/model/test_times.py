@@ -207,10 +207,11 @@ def random_flow(seed: int) -> tuple[Timed, tuple[str, ...], str]:
     random, rows = Random(seed), [*ROWS]
     at, elements = 0.0, list[tuple[float, Any]]()
     for number in range(random.randrange(9)):
-        at = round(at + random.choice((0.05, 0.4, 1, 1, 3, 7)) * random.uniform(0.5, 1), 4)
-        elements.append((at, number))
+        at += random.choice((0.05, 0.4, 1, 1, 3, 7)) * random.uniform(0.5, 1) + 0.01
+        # The times of the rows are hundredths: none of them leads from an element to another one.
+        elements.append((round(round(at, 2) + (number + 1) / 10_000, 4), number))
     error = "SourceError" if random.random() < 0.3 else None
-    source = Timed(tuple(elements), round(at + random.uniform(0.1, 5), 4), error)
+    source = Timed(tuple(elements), round(round(at + random.uniform(0.1, 5), 2) + 0.0051, 4), error)
     first = rows[seed % len(rows)]
     others = random.sample([each for each in rows if each != first], random.randrange(4))
     return source, tuple(combined(source, [first, *others])), random.choice([*READERS])

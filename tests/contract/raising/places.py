@@ -36,8 +36,8 @@ def failing_cleanup(flow: Apply) -> Place:
 
 
 def quiet(flow: Apply) -> Place:
-    """*flow* of a source that raises nothing."""
-    return lambda c: flow(c.numbers)
+    """*flow* of a source that raises nothing, and does not end."""
+    return lambda c: flow(c.endless)
 
 
 # -- sources ---------------------------------------------------------------------------------------
