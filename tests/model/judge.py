@@ -12,7 +12,7 @@ from reactive_aio.errors import ReactiveError
 from reactive_aio.testing.leaks import THREADS_END_WITHIN, Snapshot
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 from tests.model.expected import Expected
-from tests.model.run import ChildError, CleanupError, PipelineError, Run
+from tests.model.run import ERRORS, RECEIVED, ChildError, CleanupError, Run
 
 __all__ = ("check_alone",)
 
@@ -49,7 +49,7 @@ class Told(logging.Handler):
         is_kept = message.startswith(LATE[1])
         may_fail = self.expected.fails is not False
         is_late = message.startswith(LATE) and may_fail and (is_kept or not self.expected.is_whole)
-        allowed = PipelineError if is_late else (ChildError, CleanupError)
+        allowed = RECEIVED if is_late else (ChildError, CleanupError)
         if found and all(isinstance(each, allowed) for each in found):
             self.names += [type(each).__name__ for each in found]
         else:
@@ -64,8 +64,10 @@ class Told(logging.Handler):
         logging.getLogger().removeHandler(self)
 
 
-def check_alone(program: Program, expected: Expected) -> None:
+def check_alone(program: Program, expected: Expected, kind: str = "PipelineError") -> None:
     """Run *program* on a loop of its own, and fail unless it does what is *expected*.
+
+    Its sources and functions raise errors of a *kind* of `ERRORS`.
 
     It has to deliver those elements, and to leave nothing behind. The garbage collector is off, so
     that nothing is closed or freed by it.
@@ -73,18 +75,22 @@ def check_alone(program: Program, expected: Expected) -> None:
     gc.disable()
     try:
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-            runner.run(_check(program, expected))
+            runner.run(_check(program, expected, kind))
     finally:
         gc.enable()
 
 
-async def _check(program: Program, expected: Expected) -> None:
+async def _check(program: Program, expected: Expected, kind: str) -> None:
     before = Snapshot(strict=True)
     others = {*threading.enumerate()}
-    run = Run()
+    run = Run(kind)
     try:
         with Told(expected) as told:
-            errors = await _outcome(program(run))
+            received = ERRORS[kind][1].__name__
+            errors = [
+                "PipelineError" if each == received else each
+                for each in await _outcome(program(run))
+            ]
             told.names += errors
             complaints = [*expected.complaints(run.received, errors)]
             run.finish()
@@ -128,7 +134,7 @@ async def _outcome(program: Coroutine[Any, Any, None]) -> list[str]:
     try:
         async with asyncio.timeout(WITHIN):
             await program
-    except* (PipelineError, ReactiveError) as group:  # several sources may fail at once
+    except* (*RECEIVED, ReactiveError) as group:  # several sources may fail at once
         names = [type(each).__name__ for each in leaves(group)]
     return names
 

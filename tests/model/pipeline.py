@@ -8,7 +8,7 @@ from typing import Any, Final
 from tests.model.consumers import CONSUMERS, DRAINING, PAUSING, Consumer
 from tests.model.expected import Expected, Parameters, thinned
 from tests.model.operators import OPERATORS, WITH_SMALL_BOUNDS, Operator
-from tests.model.run import Run
+from tests.model.run import ERRORS, Run
 from tests.model.sources import HOLDING_NOTHING, SOURCES, Source
 
 __all__ = ("Part", "Pipeline", "Plan", "Program", "random_plan")
@@ -24,6 +24,10 @@ HOOKED: Final = 0.8
 """The part of pipelines that end with `do_on_discard`, of those that can."""
 MAY_BE_EMPTIED: Final = frozenset(("default_if_empty", "switch_if_empty"))
 """What they emit depends on whether a drain completes the source before its first element."""
+OTHER_ERRORS: Final = 0.4
+"""The part of pipelines whose errors may be others than exceptions."""
+ONLY_EXCEPTIONS: Final = frozenset(("error", "restart", "retry"))
+"""What does nothing with an error that is no `Exception`."""
 HEADER: Final = """\
 import builtins
 import operator
@@ -59,6 +63,8 @@ class Plan:
     consumer: Part
     hooked: bool
     """It ends with `do_on_discard`, if its operators account for what they discard."""
+    kind: str = "PipelineError"
+    """Of the errors of its sources and functions."""
 
     @property
     def names(self) -> list[str]:
@@ -66,7 +72,8 @@ class Plan:
 
     def pipeline(self) -> "Pipeline":
         """The program, and what it has to deliver."""
-        made = Pipeline()
+        takes_all = ONLY_EXCEPTIONS.isdisjoint(self.names)
+        made = Pipeline(self.kind if takes_all else "PipelineError")
         made.begin(SOURCES[self.source.name], self.source.parameters)
         for each in self.operators:
             made.add(OPERATORS[each.name], each.parameters)
@@ -85,6 +92,8 @@ class Plan:
             yield replace(self, source=replace(self.source, name=name))
         for name in _simpler_than(self.consumer.name, "to_list", "for_each: awaits"):
             yield replace(self, consumer=replace(self.consumer, name=name))
+        if self.kind != "PipelineError":
+            yield replace(self, kind="PipelineError")
         if self.hooked:
             yield replace(self, hooked=False)
         for part in _with_smaller(self.source):
@@ -113,6 +122,7 @@ def _with_smaller(part: Part) -> Iterator[Part]:
 class Pipeline:
     """A program under construction, and what it has to deliver."""
 
+    kind: str = "PipelineError"
     expected: Expected = field(default_factory=lambda: Expected(()))
     lines: list[str] = field(default_factory=lambda: ["async def program(run):"])
 
@@ -153,7 +163,7 @@ class Pipeline:
     @property
     def script(self) -> str:
         """The program as a script, which runs and judges it alone."""
-        return f"{self._definition}\n\n\ncheck_alone(program, {self.expected})\n"
+        return f"{self._definition}\n\n\ncheck_alone(program, {self.expected}, {self.kind!r})\n"
 
     @property
     def program(self) -> Program:
@@ -213,7 +223,8 @@ def _plan(random: Random, source: str, operators: list[str], consumer: str) -> P
     parts = [Part(name, _parameters(random, index)) for index, name in enumerate(operators)]
     hooked = random.random() < HOOKED  # without it, loops are made in another way
     last = Part(consumer, _parameters(random, 0))
-    return Plan(Part(source, {"n": count}), tuple(parts), last, hooked)
+    kind = random.choice([*ERRORS]) if random.random() < OTHER_ERRORS else "PipelineError"
+    return Plan(Part(source, {"n": count}), tuple(parts), last, hooked, kind)
 
 
 def _parameters(random: Random, index: int) -> Parameters:

@@ -15,8 +15,10 @@ def failure_of(plan: Plan) -> BaseException | None:
     """What is wrong with the pipeline of *plan*."""
     pipeline = plan.pipeline()
     try:
-        check_alone(pipeline.program, pipeline.expected)
-    except Exception as error:
+        check_alone(pipeline.program, pipeline.expected, pipeline.kind)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
         return error
     return None
 

@@ -29,7 +29,7 @@ SOURCES: dict[str, Source] = {
     "just": Source("r.just(*builtins.range({n})).map(run.token)"),
     "range": Source("r.range({n}).map(run.token)"),
     "empty": Source("r.empty()", lambda _: ()),
-    "error": Source("r.error(PipelineError)", lambda _: (), fails=True),
+    "error": Source("r.error(run.error)", lambda _: (), fails=True),
     "never": Source("r.never().timeout(1, fallback=run.numbers({n}))"),
     "never: ends": Source("r.concat(run.numbers({n}), r.never()).take_until(r.timer(100))"),
     "generate": Source("r.generate(lambda x: (x, x + 1) if x < {n} else None, 0).map(run.token)"),

@@ -61,6 +61,21 @@ class Code:
         await to.emit(1)
         self.fails()
 
+    def signals(self, to: Any) -> None:
+        """The function of `create`, or the producer of a processor, fails without raising."""
+        to.fail(self.error())
+
+    def subscribe(self, subscriber: Any) -> None:
+        """As a foreign publisher, which sends its error."""
+        subscriber.on_subscribe(self)
+        subscriber.on_error(self.error())
+
+    def request(self, _: int) -> None:
+        """Nothing is left to send."""
+
+    def cancel(self) -> None:
+        """Nothing is to be stopped."""
+
     def gives_numbers(self, _: object) -> Any:
         return r.from_iterable(self.numbers)
 
