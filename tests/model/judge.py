@@ -134,8 +134,12 @@ async def _outcome(program: Coroutine[Any, Any, None]) -> list[str]:
     try:
         async with asyncio.timeout(WITHIN):
             await program
-    except* (*RECEIVED, ReactiveError) as group:  # several sources may fail at once
-        names = [type(each).__name__ for each in leaves(group)]
+    except BaseException as error:
+        found = leaves(error)  # several sources may fail at once
+        if not all(isinstance(each, (*RECEIVED, ReactiveError)) for each in found):
+            raise
+        names = [type(each).__name__ for each in found]
+        found.clear()
     return names
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow
+from reactive_aio.errors import TimedOut
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 from tests.cases import PUBLIC, names
 from tests.harness.effort import Effort
@@ -177,7 +178,7 @@ async def reading(flow: Flow[Any], read: Read, pace: float) -> Timed:
     recorder, error = Recorder(pace), None
     try:
         await read(flow, recorder)
-    except (SourceError, r.errors.TimedOut) as raised:
+    except (SourceError, TimedOut) as raised:
         error = type(raised).__name__
     return Timed(tuple(recorder.elements), recorder.now, error)
 
@@ -259,14 +260,11 @@ def failure_of(source: Timed, operators: tuple[str, ...], reader: str) -> str | 
 def shrunk(source: Timed, operators: tuple[str, ...], reader: str) -> str:
     """The least program that fails as the given one does."""
     least = failure_of(source, operators, reader) or "it fails no longer"
-    simpler: Iterator[tuple[Timed, tuple[str, ...]]]
     while True:
         fewer = [operators[:i] + operators[i + 1 :] for i in range(len(operators))]
         less = [source.elements[:i] + source.elements[i + 1 :] for i in range(len(source.elements))]
-        simpler = iter(
-            [(source, each) for each in fewer]
-            + [(Timed(each, source.end, source.error), operators) for each in less]
-        )
+        simpler = [(source, each) for each in fewer]
+        simpler += [(Timed(each, source.end, source.error), operators) for each in less]
         for candidate in simpler:
             if (found := failure_of(*candidate, reader)) is not None:
                 (source, operators), least = candidate, found

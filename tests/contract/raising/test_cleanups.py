@@ -113,16 +113,15 @@ def hooked(flow: Place, hook: str) -> Place:
     return lambda code: HOOKS[hook](flow(code), code)
 
 
+QUIET_FLOWS: Final[Mapping[str, Place]] = {
+    **{name: quiet(flow) for name, flow in FLOWS.items()},
+    "create": lambda code: r.create(code.listens),
+}
 CALLBACKS: Final[Mapping[str, Place]] = {
-    f"{hook} of {name}": hooked(flow, hook)
-    for hook in HOOKS
-    for name, flow in (
-        *((name, quiet(flow)) for name, flow in FLOWS.items()),
-        ("create", lambda code: r.create(code.listens)),
-    )
+    f"{hook} of {name}": hooked(flow, hook) for hook in HOOKS for name, flow in QUIET_FLOWS.items()
 }
 """Flows with a function that is called when the flow is cancelled, and raises."""
-CASES: Final = CLEANUPS | CALLBACKS
+CASES: Final[Mapping[str, Place]] = {**CLEANUPS, **CALLBACKS}
 
 
 @each_pair(case=CASES, between=BETWEEN, way=WAYS, kind=QUIET, loop=REAL_LOOPS)
