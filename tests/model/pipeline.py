@@ -24,9 +24,11 @@ HOOKED: Final = 0.8
 """The part of pipelines that end with `do_on_discard`, of those that can."""
 MAY_BE_EMPTIED: Final = frozenset(("default_if_empty", "switch_if_empty"))
 """What they emit depends on whether a drain completes the source before its first element."""
+PLAIN: Final = 0.3
+"""The part of pipelines whose source holds nothing: operators pull it, in loops of their own."""
 OTHER_ERRORS: Final = 0.4
 """The part of pipelines whose errors may be others than exceptions."""
-ONLY_EXCEPTIONS: Final = frozenset(("error", "restart", "retry"))
+ONLY_EXCEPTIONS: Final = frozenset(("error", "map_async: skips", "restart", "retry"))
 """What does nothing with an error that is no `Exception`."""
 HEADER: Final = """\
 import builtins
@@ -132,7 +134,7 @@ class Pipeline:
             tuple(source.values(parameters)),
             is_complete=source.fails is not None,
             fails=source.fails,
-            errors=frozenset({"PipelineError", source.error}),
+            errors=frozenset({"PipelineError", *source.errors}),
             discards=source.fails is not False,
         )
 
@@ -215,7 +217,8 @@ def random_plan(seed: int) -> Plan:
     names = [first, *random.choices(known, k=random.randrange(MOST_OPERATORS))]
     if random.random() < WITHOUT_OPERATORS:
         names = []
-    return _plan(random, random.choice([*SOURCES]), names, random.choice(consumers))
+    sources = HOLDING_NOTHING if random.random() < PLAIN else [*SOURCES]
+    return _plan(random, random.choice(sources), names, random.choice(consumers))
 
 
 def _plan(random: Random, source: str, operators: list[str], consumer: str) -> Plan:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from tests.model.expected import Parameters
 
@@ -19,10 +20,12 @@ class Source:
     text: str
     values: Callable[[Parameters], Iterable[int]] = _up_to_n
     fails: bool | None = False
-    """None if it may, with *error*, after some of them."""
-    error: str = "PipelineError"
+    """None if it may, with one of *errors*, after some of them."""
+    errors: tuple[str, ...] = ("PipelineError",)
 
 
+CHILD_ERRORS: Final = ("ChildError", "Interrupted")
+"""A task group that fails also cancels the task of the flow."""
 SOURCES: dict[str, Source] = {
     "from_iterable": Source("r.from_iterable(run.numbers({n}))"),
     "from_iterable: fails": Source("r.from_iterable(run.numbers({n}, fails=True))", fails=True),
@@ -44,10 +47,14 @@ SOURCES: dict[str, Source] = {
         "r.from_aiter(lambda: run.in_an_anyio_task_group({n}))"
     ),
     "from_aiter: a child fails": Source(
-        "r.from_aiter(lambda: run.in_a_task_group({n}, fails_at=4))", fails=None, error="ChildError"
+        "r.from_aiter(lambda: run.in_a_task_group({n}, fails_at=4))",
+        fails=None,
+        errors=CHILD_ERRORS,
     ),
     "from_aiter: a cleanup fails": Source(
-        "r.from_aiter(lambda: run.with_a_failing_cleanup({n}))", fails=None, error="CleanupError"
+        "r.from_aiter(lambda: run.with_a_failing_cleanup({n}))",
+        fails=None,
+        errors=("CleanupError",),
     ),
     "from_awaitable": Source("r.from_awaitable(run.one)", lambda _: (0,)),
     "from_publisher": Source("r.from_publisher(run.publisher({n}))"),
