@@ -28,7 +28,19 @@ PLAIN: Final = 0.3
 """The part of pipelines whose source holds nothing: operators pull it, in loops of their own."""
 OTHER_ERRORS: Final = 0.4
 """The part of pipelines whose errors may be others than exceptions."""
-ONLY_EXCEPTIONS: Final = frozenset(("error", "map_async: skips", "restart", "retry"))
+ONLY_EXCEPTIONS: Final = frozenset(
+    (
+        "error",
+        "map_async: skips",
+        "on_error_complete",
+        "on_error_map",
+        "on_error_resume",
+        "on_error_resume: a function",
+        "on_error_return",
+        "restart",
+        "retry",
+    )
+)
 """What does nothing with an error that is no `Exception`."""
 HEADER: Final = """\
 import builtins
