@@ -141,6 +141,10 @@ def test_it_is_raised_where_the_cleanup_is_awaited_and_reported_elsewhere(
     else:
         assert type(outcome.end) is (left.end or type(None))
         check_reported(outcome, expected)
+    if case in CALLBACKS:  # no kind of error is taken for the cancellation that it answers
+        (told,) = outcome.contexts
+        assert type(told["exception"]) is type(expected.make())
+        assert "a callback raised when its flow was cancelled" in told["message"]
     assert not outcome.stops
     check_nothing_is_left(outcome)
 
