@@ -1,4 +1,4 @@
-"""What a subscriber receives for what a function of the user raised, whatever that is.
+"""What a subscriber receives for what a function of the user raised, or a publisher sent.
 
 ``KeyboardInterrupt`` and ``SystemExit`` go on to stop the program, and the subscriber receives
 `Interrupted`. Every other exception is a failure of the flow like any `Exception`.
@@ -53,7 +53,7 @@ def stop_program(loop_handle: LoopHandle, error: BaseException) -> None:
 
 
 def _wrapped(kind: type[Exception], error: BaseException) -> Exception:
-    failure = kind(f"a function of the flow raised {type(error).__name__}")
+    failure = kind(f"a function or publisher of the flow failed with {type(error).__name__}")
     failure.__cause__ = error
     return failure
 

@@ -10,7 +10,7 @@ _one_at_a_time: Final = threading.Lock()
 
 
 def current_frames() -> dict[int, FrameType]:
-    """The innermost frame of each thread, by `threading.Thread.ident`.
+    """The innermost frame of each other thread, by `threading.Thread.ident`.
 
     Before CPython 3.11.9, a garbage collection inside `sys._current_frames` can stop the process
     for ever: that function allocates while it holds the lock of the interpreter's list of threads,
@@ -21,10 +21,13 @@ def current_frames() -> dict[int, FrameType]:
         was_enabled = gc.isenabled()
         gc.disable()
         try:
-            return sys._current_frames()
+            found = sys._current_frames()
         finally:
             if was_enabled:
                 gc.enable()
+    # Its frames would refer to what they have found, and so keep the frames of the other threads.
+    del found[threading.get_ident()]
+    return found
 
 
 def frame_of(thread: threading.Thread) -> FrameType | None:

@@ -33,10 +33,19 @@ TESTS: Final = (  # the quick ones first, and one loop will do
     "tests/core/test_trampoline.py",
     "tests/core/test_serial_executor.py",
     "tests/contract",
+    "tests/model",
 )
-REACHING: Final = ("tests/core", "tests/contract", "tests/operators", "tests/sources",
-                   "tests/sinks", "tests/processors", "tests/delivery",
-                   "tests/rsocket")  # fmt: skip
+REACHING: Final = (
+    "tests/core",
+    "tests/contract",
+    "tests/model",
+    "tests/operators",
+    "tests/sources",
+    "tests/sinks",
+    "tests/processors",
+    "tests/delivery",
+    "tests/rsocket",
+)
 """Where tests are looked for that reach a decision."""
 SECONDS: Final = 240
 """For one run of them."""

@@ -1,4 +1,4 @@
-"""Every way to run an operator: each kind of source with each kind of demand.
+"""Ways to run an operator: each kind of source, and each kind of demand.
 
 A test module describes its operators by samples, and runs each sample in each way. The laws of the
 conformance tests check the contract of signals.
@@ -7,7 +7,6 @@ conformance tests check the contract of signals.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 from reactive_aio import Flow, from_iterable, to_flow
@@ -94,7 +93,8 @@ async def _iterated(flow: Flow[Any]) -> list[Any]:
 
 SOURCES = ("list", "generator", "boundary", "async iterator")
 DEMANDS = ("unbounded", "one by one", "coroutines", "async for")
-WAYS = [f"{kind}, {demand}" for kind, demand in product(SOURCES, DEMANDS)]
+WAYS = [f"{kind}, {demand}" for kind, demand in zip(SOURCES, DEMANDS, strict=True)]
+"""Each source once, and each demand once: in random pipelines, every operator meets all of them."""
 
 
 async def in_every_way(sample: Sample, way: str) -> None:

@@ -44,7 +44,7 @@ def test_no_garbage_is_collected_meanwhile(monkeypatch: pytest.MonkeyPatch, enab
     was_enabled = gc.isenabled()
     (gc.enable if enabled else gc.disable)()
     try:
-        assert threading.get_ident() in current_frames()
+        assert threading.get_ident() not in current_frames(), "which would keep what it has found"
         assert gc.isenabled() is enabled, "as before"
     finally:
         (gc.enable if was_enabled else gc.disable)()

@@ -697,7 +697,11 @@ class _Writer:
         if self.iterated:
             opening = f"H = EndHooks(hooks({args}), report, S.failure_of)"
         failure = "H.fail_at(STAGE_OF_LINE[error.__traceback__.tb_lineno], error)"
-        has_task = self.shape.mode in ("task", "async_generator")  # it can be cancelled
+        # A task can be cancelled. What is raised after that is an error of the cleanup.
+        cancelled = {
+            "task": "S.is_stopped or S.is_cancelled(error)",
+            "async_generator": "S.is_cancelled(error)",
+        }.get(self.shape.mode)
         return [
             opening,
             "try:",
@@ -710,7 +714,7 @@ class _Writer:
             "except (GeneratorExit, KeyboardInterrupt, SystemExit):",
             "    raise",
             "except BaseException as error:",
-            *(["    if S.is_cancelled(error): raise"] if has_task else []),
+            *([f"    if {cancelled}: raise"] if cancelled else []),
             f"    raise {failure}",
             "finally:",
             "    H.cancel_rest()",

@@ -7,6 +7,7 @@ from typing import Final, Generic, TypeVar
 
 from ...errors import NotAnElement, Overflow, WrongLoop
 from ..arguments import require_error
+from ..failures import as_failure
 from ..loop import Future, LoopHandle, yield_to_loop
 from ..losses import REFUSED, DropCounter
 from ..time_slice import TimeSlice
@@ -168,7 +169,7 @@ class HotEmitter(Generic[T]):
     def fail(self, error: BaseException) -> None:
         """End with *error*, which a producer passes. From any thread."""
         require_error(f"{self._name}.fail()", error)
-        self.end(error)
+        self.end(as_failure(error))
 
     def end(self, error: BaseException | None = None) -> None:
         """Accept nothing more, and end after the accepted elements. Only the first end counts.

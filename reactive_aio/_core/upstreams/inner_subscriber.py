@@ -415,7 +415,7 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
         elif not self.is_done:
             if not isinstance(cast("object", error), BaseException):
                 error = RuleViolation("2.13", f"on_error({error!r}): an exception is needed")
-            self.error = error
+            self.error = error = as_failure(error)
             self._set_done()
             self._owner.submit(self._owner.on_inner_error, self, error)
 

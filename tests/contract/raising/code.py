@@ -29,6 +29,11 @@ class Code:
         return Numbers(self)
 
     @property
+    def endless(self) -> Any:
+        """A source that raises nothing, and is never read to its end."""
+        return Numbers(self, is_endless=True)
+
+    @property
     def failing(self) -> Any:
         """A source that raises after its first element."""
         return Numbers(self, fails=True)
@@ -36,7 +41,7 @@ class Code:
     @property
     def failing_cleanup(self) -> Any:
         """A source whose ``finally`` clause raises."""
-        return Numbers(self, fails_at_end=True)
+        return Numbers(self, is_endless=True, fails_at_end=True)
 
     def fails(self, *_: object) -> Any:
         raise self.error()
@@ -55,6 +60,21 @@ class Code:
     async def emits_async(self, to: Any) -> None:
         await to.emit(1)
         self.fails()
+
+    def signals(self, to: Any) -> None:
+        """The function of `create`, or the producer of a processor, fails without raising."""
+        to.fail(self.error())
+
+    def subscribe(self, subscriber: Any) -> None:
+        """As a foreign publisher, which sends its error."""
+        subscriber.on_subscribe(self)
+        subscriber.on_error(self.error())
+
+    def request(self, _: int) -> None:
+        """Nothing is left to send."""
+
+    def cancel(self) -> None:
+        """Nothing is to be stopped."""
 
     def gives_numbers(self, _: object) -> Any:
         return r.from_iterable(self.numbers)
@@ -116,6 +136,8 @@ class Numbers:
 
     code: Code
     fails: bool = False
+    is_endless: bool = False
+    """Some operators read far ahead. At the end of the elements, a cleanup would be work."""
     fails_at_end: bool = False
 
     def __iter__(self) -> Generator[int]:
@@ -124,8 +146,7 @@ class Numbers:
             yield 1
             if self.fails:
                 self.code.fails()
-            # Some operators read far ahead. At the end of the elements, the cleanup would be work.
-            yield from count(2) if self.fails_at_end else range(2, MANY)
+            yield from count(2) if self.is_endless else range(2, MANY)
         finally:
             self.code.closed += 1
             if self.fails_at_end:

@@ -36,8 +36,14 @@ def failing_cleanup(flow: Apply) -> Place:
 
 
 def quiet(flow: Apply) -> Place:
-    """*flow* of a source that raises nothing."""
-    return lambda c: flow(c.numbers)
+    """*flow* of a source that raises nothing, and does not end."""
+    return lambda c: flow(c.endless)
+
+
+def failed(processor: Any, code: Code) -> Flow:
+    """*processor*, whose producer has failed."""
+    code.signals(processor)
+    return processor
 
 
 # -- sources ---------------------------------------------------------------------------------------
@@ -48,6 +54,9 @@ SOURCES: Final[Mapping[str, Place]] = {
     "from_iterable: __iter__": lambda c: r.from_iterable(c.opens),
     "from_iterable: __next__": lambda c: r.from_iterable(c.steps),
     "start_with": lambda c: r.from_iterable(c.opens).start_with([1]),
+    "signal: from_publisher": lambda c: r.from_publisher(c),
+    "signal: create": lambda c: r.create(c.signals),
+    "signal: processor": lambda c: r.defer(lambda: failed(r.UnicastProcessor(), c)),
     "error": lambda c: r.error(c.fails),
     "from_awaitable": lambda c: r.from_awaitable(lambda: c.fails_at_2_async(2)),
     "from_callable": lambda c: r.from_callable(c.fails),

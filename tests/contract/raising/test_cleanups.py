@@ -9,6 +9,7 @@ cancellation.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import pytest
@@ -25,7 +26,7 @@ from tests.contract.raising.expected import (
 )
 from tests.contract.raising.kinds import KINDS, QUIET
 from tests.contract.raising.observe import Consume, Outcome, observe
-from tests.contract.raising.places import CLEANUPS, Place
+from tests.contract.raising.places import CLEANUPS, FLOWS, Place, quiet
 from tests.contract.subscribers import turns
 from tests.harness.loops import REAL_LOOPS
 from tests.harness.pairs import each_pair
@@ -50,43 +51,6 @@ BETWEEN: Final[Mapping[str, Callable[[Any], Any]]] = {
 """What is between the cleanup and the consumer."""
 
 
-def behind(cleanup: str, between: str) -> Place:
-    return lambda code: BETWEEN[between](CLEANUPS[cleanup](code))
-
-
-@each_pair(cleanup=CLEANUPS, between=BETWEEN, way=AWAITING, kind=QUIET, loop=REAL_LOOPS)
-def test_it_is_raised_to_the_consumer_that_awaits_the_cleanup(
-    cleanup: str, between: str, way: str, kind: str, loop: str
-) -> None:
-    place = behind(cleanup, between)
-    outcome = observe(place, AWAITING[way], KINDS[kind].make, REAL_LOOPS[loop])
-    check_raised_by_cleanup(outcome, KINDS[kind])
-    assert not outcome.stops
-    check_nothing_is_left(outcome)
-
-
-@each_pair(cleanup=CLEANUPS, between=BETWEEN, way=NOT_AWAITING, kind=QUIET, loop=REAL_LOOPS)
-def test_it_is_reported_if_nothing_awaits_the_cleanup(
-    cleanup: str, between: str, way: str, kind: str, loop: str
-) -> None:
-    place = behind(cleanup, between)
-    outcome = observe(place, NOT_AWAITING[way], KINDS[kind].make, REAL_LOOPS[loop])
-    assert outcome.end is None
-    check_reported(outcome, KINDS[kind])
-    check_nothing_is_left(outcome)
-
-
-@each_pair(cleanup=CLEANUPS, way=AWAITING, loop=REAL_LOOPS)
-def test_a_keyboard_interrupt_of_a_cleanup_stops_the_program(
-    cleanup: str, way: str, loop: str
-) -> None:
-    outcome = observe(CLEANUPS[cleanup], AWAITING[way], KeyboardInterrupt, REAL_LOOPS[loop])
-    assert outcome.stops
-    assert outcome.end is None or isinstance(outcome.end, (Interrupted, KeyboardInterrupt))
-    check_nothing_is_left(outcome)
-
-
-# -- the first error wins --------------------------------------------------------------------------
 async def fail_in_the_body(flow: Any, _: Outcome) -> None:
     async with flow.stream() as elements:
         async for _ in elements:
@@ -102,14 +66,6 @@ FAILING: Final[Mapping[str, Consume]] = {
     "a later stage": lambda flow, _: flow.boundary(2).map(fails_at_once).to_list(),
     "the body of async with": fail_in_the_body,
 }
-
-
-@each_pair(cleanup=CLEANUPS, way=FAILING, kind=QUIET, loop=REAL_LOOPS)
-def test_it_does_not_replace_another_error(cleanup: str, way: str, kind: str, loop: str) -> None:
-    outcome = observe(CLEANUPS[cleanup], FAILING[way], KINDS[kind].make, REAL_LOOPS[loop])
-    assert isinstance(outcome.end, KeyError)
-    check_reported(outcome, KINDS[kind])
-    check_nothing_is_left(outcome)
 
 
 async def cancelled_when(begun: asyncio.Event, consuming: Coroutine[Any, Any, object]) -> None:
@@ -130,19 +86,76 @@ async def cancelled_in_a_call(flow: Any, _: Outcome) -> None:
     await cancelled_when(begun, flow.for_each(wait))
 
 
-@each_pair(
-    cleanup=CLEANUPS,
-    between=["nothing", "boundary", "merge"],
-    kind=QUIET,
-    loop=REAL_LOOPS,
-)
-def test_it_does_not_replace_a_cancellation(
-    cleanup: str, between: str, kind: str, loop: str
+@dataclass(frozen=True)
+class Way:
+    """How a consumer leaves a flow."""
+
+    consume: Consume
+    awaits: bool = False
+    """It awaits the cleanup, and has no error of its own to raise."""
+    end: type[BaseException] | None = None
+    """Its own error: the first one wins."""
+
+
+WAYS: Final[Mapping[str, Way]] = {
+    **{name: Way(consume, awaits=True) for name, consume in AWAITING.items()},
+    **{name: Way(consume) for name, consume in NOT_AWAITING.items()},
+    **{name: Way(consume, end=KeyError) for name, consume in FAILING.items()},
+    "cancelled in a call": Way(cancelled_in_a_call),
+}
+HOOKS: Final[Mapping[str, Callable[[Any, Code], Any]]] = {
+    "do_finally": lambda flow, code: flow.do_finally(code.fails),
+    "do_on_cancel": lambda flow, code: flow.do_on_cancel(code.fails),
+}
+
+
+def hooked(flow: Place, hook: str) -> Place:
+    return lambda code: HOOKS[hook](flow(code), code)
+
+
+QUIET_FLOWS: Final[Mapping[str, Place]] = {
+    **{name: quiet(flow) for name, flow in FLOWS.items()},
+    "create": lambda code: r.create(code.listens),
+}
+CALLBACKS: Final[Mapping[str, Place]] = {
+    f"{hook} of {name}": hooked(flow, hook) for hook in HOOKS for name, flow in QUIET_FLOWS.items()
+}
+"""Flows with a function that is called when the flow is cancelled, and raises."""
+CASES: Final[Mapping[str, Place]] = {**CLEANUPS, **CALLBACKS}
+
+
+@each_pair(case=CASES, between=BETWEEN, way=WAYS, kind=QUIET, loop=REAL_LOOPS)
+def test_it_is_raised_where_the_cleanup_is_awaited_and_reported_elsewhere(
+    case: str, between: str, way: str, kind: str, loop: str
 ) -> None:
-    place = behind(cleanup, between)
-    outcome = observe(place, cancelled_in_a_call, KINDS[kind].make, REAL_LOOPS[loop])
-    assert outcome.end is None
-    check_reported(outcome, KINDS[kind])
+    """What a callback raises is reported: nobody awaits it."""
+    left, expected = WAYS[way], KINDS[kind]
+    outcome = observe(
+        lambda code: BETWEEN[between](CASES[case](code)),
+        left.consume,
+        expected.make,
+        REAL_LOOPS[loop],
+    )
+    if left.awaits and case in CLEANUPS:
+        check_raised_by_cleanup(outcome, expected)
+    else:
+        assert type(outcome.end) is (left.end or type(None))
+        check_reported(outcome, expected)
+    if case in CALLBACKS:  # no kind of error is taken for the cancellation that it answers
+        (told,) = outcome.contexts
+        assert type(told["exception"]) is type(expected.make())
+        assert "a callback raised when its flow was cancelled" in told["message"]
+    assert not outcome.stops
+    check_nothing_is_left(outcome)
+
+
+@each_pair(cleanup=CLEANUPS, way=AWAITING, loop=REAL_LOOPS)
+def test_a_keyboard_interrupt_of_a_cleanup_stops_the_program(
+    cleanup: str, way: str, loop: str
+) -> None:
+    outcome = observe(CLEANUPS[cleanup], AWAITING[way], KeyboardInterrupt, REAL_LOOPS[loop])
+    assert outcome.stops
+    assert outcome.end is None or isinstance(outcome.end, (Interrupted, KeyboardInterrupt))
     check_nothing_is_left(outcome)
 
 
@@ -208,3 +221,21 @@ async def test_the_note_leaves_the_result_out_like_an_element() -> None:
         assert "secret" not in "\n".join(caught.value.__notes__)
     finally:
         show_elements(True)
+
+
+@pytest.mark.parametrize("kind", QUIET)
+async def test_that_of_on_cancel_of_create_is_reported_and_the_others_are_called(
+    kind: str, expects_loop_errors: list[Any]
+) -> None:
+    error, called = KINDS[kind].make(), list[str]()
+
+    def listen(to: r.Emitter[int]) -> None:
+        to.on_cancel(Code(lambda: error).fails)
+        to.on_cancel(lambda: called.append("second"))
+        to.try_emit(1)
+        to.try_emit(2)
+
+    discarded = list[int]()
+    assert await r.create(listen).do_on_discard(discarded.append).first() == 1
+    assert (called, discarded) == (["second"], [2])
+    assert [each["exception"] for each in expects_loop_errors] == [error]

@@ -114,6 +114,30 @@ def test_it_is_told_when_a_flow_is_left_by_break(leaving: str) -> None:
         check_nothing_is_left(outcome)
 
 
+@pytest.mark.parametrize("below", ["boundary", "group_by", "window_timeout"])
+async def test_no_function_is_told_of_it_as_a_failure_when_the_flow_is_cancelled(
+    below: str,
+) -> None:
+    """The loop of an asynchronous source has a task, in which the cleanup raises."""
+    leave: Mapping[str, Apply] = {
+        "boundary": lambda flow: flow.boundary(2),
+        "group_by": lambda flow: flow.group_by(bool).flat_map(lambda group: group),
+        "window_timeout": lambda flow: flow.window_timeout(2, 5).flat_map(lambda window: window),
+    }
+    told, ended = list[BaseException](), list[str]()
+
+    def mapped(error: BaseException) -> Exception:
+        told.append(error)
+        return KeyError("mapped")
+
+    source = r.from_aiter(Code(CleanupError).failing_cleanup).on_error_map(mapped)
+    flow = leave[below](source.do_on_error(told.append).do_finally(ended.append))
+    with pytest.raises(CleanupError):
+        await flow.take(1).to_list()
+    assert told == []
+    assert ended == ["cancelled"]
+
+
 # -- when the cleanup runs -------------------------------------------------------------------------
 def fails(x: int) -> int:
     return 1 // (2 - x)

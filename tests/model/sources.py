@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Final
 
-from tests.contract.pipelines.expected import Parameters
+from tests.model.expected import Parameters
 
 __all__ = ("EXCEPTIONS", "HOLDING_NOTHING", "SOURCES", "Source")
 
@@ -19,17 +20,19 @@ class Source:
     text: str
     values: Callable[[Parameters], Iterable[int]] = _up_to_n
     fails: bool | None = False
-    """None if it may, with *error*, after some of them."""
-    error: str = "PipelineError"
+    """None if it may, with one of *errors*, after some of them."""
+    errors: tuple[str, ...] = ("PipelineError",)
 
 
+CHILD_ERRORS: Final = ("ChildError", "Interrupted")
+"""A task group that fails also cancels the task of the flow."""
 SOURCES: dict[str, Source] = {
     "from_iterable": Source("r.from_iterable(run.numbers({n}))"),
     "from_iterable: fails": Source("r.from_iterable(run.numbers({n}, fails=True))", fails=True),
     "just": Source("r.just(*builtins.range({n})).map(run.token)"),
     "range": Source("r.range({n}).map(run.token)"),
     "empty": Source("r.empty()", lambda _: ()),
-    "error": Source("r.error(PipelineError)", lambda _: (), fails=True),
+    "error": Source("r.error(run.error)", lambda _: (), fails=True),
     "never": Source("r.never().timeout(1, fallback=run.numbers({n}))"),
     "never: ends": Source("r.concat(run.numbers({n}), r.never()).take_until(r.timer(100))"),
     "generate": Source("r.generate(lambda x: (x, x + 1) if x < {n} else None, 0).map(run.token)"),
@@ -44,10 +47,14 @@ SOURCES: dict[str, Source] = {
         "r.from_aiter(lambda: run.in_an_anyio_task_group({n}))"
     ),
     "from_aiter: a child fails": Source(
-        "r.from_aiter(lambda: run.in_a_task_group({n}, fails_at=4))", fails=None, error="ChildError"
+        "r.from_aiter(lambda: run.in_a_task_group({n}, fails_at=4))",
+        fails=None,
+        errors=CHILD_ERRORS,
     ),
     "from_aiter: a cleanup fails": Source(
-        "r.from_aiter(lambda: run.with_a_failing_cleanup({n}))", fails=None, error="CleanupError"
+        "r.from_aiter(lambda: run.with_a_failing_cleanup({n}))",
+        fails=None,
+        errors=("CleanupError",),
     ),
     "from_awaitable": Source("r.from_awaitable(run.one)", lambda _: (0,)),
     "from_publisher": Source("r.from_publisher(run.publisher({n}))"),
@@ -64,7 +71,9 @@ SOURCES: dict[str, Source] = {
     "create": Source("r.create(run.emit({n}), overflow='wait', capacity=2)"),
     "create: slow": Source("r.create(run.emit({n}, 0.1), capacity=100)"),
     "using": Source("r.using(run.resource, lambda _: run.numbers({n}))"),
-    "using: asynchronous": Source("r.using(run.async_resource, lambda _: run.steps({n}))"),
+    "using: asynchronous": Source(
+        "r.using(run.async_resource, lambda _: r.from_aiter(lambda: run.steps({n})))"
+    ),
     "from_thread": Source("r.from_thread(lambda: run.numbers({n}), chunk=2)"),
     "from_lines": Source(
         "r.from_lines(run.three_lines).enumerate().map(lambda line: run.token(line[0]))",

@@ -3,9 +3,6 @@
 An operator that changes the type of its elements is followed by one that makes tokens of them
 again. The parameters are ``n`` and ``m``, small and at least 1; ``k``, a value; ``v``, the first
 value of other sources.
-
-An operator without a row joins random pipelines in its form in ``IDENTITIES``, as `identities`
-says; a row checks more.
 """
 
 from collections.abc import Iterable
@@ -13,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, dropwhile, groupby, pairwise, takewhile
 from typing import Final
 
-from tests.contract.pipelines.expected import (
+from tests.model.expected import (
     Effect,
     Expected,
     Parameters,
@@ -29,7 +26,7 @@ from tests.contract.pipelines.expected import (
     when_empty,
     whole,
 )
-from tests.contract.pipelines.run import CHILD
+from tests.model.run import CHILD
 
 __all__ = ("EXCEPTIONS", "OPERATORS", "WITH_SMALL_BOUNDS", "Operator")
 
@@ -426,7 +423,8 @@ OPERATORS: dict[str, Operator] = {
     # -- errors, repeat
     "on_error_resume": Operator("{flow}.on_error_resume(run.numbers({n}, {v}))", resumed(_others)),
     "on_error_resume: a function": Operator(
-        "{flow}.on_error_resume(lambda _: run.steps({n}, {v}))", resumed(_others)
+        "{flow}.on_error_resume(lambda _: r.from_aiter(lambda: run.steps({n}, {v})))",
+        resumed(_others),
     ),
     "on_error_return": Operator(
         "{flow}.on_error_return({v}).map(run.tokenized)", resumed(lambda p: [p["v"]])
@@ -435,6 +433,7 @@ OPERATORS: dict[str, Operator] = {
     "on_error_map": Operator("{flow}.on_error_map(lambda _: PipelineError())"),
     "retry": Operator("{flow}.retry({n})", repeated(after_failure=True)),
     "repeat": Operator("{flow}.repeat({n})", repeated(after_failure=False)),
+    "restart": Operator("{flow}.restart({n})", repeated(after_failure=None)),
     # -- backpressure, share
     "boundary": Operator("{flow}.boundary({n})"),
     "boundary: refill": Operator("{flow}.boundary({n}, refill=1)"),

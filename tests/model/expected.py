@@ -1,7 +1,7 @@
 """What a pipeline has to deliver, computed on lists."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 __all__ = (
@@ -53,8 +53,11 @@ class Expected:
     def is_exact(self) -> bool:
         return self.is_ordered and self.is_complete and self.is_known
 
-    def complaints(self, received: list[int], *, has_failed: bool) -> Iterator[str]:
-        """What is wrong with the values *received*, and with the end."""
+    def complaints(self, received: list[int], errors: Collection[str]) -> Iterator[str]:
+        """What is wrong with the values *received*, and with the end; *errors* have names."""
+        has_failed = bool(errors)
+        for name in {*errors} - self.errors:
+            yield f"it failed with {name}"
         if has_failed and self.fails is False:
             yield "it failed, and should have completed"
         if self.is_whole and self.fails and not has_failed:
@@ -177,11 +180,14 @@ def when_empty(others: Callable[[Parameters], Iterable[int]]) -> Effect:
     return effect
 
 
-def repeated(*, after_failure: bool) -> Effect:
-    """The source runs as often as the parameter ``n`` says, while it fails or completes."""
+def repeated(*, after_failure: bool | None) -> Effect:
+    """The source runs as often as the parameter ``n`` says, while it fails or completes.
+
+    None means after both.
+    """
 
     def effect(expected: Expected, parameters: Parameters) -> Expected:
-        if expected.fails is (not after_failure):
+        if after_failure is not None and expected.fails is (not after_failure):
             return expected
         if expected.fails is None:
             expected = replace(expected, is_complete=False)

@@ -7,28 +7,52 @@ enters it as replaced, so that the ledger balances.
 import asyncio
 import gc
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+)
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any, cast
+from typing import Any, Final, TypeVar, cast
+from weakref import ref
 
 import anyio
 
 import reactive_aio as r
 from reactive_aio import Flow
+from reactive_aio.errors import Interrupted
 from reactive_aio.testing import Ledger, Token
-from tests.contract.pipelines.endpoints import AsyncProbe, Offences, Probe, Relay, StepPublisher
+from tests.model.endpoints import AsyncProbe, Offences, Probe, Relay, StepPublisher
 
-__all__ = ("CHILD", "ChildError", "CleanupError", "PipelineError", "Run")
+__all__ = ("CHILD", "ERRORS", "ChildError", "CleanupError", "PipelineError", "Run")
 
+T = TypeVar("T")
 CHILD = 500
 """The value of a child in a tree, less that of its parent."""
 
 
 class PipelineError(Exception):
     """The error of sources and functions."""
+
+
+class OwnError(BaseException):
+    """One of theirs that is no `Exception`."""
+
+
+ERRORS: Final[Mapping[str, tuple[Callable[[], BaseException], type[BaseException]]]] = {
+    "PipelineError": (PipelineError, PipelineError),
+    "OwnError": (OwnError, OwnError),
+    "CancelledError": (asyncio.CancelledError, Interrupted),
+}
+"""The kinds of errors of sources and functions: how one is made, and as what it is received."""
+RECEIVED: Final = tuple(received for _, received in ERRORS.values())
 
 
 class ChildError(PipelineError):
@@ -57,6 +81,9 @@ class Numbers:
     error: BaseException | None
 
     def __iter__(self) -> Iterator[Token]:
+        return self.run.noted(self._tokens())
+
+    def _tokens(self) -> Iterator[Token]:
         self.run.opened += 1
         try:
             for value in range(self.start, self.start + self.count):
@@ -71,6 +98,8 @@ class Numbers:
 class Run:
     """One run of a program: its elements, its sources, and what was delivered."""
 
+    kind: str = "PipelineError"
+    """Of the errors of its sources and functions."""
     ledger: Ledger = field(default_factory=Ledger)
     received: list[int] = field(default_factory=list[int])
     """The values delivered to the sink."""
@@ -85,14 +114,21 @@ class Run:
     """The most that it held, if that was more."""
     discarded_count: int = 0
     description: str = ""
-    three_lines: Path = Path(__file__).parents[2] / "sources" / "three_lines.txt"
+    three_lines: Path = Path(__file__).parents[1] / "sources" / "three_lines.txt"
     finished: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the program has ended; it stops the sources that an operator keeps."""
+    _generators: list[ref[Any]] = field(default_factory=list[ref[Any]])
+    """The generators of sources."""
     _values: dict[int, int] = field(default_factory=dict[int, int])
     _copied: set[int] = field(default_factory=set[int])
     _publishers: list[StepPublisher] = field(default_factory=list[StepPublisher])
     _streams: list[Any] = field(default_factory=list[Any])
     _lock: Lock = field(default_factory=Lock)
+
+    @property
+    def error(self) -> Callable[[], BaseException]:
+        """Makes an error of a source or function."""
+        return ERRORS[self.kind][0]
 
     # -- elements ---------------------------------------------------------------------------------
     def token(self, value: int) -> Token:
@@ -178,7 +214,7 @@ class Run:
 
         def mapper(token: Token) -> Token:
             if self.value(token) == k:
-                raise PipelineError
+                raise self.error()
             return token
 
         return mapper
@@ -207,9 +243,10 @@ class Run:
     def twice_async(self, token: Token) -> Flow[Token]:
         return r.from_aiter(lambda: self.steps(2, start=self.value(token), replaces=token))
 
-    def children(self, token: Token) -> list[Token]:
+    def children(self, token: Token) -> Iterator[Token]:
         value = self.value(token)
-        return [self.token(value + CHILD)] if value < CHILD and value % 3 == 0 else []
+        if value < CHILD and value % 3 == 0:
+            yield self.token(value + CHILD)
 
     def line(self, token: Token) -> bytes:
         self.ledger.drop(token, "replaced")
@@ -227,7 +264,7 @@ class Run:
     async def sometimes(self, token: Token) -> Token:
         await asyncio.sleep(0.001)
         if self.value(token) % 3 == 0:
-            raise PipelineError
+            raise self.error()
         return token
 
     def keeps_async(self, n: int) -> Callable[[Token], Coroutine[Any, Any, bool]]:
@@ -248,13 +285,26 @@ class Run:
 
     @property
     def logger(self) -> logging.Logger:
-        return logging.getLogger("random_pipelines")
+        return logging.getLogger("tests.model")
 
     # -- sources ----------------------------------------------------------------------------------
     def numbers(self, count: int, start: int = 0, *, fails: bool = False) -> Numbers:
-        return Numbers(self, count, start, PipelineError() if fails else None)
+        return Numbers(self, count, start, self.error() if fails else None)
 
-    async def steps(
+    def noted(self, generator: T) -> T:
+        """Note a generator, which must be gone after the end, without the garbage collector."""
+        self._generators.append(ref(generator))
+        return generator
+
+    @property
+    def alive(self) -> list[object]:
+        """The generators of sources that something still refers to."""
+        return [each for find in self._generators if (each := find()) is not None]
+
+    def steps(self, *arguments: Any, **options: Any) -> AsyncGenerator[Token]:
+        return self.noted(self._steps(*arguments, **options))
+
+    async def _steps(
         self,
         count: int,
         start: int = 0,
@@ -276,7 +326,7 @@ class Run:
                     replaces = None
                 yield self.token(value)
             if fails:
-                raise PipelineError
+                raise self.error()
         finally:
             try:
                 await asyncio.sleep(0)
@@ -322,7 +372,7 @@ class Run:
     def publisher(
         self, count: int, *, every: float | None = None, fails: bool = False
     ) -> StepPublisher:
-        error = PipelineError if fails else None
+        error = self.error if fails else None
         publisher = StepPublisher(self.token, count, every, error, self.offences)
         self._publishers.append(publisher)
         return publisher
@@ -434,10 +484,10 @@ class Run:
         async def arrive(token: Token) -> None:
             await self.arrive(token)
             if len(self.received) == at + 1:
-                raise PipelineError
+                raise self.error()
 
         self._add_bound(2 * options.get("concurrency", 0), r.empty())
-        with suppress(PipelineError):
+        with suppress(*RECEIVED):
             await flow.for_each(arrive, **options)
 
     async def collected_in(self, flow: Flow[Token], within: int) -> None:

@@ -116,7 +116,7 @@ class StepPublisher:
     issue: Callable[[int], Any]
     count: int
     every: float | None
-    error: Callable[[], Exception] | None
+    error: Callable[[], BaseException] | None
     offences: Offences
     opened: int = 0
     closed: int = 0

@@ -1,0 +1,151 @@
+"""Run the program of a pipeline, and check all that must be true of every pipeline."""
+
+import asyncio
+import gc
+import logging
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, cast
+
+from reactive_aio.errors import ReactiveError
+from reactive_aio.testing.leaks import THREADS_END_WITHIN, Snapshot
+from reactive_aio.testing.virtual_time import VirtualTimeLoop
+from tests.model.expected import Expected
+from tests.model.run import ERRORS, RECEIVED, ChildError, CleanupError, Run
+
+__all__ = ("check_alone",)
+
+LATE: Final = ("an error after the end of a flow", "a shared flow failed while it had no subscr")
+"""How the reports of failures begin that come when the consumer has left."""
+SETTLED_AFTER: Final = 1000.0
+"""Seconds after which nothing of a pipeline happens any more."""
+WITHIN: Final = 1e7
+"""Seconds in which a program ends: more than any of its timers take."""
+
+Program = Callable[[Run], Coroutine[Any, Any, None]]
+
+
+class Told(logging.Handler):
+    """What was told to nobody who awaits the flow: reports to the loop, and errors in the log."""
+
+    def __init__(self, expected: Expected) -> None:
+        super().__init__(logging.ERROR)
+        self.expected = expected
+        self.names: list[str] = []
+        """The names of the errors of sources that were told to someone."""
+        self.unexpected: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.unexpected.append(f"logged: {record.getMessage()}")
+
+    def handle_report(self, _: object, context: dict[str, Any]) -> None:
+        """Note the errors that are reported to the loop's exception handler.
+
+        The error of a child or of a cleanup may come after the consumer has left; so may the
+        failure of a source, if it was on its way then, or if an operator keeps the source.
+        """
+        message, found = context["message"], leaves(context.get("exception"))
+        is_kept = message.startswith(LATE[1])
+        may_fail = self.expected.fails is not False
+        is_late = message.startswith(LATE) and may_fail and (is_kept or not self.expected.is_whole)
+        allowed = RECEIVED if is_late else (ChildError, CleanupError)
+        if found and all(isinstance(each, allowed) for each in found):
+            self.names += [type(each).__name__ for each in found]
+        else:
+            self.unexpected.append(f"reported: {message}: {context.get('exception')!r}")
+
+    def __enter__(self) -> "Told":
+        asyncio.get_running_loop().set_exception_handler(self.handle_report)
+        logging.getLogger().addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger().removeHandler(self)
+
+
+def check_alone(program: Program, expected: Expected, kind: str = "PipelineError") -> None:
+    """Run *program* on a loop of its own, and fail unless it does what is *expected*.
+
+    Its sources and functions raise errors of a *kind* of `ERRORS`.
+
+    It has to deliver those elements, and to leave nothing behind. The garbage collector is off, so
+    that nothing is closed or freed by it.
+    """
+    gc.disable()
+    try:
+        with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(_check(program, expected, kind))
+    finally:
+        gc.enable()
+
+
+async def _check(program: Program, expected: Expected, kind: str) -> None:
+    before = Snapshot(strict=True)
+    others = {*threading.enumerate()}
+    run = Run(kind)
+    try:
+        with Told(expected) as told:
+            received = ERRORS[kind][1].__name__
+            errors = [
+                "PipelineError" if each == received else each
+                for each in await _outcome(program(run))
+            ]
+            told.names += errors
+            complaints = [*expected.complaints(run.received, errors)]
+            run.finish()
+            await asyncio.sleep(SETTLED_AFTER)
+            await _threads_end(others)
+            if run.alive and not _error_is_alive():
+                complaints += [f"kept without a collection: {each}" for each in run.alive]
+            gc.collect()
+        complaints += told.unexpected
+        complaints += run.complaints(expected.slack)
+        if told.names.count("CleanupError") < run.failed_cleanups:
+            complaints.append(f"{run.failed_cleanups} cleanups have failed, told: {told.names}")
+        complaints += await before.leaks()
+        assert not complaints, "\n".join(complaints)
+        run.ledger.check(discards=expected.discards)
+    except BaseException as error:
+        error.add_note(run.description)
+        raise
+
+
+def _error_is_alive() -> bool:
+    """Whether an error refers to itself: its traceback has the frames that it has passed."""
+    return any(isinstance(each, BaseException) and each.__traceback__ for each in gc.get_objects())
+
+
+async def _threads_end(others: set[threading.Thread]) -> None:
+    """A thread that has made its last call may need a moment of real time.
+
+    The *others* are those of a pool that an earlier test has used, and live as long as the program.
+    """
+    deadline = time.monotonic() + THREADS_END_WITHIN
+    while time.monotonic() < deadline and any(  # noqa: ASYNC110 - threads have no events
+        each.name.startswith("reactive_aio") for each in {*threading.enumerate()} - others
+    ):
+        await asyncio.sleep(0.001)
+
+
+async def _outcome(program: Coroutine[Any, Any, None]) -> list[str]:
+    """The names of the errors of *program*: an error itself would refer to what it has passed."""
+    names: list[str] = []
+    try:
+        async with asyncio.timeout(WITHIN):
+            await program
+    except BaseException as error:
+        found = leaves(error)  # several sources may fail at once
+        if not all(isinstance(each, (*RECEIVED, ReactiveError)) for each in found):
+            raise
+        names = [type(each).__name__ for each in found]
+        found.clear()
+    return names
+
+
+def leaves(error: BaseException | None) -> list[BaseException]:
+    """The errors in a group of groups, or the error itself."""
+    if not isinstance(error, BaseExceptionGroup):
+        return [] if error is None else [error]
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return [leaf for each in group.exceptions for leaf in leaves(each)]
