@@ -389,7 +389,7 @@ def test_system_exit_in_a_coroutine_ends_the_task(worker: Worker) -> None:
     async def look(row: Row) -> Row:
         raise SystemExit(3)
 
-    with pytest.raises(Interrupted, match="raised SystemExit"):
+    with pytest.raises(Interrupted, match="failed with SystemExit"):
         worker.rows(lambda rows: rows.map_async(look), numbers(2))
     # A task after it gets another loop.
     with new_worker() as other:

@@ -222,7 +222,8 @@ class TestWindowTimeout:
     async def test_aligned_windows_follow_virtual_time(self) -> None:
         days = r.interval(3600).take(240).window_timeout(1000, 86_400, align=True)
         sizes = await days.map_async(Flow.count).to_list()
-        assert sizes[1:-1] == [24] * 9
+        assert {*sizes[1:-1]} == {24}
+        assert len(sizes) in {10, 11}, "the first and the last day may be parts of days"
         assert sum(sizes) == 240
 
     @pytest.mark.parametrize(

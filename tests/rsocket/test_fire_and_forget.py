@@ -59,7 +59,7 @@ class Handlers:
 
 # -- waiting ---------------------------------------------------------------------------------------
 async def test_slow_handlers_slow_down_the_sender_and_lose_nothing() -> None:
-    handlers, count = Handlers(), 5_000
+    handlers, count = Handlers(), 12_000
     sent: list[int] = []
 
     async def send(requester: Requester[Any]) -> None:
