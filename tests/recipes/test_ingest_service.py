@@ -508,13 +508,19 @@ class Elsewhere:
                 await put_back({name.encode(): text.encode() for name, text in fields.items()})
 
 
+OTHERS = ("rabbit", "nats", "mqtt")
+"""Those that a short run leaves out, since it has one that works alike."""
+
+
 async def make_stream(url: str) -> None:
     async with nats.connect(url) as client:
         untyped: Any = client
         await untyped.jetstream().add_stream(name=EVENTS, subjects=[EVENTS])
 
 
-@pytest.fixture(params=["kafka", "rabbit", "nats", "mqtt"])
+@pytest.fixture(
+    params=["kafka", *(pytest.param(each, marks=pytest.mark.thorough) for each in OTHERS)]
+)
 def elsewhere(request: pytest.FixtureRequest) -> Elsewhere:
     url: str = request.getfixturevalue(f"{request.param}_server").url
     if request.param == "nats":

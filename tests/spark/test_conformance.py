@@ -78,7 +78,10 @@ def test_from_dataframe_conforms(session: "SparkSession", loop: str, mode: "Read
 
 
 @pytest.mark.usefixtures("may_block")
-@pytest.mark.parametrize("mode", ["arrow", "rows", "connect"])
+@pytest.mark.parametrize(
+    "mode",
+    ["arrow", *(pytest.param(mode, marks=pytest.mark.thorough) for mode in ("rows", "connect"))],
+)
 def test_from_dataframe_conforms_to_some_rules(session: "SparkSession", mode: "ReadMode") -> None:
     judge(replace(candidate(session, mode), **LOOPS["asyncio"]), SOME_RULES)
 

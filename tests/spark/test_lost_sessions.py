@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(310, func_only=False)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.thorough,
+    pytest.mark.timeout(310, func_only=False),
+]
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-W", "ignore", "-m", "tests.spark.lost_sessions"]
