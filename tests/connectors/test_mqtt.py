@@ -9,7 +9,7 @@ from aiomqtt import Message as Incoming, MqttError
 import reactive_aio as rx
 from reactive_aio.connectors import Message, mqtt
 from reactive_aio.delivery import BatchFailed
-from tests.connectors.proxy import proxy_of
+from tests.harness.outages import proxy_of
 from tests.harness.servers import MqttServer
 from tests.recipes.waiting import until
 

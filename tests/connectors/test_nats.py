@@ -15,7 +15,7 @@ from nats.js.errors import APIError, NotFoundError
 import reactive_aio as rx
 from reactive_aio.connectors import Message, nats
 from reactive_aio.delivery import BatchFailed, DeliveryFlow
-from tests.connectors.proxy import proxy_of
+from tests.harness.outages import proxy_of
 from tests.harness.servers import NatsServer, nats_running
 from tests.recipes.waiting import until
 

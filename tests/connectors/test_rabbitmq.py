@@ -12,7 +12,7 @@ import reactive_aio as rx
 from reactive_aio.connectors import Message, rabbitmq
 from reactive_aio.connectors.rabbitmq import Incoming
 from reactive_aio.delivery import BatchFailed
-from tests.connectors.proxy import proxy_of
+from tests.harness.outages import proxy_of
 from tests.harness.servers import RabbitServer
 from tests.recipes.waiting import until
 

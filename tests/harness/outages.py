@@ -11,6 +11,7 @@ import signal
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import urlsplit
 
 __all__ = ("Lacking", "Proxy", "frozen", "proxy_of")
@@ -105,13 +106,21 @@ async def proxy_of(url: str) -> AsyncGenerator[Proxy]:
 
 
 @contextmanager
-def frozen(pid: int) -> Generator[None]:
-    """The process does nothing, and all of its connections stay open."""
-    os.kill(pid, signal.SIGSTOP)
+def frozen(*processes: int) -> Generator[None]:
+    """*processes* and their children do nothing, and all of their connections stay open."""
+    children = [
+        int(each)
+        for process in processes
+        for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    ]
+    for each in (*processes, *children):
+        os.kill(each, signal.SIGSTOP)
     try:
         yield
     finally:
-        os.kill(pid, signal.SIGCONT)
+        for each in (*processes, *children):
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGCONT)
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from reactive_aio.rsocket import (
     serve,
 )
 from reactive_aio.testing import SubscriberProbe
+from tests.harness.outages import proxy_of
 from tests.interop.node import JsPeer
 from tests.interop.recording_routes import RecordingRoutes
-from tests.rsocket.cut_transport import Proxy
 
 pytestmark = pytest.mark.slow
 
@@ -244,10 +244,9 @@ async def test_its_client_resumes_a_session_at_our_server(alpha: JsPeer) -> None
 
 
 async def test_our_client_resumes_a_session_at_its_server(alpha: JsPeer) -> None:
-    port = int(alpha.uri("tcp").rpartition(":")[2])
     async with (
-        Proxy("127.0.0.1", port) as proxy,
-        await connect(f"tcp://127.0.0.1:{proxy.port}", resume=Resumption()) as client,
+        proxy_of(alpha.uri("tcp")) as proxy,
+        await connect(proxy.url, resume=Resumption()) as client,
     ):
         probe: SubscriberProbe[bytes] = SubscriberProbe(request=5)
         client.request_stream(route="tck.stream.10").subscribe(probe)

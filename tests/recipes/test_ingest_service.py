@@ -26,6 +26,7 @@ from redis.asyncio import Redis
 
 from reactive_aio.connectors import nats
 from reactive_aio.delivery import BatchFailed
+from tests.harness.outages import frozen
 from tests.harness.servers import (
     PostgresServer,
     RedisServer,
@@ -398,23 +399,6 @@ def own_servers() -> Generator[tuple[Place, list[int], list[int]]]:
             runner.run(redis.aclose())
 
 
-@contextmanager
-def frozen(processes: list[int]) -> Generator[None]:
-    """Stopped, and their children; they go on in the end."""
-    children = [
-        int(each)
-        for process in processes
-        for each in Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    ]
-    for each in (*processes, *children):
-        os.kill(each, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        for each in (*processes, *children):
-            os.kill(each, signal.SIGCONT)
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("which", ["Redis", "PostgreSQL"])
 def test_a_frozen_server_is_survived_and_left(which: str) -> None:
@@ -423,10 +407,10 @@ def test_a_frozen_server_is_survived_and_left(which: str) -> None:
         processes = redis_processes if which == "Redis" else postgres_processes
         with place.service("--batch", "20", "--rate", "200") as process:
             place.until_decided(50, process)
-            with frozen(processes):
+            with frozen(*processes):
                 time.sleep(12)
             place.until_decided(600, process)
-            with frozen(processes):
+            with frozen(*processes):
                 time.sleep(1)
                 process.send_signal(signal.SIGTERM)
                 out, err = process.communicate(timeout=30)

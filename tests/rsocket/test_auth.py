@@ -33,8 +33,9 @@ from reactive_aio.rsocket import (
 from reactive_aio.rsocket.protocol.frames import Error, Payload, RequestFnf
 from reactive_aio.rsocket.protocol.metadata import AUTHENTICATION, ROUTING, Credentials, write_auth
 from tests.harness.leftover_checks import Context
+from tests.harness.outages import proxy_of
 
-from .cut_transport import Bench, Proxy
+from .cut_transport import Bench
 from .wire import read, wire
 
 served: list[str] = []
@@ -369,8 +370,8 @@ async def test_a_session_resumes_only_with_its_first_certificate(
     resume = Resumption()
     server = await serve("tls://127.0.0.1:0", router, ssl=context, resume=resume)
     assert server.address is not None
-    async with server, Proxy("127.0.0.1", server.address.port) as proxy:
-        uri = f"tls://127.0.0.1:{proxy.port}"
+    async with server, proxy_of(server.uri) as proxy:
+        uri = proxy.url
         terms = ClientOptions(resume=resume)
 
         async def dial(context: ssl.SSLContext) -> Client[Any]:

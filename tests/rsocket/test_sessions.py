@@ -21,8 +21,9 @@ from reactive_aio.rsocket import (
 )
 from reactive_aio.testing.probes import SubscriberProbe
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
+from tests.harness.outages import proxy_of
 
-from .cut_transport import WHOLE, Bench, Budget, Cut, Proxy, converse, talkative
+from .cut_transport import WHOLE, Bench, Budget, Cut, converse, talkative
 from .loop_turns import turns
 
 SMALL = Limits(mtu=64)  # so that payloads are sent in fragments
@@ -83,20 +84,22 @@ async def test_sessions_outlive_sockets(transport: str) -> None:
     resume = Resumption()
     server = await serve(f"{transport}://127.0.0.1:0", router, resume=resume)
     assert server.address is not None
-    async with server, Proxy("127.0.0.1", server.address.port) as proxy:
-        uri = f"{transport}://127.0.0.1:{proxy.port}"
-        async with await connect(uri, codec=JSON, resume=resume) as client:
-            stream = (
-                client.request_stream(route="slow.300")
-                .boundary(8)
-                .do_on_next(lambda n: proxy.cut() if n % 100 == 50 else None)
-            )
-            assert await stream.to_list(limit=301) == [*range(300)]
-            assert proxy.connections == 4
-            assert calls == {"slow": 1}
-            assert server.connections == 1
-            proxy.cut()
-            assert await client.request_response(4, route="twice") == 8
+    async with (
+        server,
+        proxy_of(server.uri) as proxy,
+        await connect(proxy.url, codec=JSON, resume=resume) as client,
+    ):
+        stream = (
+            client.request_stream(route="slow.300")
+            .boundary(8)
+            .do_on_next(lambda n: proxy.cut() if n % 100 == 50 else None)
+        )
+        assert await stream.to_list(limit=301) == [*range(300)]
+        assert proxy.connections == 4
+        assert calls == {"slow": 1}
+        assert server.connections == 1
+        proxy.cut()
+        assert await client.request_response(4, route="twice") == 8
 
 
 # -- failures --------------------------------------------------------------------------------------
