@@ -17,9 +17,9 @@ A module registers in dictionaries; a key is the name of an operator, source, si
 
 The makers under one key make one `Case`.
 
-At its end a module has what `tests.reference` shows of its operators, sources or sinks: ``NEEDS``,
-by theme the plain needs and the names that meet each of them, and an example of each name, the body
-of ``async def example_NAME()``.
+At its end a module has what `publishing.reference` shows of its operators, sources or sinks:
+``NEEDS``, by theme the plain needs and the names that meet each of them, and an example of each
+name, the body of ``async def example_NAME()``.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping

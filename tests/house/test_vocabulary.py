@@ -15,9 +15,9 @@ from typing import Any, Final
 import pytest
 
 import reactive_aio
+from publishing.reference.diagram_runs import NAMES, SOURCE_NAMES, is_vowel, run, upper
 from reactive_aio import Flow, from_iterable
 from reactive_aio.testing.marbles import Diagram, diagrams
-from tests.reference.diagram_runs import NAMES, SOURCE_NAMES, is_vowel, run, upper
 
 SECTIONS: Final = ("Demand", "Completes", "Fails", "Cancels", "Holds", "Rules")
 PACKAGE: Final = Path(reactive_aio.__file__).parent

@@ -2,9 +2,9 @@
 
 import argparse
 
-from tests.reference.commands import PAGE, commands, table, written
+from publishing.reference.commands import PAGE, commands, table, written
 
-WRITE = "run python -m tests.reference.commands"
+WRITE = "run python -m publishing.reference.commands"
 
 
 def test_the_tables_are_up_to_date() -> None:

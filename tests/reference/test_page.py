@@ -6,6 +6,13 @@ from typing import Final
 import pytest
 
 import reactive_aio as rx
+from publishing.reference.docstrings import Docstring
+from publishing.reference.example_runs import REAL_TIME, forgotten, names, printed, text
+from publishing.reference.libraries import ELSEWHERE, FUNCTIONS, foreign_names
+from publishing.reference.needs import NEEDS, THEMES, merged
+from publishing.reference.page import COMMAND, PAGE, PICTURES, page, picture_path, section, sections
+from publishing.reference.parameters import parameter_rows
+from publishing.reference.vocabulary import ENTRIES, Entry
 from reactive_aio import Flow
 from reactive_aio._shared.foreign_names import (
     FOREIGN_NAMES,
@@ -13,18 +20,11 @@ from reactive_aio._shared.foreign_names import (
     NO_EQUIVALENT,
     in_snake_case,
 )
-from tests.reference.docstrings import Docstring
-from tests.reference.example_runs import REAL_TIME, forgotten, names, printed, text
-from tests.reference.libraries import ELSEWHERE, FUNCTIONS, foreign_names
-from tests.reference.needs import NEEDS, THEMES, merged
-from tests.reference.page import COMMAND, PAGE, PICTURES, page, picture_path, section, sections
-from tests.reference.parameters import parameter_rows
-from tests.reference.vocabulary import ENTRIES, Entry
 
 ADD_NEED: Final = """\
 {name} is not in the decision list. Add a plain need that it meets to {file}:
-    NEEDS = {{"a theme of tests/reference/needs.py": {{"a plain need": "{name}"}}}}
-then run python -m tests.reference."""
+    NEEDS = {{"a theme of publishing/reference/needs.py": {{"a plain need": "{name}"}}}}
+then run python -m publishing.reference."""
 OUT_OF_DATE: Final = f"run {COMMAND}"
 TESTS: Final = Path(__file__).parents[1]
 COMMITTED: Final = PAGE.read_text("utf-8")
@@ -50,7 +50,9 @@ def test_the_decision_list_names_nothing_else() -> None:
 
 
 def test_each_need_has_a_theme_of_the_page() -> None:
-    assert (*NEEDS,) == THEMES, "add the theme to THEMES in tests/reference/needs.py, at its place"
+    assert (*NEEDS,) == THEMES, (
+        "add the theme to THEMES in publishing/reference/needs.py, at its place"
+    )
 
 
 def needed() -> set[str]:

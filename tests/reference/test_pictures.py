@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from publishing.reference.diagram_runs import Run, run
+from publishing.reference.pictures import LONGEST, picture
 from reactive_aio.testing.marbles import Demand, Diagram, Lane
-from tests.reference.diagram_runs import Run, run
-from tests.reference.pictures import LONGEST, picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -2,10 +2,10 @@
 
 import asyncio
 
+from publishing.reference import page
+from publishing.reference.example_runs import REAL_TIME, forgotten, text
+from publishing.reference.vocabulary import ENTRIES, Entry
 from reactive_aio.testing import VirtualTimeLoop
-from tests.reference import page
-from tests.reference.example_runs import REAL_TIME, forgotten, text
-from tests.reference.vocabulary import ENTRIES, Entry
 
 
 def section(entry: Entry) -> tuple[str, str]:

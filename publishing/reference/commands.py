@@ -1,6 +1,6 @@
 """The tables of options in docs/commands.md, made of the parsers of the commands.
 
-python -m tests.reference.commands        # writes them
+python -m publishing.reference.commands        # writes them
 """
 
 import argparse

@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tests.reference.docstrings import Docstring, markdown
-from tests.reference.signatures import default, type_text
-from tests.reference.vocabulary import ENTRIES, Entry
+from publishing.reference.docstrings import Docstring, markdown
+from publishing.reference.signatures import default, type_text
+from publishing.reference.vocabulary import ENTRIES, Entry
 
 __all__ = ("parameter_rows",)
 

@@ -6,21 +6,21 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from publishing.reference.diagram_runs import Run, run
+from publishing.reference.docstrings import Docstring, markdown
+from publishing.reference.example_runs import printed
+from publishing.reference.libraries import ForeignName, foreign_names
+from publishing.reference.needs import NEEDS
+from publishing.reference.parameters import parameter_rows
+from publishing.reference.pictures import picture, title
+from publishing.reference.signatures import signature
+from publishing.reference.vocabulary import ENTRIES, PARTS, Entry
 from reactive_aio._shared.foreign_names import NO_EQUIVALENT
 from reactive_aio.testing.marbles import Diagram, Lane, diagrams
-from tests.reference.diagram_runs import Run, run
-from tests.reference.docstrings import Docstring, markdown
-from tests.reference.example_runs import printed
-from tests.reference.libraries import ForeignName, foreign_names
-from tests.reference.needs import NEEDS
-from tests.reference.parameters import parameter_rows
-from tests.reference.pictures import picture, title
-from tests.reference.signatures import signature
-from tests.reference.vocabulary import ENTRIES, PARTS, Entry
 
 __all__ = ("COMMAND", "PAGE", "page", "picture_path", "section", "sections")
 
-COMMAND: Final = "python -m tests.reference"
+COMMAND: Final = "python -m publishing.reference"
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGE: Final = DOCS / "operators.md"
 PICTURES: Final = DOCS / "images" / "operators"

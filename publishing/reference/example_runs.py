@@ -20,7 +20,7 @@ from symtable import SymbolTable, symtable
 from textwrap import dedent
 from typing import Final
 
-from tests.reference.vocabulary import Entry
+from publishing.reference.vocabulary import Entry
 
 __all__ = ("REAL_TIME", "forgotten", "names", "printed", "text")
 
@@ -40,7 +40,7 @@ def forgotten(entry: Entry) -> str:
         return ""
     return (
         f"add an example of {entry.name}: `async def {_PREFIX}{entry.name}() -> None:`, whose body "
-        f"prints a result, at the end of {entry.test_file}; then run python -m tests.reference"
+        f"prints a result, at the end of {entry.test_file}; then run python -m publishing.reference"
     )
 
 

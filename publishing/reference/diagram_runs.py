@@ -92,7 +92,7 @@ NAMES: Final[dict[str, Any]] = {
     "print": ignore,
     "receiving": receiving,
     "stream": Sending(),
-    "three_lines": Path(__file__).parents[1] / "sources" / "three_lines.txt",
+    "three_lines": Path(__file__).parents[2] / "tests" / "sources" / "three_lines.txt",
     "upper": upper,
 }
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final
 
+from publishing.reference.diagram_runs import SOURCE_NAMES, InputLane, Run
 from reactive_aio.testing.marbles import COMPLETE, FAIL, Demand, Lane
-from tests.reference.diagram_runs import SOURCE_NAMES, InputLane, Run
 
 __all__ = ("picture", "title")
 

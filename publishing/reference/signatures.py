@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, get_args, get_overloads
 
-from tests.reference.vocabulary import Entry
+from publishing.reference.vocabulary import Entry
 
 __all__ = ("default", "signature", "type_text")
 

@@ -8,9 +8,9 @@ the order of flow.py.
 from collections.abc import Iterable
 from typing import Final
 
+from publishing.reference.vocabulary import ENTRIES
 from reactive_aio import Flow
 from tests.cases import Needs, needs
-from tests.reference.vocabulary import ENTRIES
 
 __all__ = ("NEEDS", "THEMES", "merged")
 
