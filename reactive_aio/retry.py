@@ -52,8 +52,8 @@ Errors = type[BaseException] | tuple[type[BaseException], ...]
 
 
 def require_errors(operator: str, name: str, errors: Any) -> None:
-    """Raise unless *errors* are types of exceptions, or a predicate."""
-    if not are_types(errors):
+    """Raise unless *errors* are types of exceptions, or a predicate; () stands for none."""
+    if errors != () and not are_types(errors):
         if not callable(errors):
             raise TypeError(f"{name} must be exception types or a predicate, not {errors!r}")
         require_sync_callable(operator, name, errors, _DECIDE, takes=1)

@@ -291,9 +291,9 @@ def require_hashable(operator: str, function: object, key: object) -> None:
 
 
 def are_types(kinds: object) -> bool:
-    """Whether *kinds* is a type, or a tuple of types, as `isinstance` takes them; () is none."""
+    """Whether *kinds* is a type, or a tuple of types, as `isinstance` takes them."""
     each = cast("tuple[object, ...]", kinds if isinstance(kinds, tuple) else (kinds,))
-    return all(isinstance(kind, type) for kind in each)
+    return bool(each) and all(isinstance(kind, type) for kind in each)
 
 
 def require_int(operator: str, parameter: str, value: int, *, least: int = 0) -> int:

@@ -59,7 +59,9 @@ def parametrize_loops(
     seen: set[Hashable] = set()
     chosen: list[Any] = []
     for value, module, make in makers:
-        kind = island_modes(make)
+        is_in_real_time = getattr(value, "in_real_time", False)
+        # Real time is long, and what differs by options there is thorough.
+        kind = IN_REAL_TIME if is_in_real_time else island_modes(make)
         is_new_to_module = (module, kind) not in seen
         is_new_to_operator = (str(value).partition(":")[0], kind) not in seen
         is_first_on_loop = kind != NO_LOOP and (module, REAL_LOOP) not in seen
@@ -74,12 +76,13 @@ def parametrize_loops(
         elif effort() is Effort.NORMAL and is_first_on_loop:
             names.append(REAL_LOOP)
             seen.add((module, REAL_LOOP))
-        if getattr(value, "in_real_time", False):
+        if is_in_real_time:
             names = REAL_LOOPS if effort() is Effort.THOROUGH else [REAL_LOOP]
         chosen += [pytest.param(value, LOOPS[name], id=f"{value}-{name}") for name in names]
     return pytest.mark.parametrize((name, "loop"), chosen)
 
 
+IN_REAL_TIME: Final = frozenset({"in real time"})
 NO_LOOP: Final = frozenset({"one loop, pulled"})
 """Islands that are driven by requests, without timer, task or thread."""
 
