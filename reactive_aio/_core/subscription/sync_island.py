@@ -117,18 +117,19 @@ class SyncIsland(Island):
             return False
         if pause is NO_ELEMENTS and elements is not None and not self.is_stopped:
             queue: Any = self.input_queue
-            if (
-                not (queue.waiting or queue.is_lent or queue.is_ended)
-                and self.limit is self.requested_limit
-                and (
-                    queue.outstanding is UNBOUNDED or queue.outstanding >= self.needed_from_upstream
-                )
+            if not (queue.waiting or queue.is_lent or queue.is_ended) and (
+                queue.outstanding is UNBOUNDED or queue.outstanding >= self.needed_from_upstream
             ):
+                # The limit is read last: another thread raises it, and then wakes an idle island.
                 self.phase = _AFTER_PAUSE
-                return True
-        elif pause is NO_DEMAND and not self.is_stopped and self.limit <= self.emitted:
+                if self.limit is self.requested_limit:
+                    return True
+                self.phase = _AFTER_WAKE
+        elif pause is NO_DEMAND and not self.is_stopped:
             self.phase, self.pause = _AFTER_PAUSE, NO_DEMAND
-            return False
+            if self.limit <= self.emitted:
+                return False
+            self.phase = _AFTER_WAKE
         elif pause is NOT_ENTERED:
             self.phase = _IDLE
             return Island.resume(self, elements)
