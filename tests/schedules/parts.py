@@ -31,6 +31,7 @@ from reactive_aio import (
     from_thread,
     interval,
     merge,
+    never,
     race,
     timer,
     using,
@@ -387,7 +388,7 @@ PARTS: dict[str, Part] = {
         lambda _: steps(1, 2, 3).sample(0.001, emit_last=True),
         Lossy([1, 2, 3], last=True),
     ),
-    "timeout: total": (lambda _: steps(1, 2, 3).timeout(total=1), Interleaved([1, 2, 3])),
+    "timeout: total": (lambda _: never().timeout(total=1), Interleaved([], fails=TimedOut)),
     "on_backpressure_error": (lambda _: steps(1).on_backpressure_error(), Interleaved([1])),
     "on_backpressure_drop": (lambda _: steps(1, 2, 3).on_backpressure_drop(), Lossy([1, 2, 3])),
     "on_backpressure_latest": (
