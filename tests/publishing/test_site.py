@@ -74,6 +74,7 @@ def reading(site: Site, scheme: Literal["light", "dark"] = "light") -> Generator
     assert not problems, "\n".join(problems)
 
 
+@pytest.mark.timeout(900)
 def test_every_page_is_complete_without_a_network(site: Site) -> None:
     pages = sorted(path for path in site if path.endswith("index.html"))
     assert len(pages) > 80
