@@ -36,6 +36,23 @@ def test_a_cancellation_while_an_element_from_a_thread_is_delivered() -> None:
     assert explore(scenario, package="reactive_aio", max_orders=300).orders > 100
 
 
+def test_a_request_of_a_thread_at_the_instant_at_which_the_flow_becomes_idle() -> None:
+    """The limit was read before the phase was idle: it was raised, and nothing woke the flow."""
+
+    async def emit_all(to: Emitter[int]) -> None:
+        for n in EMITTED:
+            await to.emit(n)
+
+    async def scenario(schedule: Schedule) -> None:
+        subscriber = CheckedSubscriber(1)
+        create(emit_all, capacity=1).subscribe(subscriber)
+        schedule.thread(lambda: subscriber.request(UNLIMITED), "request()")
+        await subscriber.end()
+        assert subscriber.elements == EMITTED
+
+    assert explore(scenario, package="reactive_aio", max_orders=300).orders > 100
+
+
 async def test_a_subscriber_that_cancels_during_an_element_of_a_thread() -> None:
     """The same without another thread, and the lost elements are counted."""
 
