@@ -326,7 +326,7 @@ async def test_a_key_that_fails_is_reported(expects_loop_errors: list[dict[str, 
     assert [str(each["exception"]) for each in expects_loop_errors] == ["no such address"]
 
 
-async def test_an_asgi_application_knows_its_clients() -> None:
+async def test_an_asgi_application_knows_its_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     app = asgi_app(router, max_per_client=1, client_key=lambda address: address and address[0])
     scope = {"type": "websocket", "headers": [], "client": ["10.0.0.1", 1]}
     answers: list[Any] = []
@@ -337,7 +337,10 @@ async def test_an_asgi_application_knows_its_clients() -> None:
     async def send(message: Any) -> None:
         answers.append(message)
 
-    app._admission.places.reached = lambda key, now: "a limit" * (key == "10.0.0.1")  # type: ignore[method-assign]
+    def reached(key: object, _: float) -> str:
+        return "a limit" if key == "10.0.0.1" else ""
+
+    monkeypatch.setattr(app._admission.places, "reached", reached)
     await app(scope, receive, send)
     [answer] = answers
     assert answer["reason"] == "the server has too many connections; try again later"
