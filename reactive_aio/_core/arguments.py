@@ -296,6 +296,12 @@ def are_types(kinds: object) -> bool:
     return bool(each) and all(isinstance(kind, type) for kind in each)
 
 
+def require_text(operator: str, parameter: str, text: object) -> None:
+    """*text* must be a ``str``."""
+    if not isinstance(text, str):
+        raise TypeError(f"{operator}: {parameter} must be a str, not {text!r}")
+
+
 def require_int(operator: str, parameter: str, value: int, *, least: int = 0) -> int:
     """*value* must be an ``int`` of at least *least*."""
     given = cast("object", value)

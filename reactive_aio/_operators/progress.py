@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from .._core.arguments import require_text
 from .._shared.coerce import WINDOW
 from .._shared.progress_bars import REPORT_EVERY, Bars, bars_on, numbers
 from ..stage import ForwardingCoordinator, InnerSubscriber, Timer, from_push, require_int
@@ -54,6 +55,8 @@ def progress(
     """
     if total is not None:
         require_int("progress", "total", total, least=0)
+    if title is not None:
+        require_text("progress", "title", title)
     bars = bars_on(console, "flow.progress()")
     shown = source.chain.label or "elements" if title is None else title
     return from_push(

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
-from .._core.arguments import OWN_TASK
+from .._core.arguments import OWN_TASK, require_text
 from .._core.discard_handler import discard_handler
 from ..stage import InlineStage, describe, require_int, require_sync_callable
 
@@ -331,8 +331,7 @@ def name(source: "Flow[T]", text: str) -> "Flow[T]":
     Holds: nothing.
     Rules: 1.4
     """
-    if not isinstance(cast("object", text), str):
-        raise TypeError(f"name: text must be a str, not {text!r}")
+    require_text("name", "text", text)
     if not text:
         raise ValueError("name: text must not be empty: figures and reports are found by it")
     return source.via(_NAME, text)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
+from .._core.arguments import require_text
 from .._core.compiler.chain import Chain, PushSource
 from .._core.compiler.discards import discard
 from .._core.compiler.error_notes import restorer
@@ -82,6 +83,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         self, capacity: int = 256, *, overflow: OverflowPolicy = "wait", name: str = ""
     ) -> None:
         kind = type(self).__name__
+        require_text(kind, "name", name)
         self._name = name or kind
         self._capacity = require_capacity(capacity, kind)
         self._overflow: OverflowPolicy = require_policy(overflow, kind)

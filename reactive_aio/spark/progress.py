@@ -12,7 +12,7 @@ from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from .._core.arguments import require_sync_callable
+from .._core.arguments import require_sync_callable, require_text
 from .._core.compiler.chain import PushSource
 from .._core.compiler.inline import describe
 from .._core.demand import Demand
@@ -301,6 +301,7 @@ class ProgressBar:
     """
 
     def __init__(self, title: str = "Spark", *, console: "Console | None" = None) -> None:
+        require_text("ProgressBar", "title", title)
         self.title: str = title
         self._bars = bars_on(console, "reactive_aio.spark.ProgressBar")
 

@@ -165,6 +165,8 @@ def test_mistakes_are_refused() -> None:
         untyped.progress("9")
     with pytest.raises(ValueError, match="progress: total must be at least 0"):
         untyped.progress(-1)
+    with pytest.raises(TypeError, match="progress: title must be a str, not 3"):
+        untyped.progress(title=3)
 
 
 # -- the reference ---------------------------------------------------------------------------------

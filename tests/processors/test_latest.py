@@ -95,6 +95,12 @@ async def test_a_cancelled_wait_leaves_nothing() -> None:
     assert value.value == 1
 
 
+def test_a_name_is_a_text() -> None:
+    wrong: Any = 3
+    with pytest.raises(TypeError, match="LatestProcessor: name must be a str, not 3"):
+        LatestProcessor(1, name=wrong)
+
+
 def test_none_is_refused() -> None:
     with pytest.raises(NotAnElement):
         LatestProcessor(cast("Any", None))

@@ -186,6 +186,10 @@ class TestProducing:
         with pytest.raises(ValueError, match=f"Processor: {name} must be"):
             kind(**{name: 0})
 
+    def test_its_name_is_a_text(self, kind: Kind) -> None:
+        with pytest.raises(TypeError, match="Processor: name must be a str, not 3"):
+            kind(**{"name": 3})
+
     def test_it_may_be_made_without_a_loop_but_not_used(self, kind: Kind) -> None:
         with pytest.raises(NoRunningLoop):
             kind().emit_threadsafe(1)
