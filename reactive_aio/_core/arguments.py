@@ -296,10 +296,11 @@ def are_types(kinds: object) -> bool:
     return bool(each) and all(isinstance(kind, type) for kind in each)
 
 
-def require_text(operator: str, parameter: str, text: object) -> None:
+def require_text(operator: str, parameter: str, text: object) -> str:
     """*text* must be a ``str``."""
     if not isinstance(text, str):
         raise TypeError(f"{operator}: {parameter} must be a str, not {text!r}")
+    return text
 
 
 def require_int(operator: str, parameter: str, value: int, *, least: int = 0) -> int:

@@ -83,8 +83,7 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         self, capacity: int = 256, *, overflow: OverflowPolicy = "wait", name: str = ""
     ) -> None:
         kind = type(self).__name__
-        require_text(kind, "name", name)
-        self._name = name or kind
+        self._name = require_text(kind, "name", name) or kind
         self._capacity = require_capacity(capacity, kind)
         self._overflow: OverflowPolicy = require_policy(overflow, kind)
         holds = 2 if overflow == "latest" else capacity

@@ -301,8 +301,7 @@ class ProgressBar:
     """
 
     def __init__(self, title: str = "Spark", *, console: "Console | None" = None) -> None:
-        require_text("ProgressBar", "title", title)
-        self.title: str = title
+        self.title: str = require_text("ProgressBar", "title", title)
         self._bars = bars_on(console, "reactive_aio.spark.ProgressBar")
 
     def __call__(self, progress: Progress) -> None:
