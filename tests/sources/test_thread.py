@@ -240,10 +240,11 @@ async def test_nothing_arrives_after_a_cancellation() -> None:
 
 
 async def test_an_element_that_the_thread_adds_after_a_cancellation_is_discarded() -> None:
-    gate, discarded = threading.Event(), list[object]()
+    pulls, gate, discarded = threading.Event(), threading.Event(), list[object]()
 
     def pulled() -> Iterator[int]:
         yield 0
+        pulls.set()
         gate.wait(10)
         yield 1
         yield 2
@@ -251,6 +252,7 @@ async def test_an_element_that_the_thread_adds_after_a_cancellation_is_discarded
     flow = from_thread(pulled).do_on_discard(discarded.append)
     async with flow.stream(prefetch=3) as elements:
         assert await anext(elements) == 0
+        await until(pulls.is_set)  # a thread that has not begun to pull would not
         asyncio.get_running_loop().call_later(0.01, gate.set)
     assert discarded == [1]
 
