@@ -252,7 +252,7 @@ async def test_an_element_that_the_thread_adds_after_a_cancellation_is_discarded
     flow = from_thread(pulled).do_on_discard(discarded.append)
     async with flow.stream(prefetch=3) as elements:
         assert await anext(elements) == 0
-        await until(pulls.is_set)  # a thread that has not begun to pull would not
+        await until(pulls.is_set)  # else it may see the cancellation first
         asyncio.get_running_loop().call_later(0.01, gate.set)
     assert discarded == [1]
 
