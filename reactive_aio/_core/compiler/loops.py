@@ -385,6 +385,8 @@ class _Writer:
             [
                 *(self._hooks(args) if self.hooked else []),
                 f"{keyword} loop({', '.join(head)}):",
+                # An async generator runs to here when it is made (`generate`).
+                *_indent(1, ["yield"] if self.shape.mode == "async_generator" else []),
                 *_indent(1, [f"{args}, = arguments"] if args else []),
                 *_indent(1, ["emitted = 0"] if not self.iterated else []),
                 *_indent(1, ["batch = 8"]),
