@@ -96,6 +96,7 @@ while True:
     if x is END:
         break
     SETTLE
+    EXHAUSTED
     CLOCK
 """
 
@@ -165,25 +166,26 @@ for x in src:
     if inner.__class__ not in plain:
         src, left_in_source = S.push_rest(flattening, x, inner), None
         break
-    size = len(inner)
+    rest = len(inner)
+    inner = iter(inner)
     left -= 1
-    counted = size >= left or emitted + size > S.limit
-    dropped = 0
-    INNER
-    for x in inner:
-        if counted:
-            left -= 1
-            if left <= 0:
-                CLOCK
-                left = batch
-            WAIT_MID_ELEMENT
-        ELEMENT
-    if not counted:
+    while True:
+        size, part = rest, inner
+        if size > left:
+            size, part = left, islice(inner, left)
+        counted = emitted + size > S.limit
+        dropped = 0
+        for x in part:
+            ELEMENT
+        SETTLE
         left -= size
-    SETTLE
-    if left <= 0:
-        CLOCK
-        left = batch
+        if left <= 0:
+            CLOCK
+            left = batch
+        if part is inner:
+            break
+        rest = inner.__length_hint__()
+        WAIT_WITHIN
     WAIT
 else:
     raise Done
@@ -233,6 +235,13 @@ _SYNC: Final = {
         "push": _PAUSE_WITHOUT_DEMAND.format(unless="if queue.is_over: break"),
     },
     "WAIT_MID_ELEMENT": "while emitted >= S.limit:\n    S.emitted = emitted\n    yield MID_ELEMENT",
+    # More elements of the iterable follow, or the loop goes on with the next one.
+    "WAIT_WITHIN": """
+while emitted >= S.limit:
+    S.emitted, x = emitted, None
+    if not inner.__length_hint__(): break
+    yield MID_ELEMENT
+""",
     "AWAIT_ELEMENTS": """
 REQUEST_NEEDED
 S.emitted = emitted
@@ -455,10 +464,13 @@ class _Writer:
                 return [_MEASURE]
             case "CLOCK":
                 return [_MEASURE, *self._lines_of("TURN")] if self.words["TURN"] else []
-            case "INNER":
-                return ["inner = iter(inner)"] * self.shape.discards
             case "CLOCK_WITH_ELEMENT":
                 return self._holding(self._place("CLOCK"))
+            case "EXHAUSTED":  # which saves a short source a look at the clock
+                known = "if left_in_source is not None and not left_in_source(): break"
+                return [known] * self._is_sized()
+            case "WAIT_WITHIN":
+                return [] if self.many else self._lines_of(word)
             case "REQUEST_NEEDED":
                 return self._request_needed()
             case "CALL":
@@ -619,7 +631,7 @@ class _Writer:
         if self.is_chunked:
             return ["emitted += 1", *self._wait()]
         if self.shape.feed == "flatten":
-            return ["emitted += 1"]
+            return ["emitted += 1", *self._lines_of("WAIT_WITHIN")]
         # With enough demand for a batch, the next elements are not counted one by one.
         enough = f"if S.limit - emitted > {_FEW}: break"
         return ["emitted += 1", "if emitted >= S.limit:", *_indent(1, [*self._wait(), enough])]
