@@ -9,7 +9,7 @@ under "decisions"; they run one at a time, on the loop, in the subscriber's cont
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from ...errors import Interrupted
 from ...spec import Publisher
@@ -30,6 +30,9 @@ from .timer import Timer
 
 T = TypeVar("T")
 R = TypeVar("R")
+# Most coordinators never need these, and there may be thousands: nothing is added to them.
+_NONE_UNFINISHED: Final[list[InnerSubscriber[Any]]] = []
+_NO_CLEANUPS: Final[dict[InnerSubscriber[Any], Task[Any]]] = {}
 
 
 @dataclass(eq=False, repr=False)
@@ -71,11 +74,11 @@ class Coordinator(FlowSubscription, Generic[R]):
         self._control = control_of(self.downstream.on_discard)
         if self._control is not None:
             self._control.add(self)
-        self._closing: list[InnerSubscriber[Any]] = []  # their cleanup may still be running
+        self._closing: tuple[InnerSubscriber[Any], ...] = ()  # their cleanup may still be running
         self._is_clean = False  # it is over
-        self._unfinished: list[InnerSubscriber[Any]] = []
+        self._unfinished: list[InnerSubscriber[Any]] = _NONE_UNFINISHED
         """Those that were released before downstream had processed their elements."""
-        self.cleanups: dict[InnerSubscriber[Any], Task[Any]] = {}
+        self.cleanups: dict[InnerSubscriber[Any], Task[Any]] = _NO_CLEANUPS
         """The upstreams that something follows when they have cleaned up; each with its wait."""
 
     @property
@@ -183,11 +186,15 @@ class Coordinator(FlowSubscription, Generic[R]):
         if inner.is_work or self.processed_count == self.emitted:
             inner.finish()
         else:
+            if not self._unfinished:
+                self._unfinished = []
             self._unfinished.append(inner)
         if inner.is_clean:
             self._go_on(then)
         else:
             on_clean = partial(self._on_inner_clean, inner, then)
+            if not self.cleanups:
+                self.cleanups = {}
             self.cleanups[inner] = after_cleanup(self.loop_handle, inner, on_clean)
 
     def _on_inner_clean(
@@ -302,7 +309,7 @@ class Coordinator(FlowSubscription, Generic[R]):
             self.submit(self.on_processed)
 
     def _finish_released(self) -> None:
-        released, self._unfinished = self._unfinished, []
+        released, self._unfinished = self._unfinished, _NONE_UNFINISHED
         for inner in released:
             inner.finish()
 
@@ -315,7 +322,7 @@ class Coordinator(FlowSubscription, Generic[R]):
 
     def note_finished(self) -> Sequence[FlowSubscription]:
         inners = (*self.inners, *self._closing, *self._unfinished)
-        self._unfinished = []
+        self._unfinished = _NONE_UNFINISHED
         return [subscription for inner in inners for subscription in inner.finished()]
 
     @property
@@ -395,7 +402,7 @@ class Coordinator(FlowSubscription, Generic[R]):
             timer.stop()
         inners = list(self.inners)
         self.inners.clear()
-        self._closing += inners
+        self._closing += (*inners,)
         for inner in inners:
             inner.cancel(self.keeps_flows)
         try:
