@@ -65,12 +65,12 @@ def test_positions_count_the_frames_of_streams_without_their_length() -> None:
     asking.tick(20.0)
     [frame] = sent(asking)
     assert frame == KeepAlive(True, 0)
-    assert asking.streams.output.resume_buffer is not None
-    assert asking.streams.output.resume_buffer.sent == 7
+    assert asking.output.resume_buffer is not None
+    assert asking.output.resume_buffer.sent == 7
     answering.receive(wire(KeepAlive(True, 0)), 0.0)
     assert sent(answering) == [KeepAlive(False, 7)]
     asking.receive(wire(KeepAlive(False, 7)), 0.0)
-    assert asking.streams.output.resume_buffer.frames() == []
+    assert asking.output.resume_buffer.frames() == []
 
 
 @pytest.mark.parametrize("arrived", [0, 1, 2])
@@ -97,8 +97,8 @@ def test_only_lost_frames_are_sent_again(arrived: int) -> None:
     assert got == [b"0", b"1", b"2", b"3"]
     assert answering.flush(1.0)[-1] == Resumed()
     carry(asking, answering, 1.0)
-    assert not asking.streams.open.by_id
-    assert not answering.streams.open.by_id
+    assert not asking.streams.by_id
+    assert not answering.streams.by_id
 
 
 def test_lost_requests_and_responses_are_sent_again() -> None:
@@ -116,7 +116,7 @@ def test_lost_requests_and_responses_are_sent_again() -> None:
         meanwhile,
     ]
     for stream_id in (lost, meanwhile):
-        answering.respond(stream_id, b"y")
+        answering.respond_all([(stream_id, b"y")])
     answering.data_to_send()
     assert asking.transport_lost(2.0) == [Suspended()]
     assert answering.transport_lost(2.0) == [Suspended()]

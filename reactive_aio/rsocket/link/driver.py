@@ -22,8 +22,8 @@ from ..protocol.events import (
     ResponseRequests,
     Resumed,
 )
+from ..protocol.flood import RESET
 from ..protocol.frames import ErrorCode, Lease, Resume
-from ..protocol.pace import RESET
 from ..protocol.stream_states import InteractionModel
 from .driver_lifecycle import OVER, TABLE, Action, Input, State
 from .held_requests import HeldRequests
@@ -201,7 +201,7 @@ class Driver:
     @property
     def is_working(self) -> bool:
         """Whether a request is open, of either side, or a handler runs."""
-        return bool(self.connection.streams.open.by_id) or self._tasks.has_work
+        return bool(self.connection.streams.by_id) or self._tasks.has_work
 
     @property
     def running(self) -> int:
@@ -261,7 +261,7 @@ class Driver:
 
     def count_reset(self) -> None:
         """Count a request that has ended before its handler had a result."""
-        self.connection.streams.pace.spend(RESET, self.loop_handle.time())
+        self.connection.flood.spend(RESET, self.loop_handle.time())
 
     def count_held(self) -> None:
         """Count what is held for the peer; give up what is too much."""
@@ -495,8 +495,8 @@ class Driver:
 
     def _is_over_pace(self) -> bool:
         """Whether the peer has let this side do too much for nothing, to be read on now."""
-        pace = self.connection.streams.pace
-        owed = pace.owed(self.loop_handle.time()) if pace.may_be_owed else 0.0
+        flood = self.connection.flood
+        owed = flood.owed(self.loop_handle.time()) if flood.may_be_owed else 0.0
         if owed and self._pace_timer is None:
             self._pace_timer = self.loop_handle.call_later(owed, self._read_on)
         return owed > 0.0

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..protocol.connection import Connection
 from ..protocol.events import RequestTuple
-from ..protocol.memory import HeldMemory
+from ..protocol.limits import Limits
 
 if TYPE_CHECKING:
     from ..._core.loop import Task
@@ -80,6 +80,35 @@ class EndingHandlers:
         return b""
 
 
+class HeldMemory:
+    """What one connection holds for its peer, of what the process may hold for all peers.
+
+    That is output which the peer does not read, frames of which it has sent a part, requests that
+    wait to be served, and what is kept of a session to be sent again. Unfinished payloads in
+    fragments count by themselves, as they come (`fragmentation`). A connection that holds no more
+    than `watermark` counts nothing: the budget, when it is used up, is not in the way of who needs
+    little.
+    """
+
+    __slots__ = ("_budget", "_free", "counted")
+
+    def __init__(self, limits: Limits) -> None:
+        self._budget = limits.budget
+        self._free = limits.watermark
+        self.counted: int = 0
+
+    def count(self, held: int) -> bool:
+        """Count *held* bytes, instead of those before; whether they are too much just now.
+
+        That is so while the process holds more than it may, and this connection more than little.
+        """
+        counted = held if held > self._free else 0
+        if counted != self.counted:
+            self._budget.hold(counted - self.counted)
+            self.counted = counted
+        return counted > 0 and self._budget.is_exceeded
+
+
 class Intake:
     """The account of one connection. *on_change* is called when it may be read, or no more.
 
@@ -117,7 +146,7 @@ class Intake:
         """Whether nothing is read, since the handlers have enough to do."""
         limits = self._connection.limits
         most = limits.watermark if limits.budget.is_exceeded else MAX_UNSERVED
-        if self.held_size > most and not self._connection.streams.open.local_count:
+        if self.held_size > most and not self._connection.streams.local_count:
             # Two sides that both wait for responses must not wait for each other to read.
             return True
         return self.is_full and not self._waiting_handlers
@@ -145,7 +174,7 @@ class Intake:
         A few large payloads do not count: small responses overtake them. While the process holds as
         much for its peers as it may, a connection keeps only what its transport needs next.
         """
-        limits, output = self._connection.limits, self._connection.streams.output
+        limits, output = self._connection.limits, self._connection.output
         queued = output.queued_bytes + size
         if self.ending >= limits.max_streams:
             return False
@@ -161,7 +190,7 @@ class Intake:
         It has begun when little was held. If the peer reads nothing meanwhile, and the process may
         hold no more, its response is refused.
         """
-        limits, queued = self._connection.limits, self._connection.streams.output.queued_bytes
+        limits, queued = self._connection.limits, self._connection.output.queued_bytes
         if queued <= limits.watermark:
             return True
         others = limits.budget.used - self.memory.counted
@@ -182,7 +211,7 @@ class Intake:
 
     def take(self) -> list[RequestTuple]:
         """All that are held and whose streams are still open; none is held after that."""
-        by_id = self._connection.streams.open.by_id
+        by_id = self._connection.streams.by_id
         held, self.held, self.held_size = self.held, (), 0
         return [request for request in held if request[0] in by_id]
 
