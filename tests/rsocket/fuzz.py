@@ -71,7 +71,7 @@ def attack(data: bytes) -> None:
             connection.request_channel(Payload(b"c"), 2)
             connection.request_response(Payload(b"r" * (kind & 0xF0)))
     else:
-        connection = Connection(None, 0.0, lease=True, extensions=frozenset({1}), **options)
+        connection = Connection(None, 0.0, lease=True, **options)
     now, at = 0.0, 2
     step = 1 + (pace & 0x3F) * 4
     while at < len(data):

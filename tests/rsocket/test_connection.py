@@ -24,7 +24,6 @@ from reactive_aio.rsocket.protocol.frames import (
     Cancel,
     Error,
     ErrorCode,
-    Ext,
     KeepAlive,
     Lease,
     MetadataPush,
@@ -483,13 +482,10 @@ def test_leases_are_kept_by_both_sides() -> None:
         server().grant_lease(1, 1)
 
 
-def test_known_extensions_are_reported() -> None:
-    connection = server(extensions=frozenset({7}))
-    frame = Ext(1, 7, b"data")
-    assert connection.receive(wire(frame), 0.0) == [frame]
-    connection.send_extension(frame)
+def test_metadata_for_the_connection_is_sent() -> None:
+    connection = server()
     connection.metadata_push(b"m")
-    assert sent(connection) == [frame, MetadataPush(b"m")]
+    assert sent(connection) == [MetadataPush(b"m")]
 
 
 # -- the end ---------------------------------------------------------------------------------------

@@ -251,28 +251,13 @@ def test_a_malformed_frame_closes(data: bytes) -> None:
 def test_a_frame_that_is_too_long_closes_even_before_it_arrives() -> None:
     connection = server(limits=Limits(max_frame=100))
     closes(connection, connection.receive(b"\0\0\x65", 0.0), ErrorCode.CONNECTION_ERROR)
-    connection = server(limits=Limits(max_frame=100), length_prefixed=True)
+    connection = server(limits=Limits(max_frame=100))
     asking = client(limits=Limits(max_frame=30))
     stream_id = asking.request_stream(Payload(), 9)
     asking.receive(wire(KeepAlive(False), PayloadFrame(stream_id)), 0.0)
     events = asking.receive(wire(PayloadFrame(stream_id, Payload(bytes(25)))), 0.0)
     assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
     assert not [event for event in events if isinstance(event, Elements)]
-
-
-def test_a_message_is_a_frame_and_as_long_at_most() -> None:
-    connection = Connection(None, 0.0, length_prefixed=False)
-    one(connection.receive_frame(encode(Setup()), 0.0), Setup)
-    connection.accept(0.0)
-    events = connection.receive_frame(encode(RequestResponse(1, Payload(b"x"))), 0.0)
-    assert one(events, RequestReceived).payload == Payload(b"x")
-    events = connection.receive_frame(b"abc", 0.0)
-    assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
-    assert len(connection.frames_to_send()) == 1
-    limits = Limits(max_setup=50)
-    connection = Connection(None, 0.0, length_prefixed=False, limits=limits)
-    events = connection.receive_frame(bytes(51), 0.0)
-    assert one(events, Closed).code == ErrorCode.INVALID_SETUP
 
 
 # -- frames that make no sense ---------------------------------------------------------------------

@@ -402,8 +402,8 @@ class Driver:
         self._advance(Input.ATTACH)
         line.rebind(self)
         self.schedule_turn()
-        for data in unread:
-            self.data_received(data)
+        if unread:
+            self.data_received(unread)
         return True
 
     # -- a turn ------------------------------------------------------------------------------------

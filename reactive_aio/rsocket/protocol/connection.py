@@ -2,10 +2,10 @@
 
 A driver owns the socket and the clock::
 
-    events = connection.receive(data, now)      # or receive_frame, for transports with messages
+    events = connection.receive(data, now)
     ... act on each event ...                   # commands: request, send, complete, fail, cancel …
     events = connection.flush(now)              # the end of a turn: demand that may be passed on
-    data = connection.data_to_send()            # or frames_to_send
+    data = connection.data_to_send()
     deadline = connection.next_deadline()       # then: connection.tick(now)
 
 Nothing that a peer sends raises an exception: it becomes an event, an answer, or the end. An
@@ -30,12 +30,9 @@ from struct import Struct
 from typing import Any, Final
 
 from .codec import (
-    LENGTH_SIZE,
-    add_length,
     decode_body,
     encode,
     header,
-    split_messages,
 )
 from .errors import ProtocolError
 from .events import Closed, Confirmed, Draining, Event, Resumed, Suspended
@@ -43,7 +40,6 @@ from .flood import KEEPALIVE
 from .frame_reader import FrameReader
 from .frames import (
     MAX_31,
-    MAX_FRAME,
     VERSION,
     Error,
     ErrorCode,
@@ -150,23 +146,18 @@ class Connection(StreamMachine):
         now: float,
         *,
         limits: Limits | None = None,
-        length_prefixed: bool = True,
         lease: bool = False,
         resumption: Resumption | None = None,
-        extensions: frozenset[int] = frozenset(),
         metadata_pushes: bool = False,
     ) -> None:
         """Make a client's connection if there is a *setup*, else a server's.
 
-        *length_prefixed*: each frame follows its length, as on TCP. *lease*, *resumption*: whether
-        a server accepts clients that use leases, or resume; for a client, *resumption* requests it.
-        *extensions*: types of EXT frames that the application understands. *metadata_pushes*:
-        whether the application takes METADATA_PUSH frames; otherwise they are useless.
+        *lease*, *resumption*: whether a server accepts clients that use leases, or resume; for a
+        client, *resumption* requests it. *metadata_pushes*: whether the application takes
+        METADATA_PUSH frames; otherwise they are useless.
         """
         super().__init__(limits or Limits(), client=setup is not None)
         self.is_client: bool = setup is not None
-        self.length_prefixed: bool = length_prefixed
-        """Whether each frame follows its length; else each is a message."""
         self.phase: Phase = Phase.START
         self.setup: Setup | None = None
         """The client's SETUP, once it has been sent or received."""
@@ -174,7 +165,6 @@ class Connection(StreamMachine):
         self._reader = FrameReader(max_frame, self.limits.frame_timeout)
         self._allow_leases = lease
         self._resumption = resumption
-        self._extensions = extensions
         self._takes_pushes = metadata_pushes
         self._keepalive_timer: KeepAliveTimer | None = None
         self._deadline: float | None = now + self.limits.setup_timeout
@@ -239,14 +229,6 @@ class Connection(StreamMachine):
         self.has_more = False
         if self.is_receiving:
             self._read()
-        return self._take_events()
-
-    def receive_frame(self, frame: bytes, now: float) -> list[Event]:
-        """Take in a message, which is a frame."""
-        if len(frame) <= MAX_FRAME:
-            return self.receive(add_length(frame), now)
-        if self.is_receiving:
-            self.fail(ErrorCode.CONNECTION_ERROR, f"a frame of {len(frame)} bytes is too long")
         return self._take_events()
 
     def _read(self) -> None:
@@ -392,27 +374,20 @@ class Connection(StreamMachine):
             code = ErrorCode.REJECTED_RESUME if self.setup is None else ErrorCode.REJECTED_SETUP
         self.fail(code, reason)
 
-    def detach(self) -> list[bytes]:
+    def detach(self) -> bytes:
         """Leave the transport to the session that a RESUME named; what was read after the RESUME.
 
-        That session takes it in by `receive` (or `receive_frame`, one by one) after `resume`.
+        That session takes it in by `receive` after `resume`.
         """
         if self.phase is not Phase.DECIDING or self.setup is not None:
             raise RuntimeError("only a connection that asked to RESUME can be handed over")
         self.phase = Phase.CLOSED
-        rest = self._reader.rest()
-        if not self.length_prefixed:
-            return split_messages(rest)
-        return [rest] if rest else []
+        return self._reader.rest()
 
     # -- frames of stream 0 ------------------------------------------------------------------------
     def metadata_push(self, metadata: bytes) -> None:
         if not self.close_reason:
             self.output.put_control(encode(MetadataPush(metadata)))
-
-    def send_extension(self, frame: Ext) -> None:
-        if not self.close_reason:
-            self.output.put_control(encode(frame))
 
     def _on_setup(self, _: Setup) -> None:
         self.count_useless()
@@ -449,12 +424,9 @@ class Connection(StreamMachine):
         self.events.append(frame)
 
     def _on_ext(self, frame: Ext) -> None:
-        if frame.extended_type in self._extensions:
-            self.events.append(frame)
-        elif frame.ignore:
-            self.count_useless()
-        else:
+        if not frame.ignore:
             raise ProtocolError(f"an unknown extension: 0x{frame.extended_type:X}")
+        self.count_useless()
 
     def on_error(self, frame: Error) -> None:
         """An ERROR on a stream; on stream 0, it is one of the connection."""
@@ -532,25 +504,15 @@ class Connection(StreamMachine):
 
     def data_to_send(self, at_most: int = 64 * 1024) -> bytes:
         """Take output: all of it, or a little more than *at_most* bytes."""
-        return b"".join(self._take_output(at_most))
-
-    def frames_to_send(self, at_most: int = 64 * 1024) -> list[bytes]:
-        """The same, frame by frame."""
-        frames = self._take_output(at_most)
-        return frames if self.length_prefixed else [frame[LENGTH_SIZE:] for frame in frames]
-
-    def _take_output(self, at_most: int) -> list[bytes]:
         phase = self.phase
-        if phase is _OPEN:
-            return self.take_output(at_most) if self.has_output else []
-        if phase in (Phase.SUSPENDED, Phase.CLOSED):
-            return []
         if phase is _RESUMING:
-            return self.output.take_control()
-        frames = self.take_output(at_most)
+            return b"".join(self.output.take_control())
+        if phase in (Phase.SUSPENDED, Phase.CLOSED):
+            return b""
+        data = b"".join(self.take_output(at_most)) if self.has_output else b""
         if phase is Phase.CLOSING and not self.output:
             self.phase = Phase.CLOSED
-        return frames
+        return data
 
     # -- memory ------------------------------------------------------------------------------------
     @property
