@@ -35,7 +35,7 @@ from .codec import (
     header,
 )
 from .errors import ProtocolError
-from .events import Closed, Confirmed, Draining, Event, Resumed, Suspended
+from .events import Closed, Event, Resumed
 from .flood import KEEPALIVE
 from .frame_reader import FrameReader
 from .frames import (
@@ -134,7 +134,6 @@ class Connection(StreamMachine):
     """Whether it has ended since the peer gave no sign of life."""
     _is_paused: bool = False
     """Whether this side reads nothing for the time being, by its own decision."""
-    _reports_confirmation: bool = False
     _drains_by_own_will: bool = False
     _drain_reason: bytes = b""
     _drain_until: float = -inf
@@ -279,8 +278,8 @@ class Connection(StreamMachine):
         elif decoded is None:
             self.count_useless()
         else:
-            if kind != _ERROR and not self.is_confirmed:
-                self._confirmed()
+            if kind != _ERROR:
+                self.is_confirmed = True
             _ON_FRAME[kind](self, decoded)
 
     def _take_events(self) -> list[Event]:
@@ -294,21 +293,12 @@ class Connection(StreamMachine):
 
     # -- setup -------------------------------------------------------------------------------------
     def confirm(self) -> None:
-        """Request an answer to SETUP: the event `Confirmed`, or the end.
+        """Request an answer to SETUP, after which the connection `is_confirmed`, or has ended.
 
         It is a KEEPALIVE, which the server answers once it has accepted the SETUP.
         """
-        if self.is_confirmed:
-            self.events.append(Confirmed())
-        elif not self._reports_confirmation:
-            self._reports_confirmation = True
+        if not self.is_confirmed:
             self._send_keepalive(True)
-
-    def _confirmed(self) -> None:
-        """A frame of the peer has proved that it knows of the connection."""
-        self.is_confirmed = True
-        if self._reports_confirmation:
-            self.events.append(Confirmed())
 
     def _open(self, setup: Setup, now: float) -> None:
         self.setup = setup
@@ -443,7 +433,6 @@ class Connection(StreamMachine):
         elif frame.code == ErrorCode.CONNECTION_CLOSE and not self.is_draining:
             self.is_draining, self._drain_reason = True, frame.data
             self.close_reason = "the peer is closing the connection"
-            self.events.append(Draining(frame.data))
         else:
             self.count_useless()
 
@@ -578,11 +567,18 @@ class Connection(StreamMachine):
             soonest = fragment_deadline
         if self._drains_by_own_will and self.now < self._drain_until:
             soonest = self._drain_until if soonest is None else min(soonest, self._drain_until)
+        if self.flood.may_be_owed:
+            reads_on = self.now + self.flood.owed(self.now)
+            soonest = reads_on if soonest is None else min(soonest, reads_on)
         if self._keepalive_timer is not None:
             keepalive = self._keepalive_timer.next_deadline()
             if soonest is None or keepalive < soonest:
                 soonest = keepalive
         return soonest
+
+    def is_slowed(self, now: float) -> bool:
+        """Whether nothing is to be read for a while: the peer has let this side do too much."""
+        return self.flood.may_be_owed and self.flood.owed(now) > 0.0
 
     def tick(self, now: float) -> list[Event]:
         """Act on deadlines that have passed."""
@@ -663,7 +659,7 @@ class Connection(StreamMachine):
 
     # -- another transport -------------------------------------------------------------------------
     def transport_lost(self, now: float, reason: str = "the transport was closed") -> list[Event]:
-        """The transport has ended. A session that may be resumed is `Suspended`, another ends."""
+        """The transport has ended. A session that may be resumed waits for another, others end."""
         self._reader.clear()
         is_drained = self._drains_by_own_will and self._is_drained
         if is_drained or not self._suspend(now):
@@ -682,7 +678,6 @@ class Connection(StreamMachine):
             return False
         if self.phase is not Phase.SUSPENDED:
             self.output.drop_transport_frames()
-            self.events.append(Suspended())
             self.reassemblies.pause()
         if self.phase is Phase.OPEN:
             self._deadline = now + self._resumption.timeout

@@ -107,23 +107,6 @@ class ResponseRequests:
 
 
 @dataclass(slots=True)
-class Confirmed:
-    """The server has accepted the SETUP; only after `Connection.confirm`."""
-
-
-@dataclass(slots=True)
-class Draining:
-    """The peer closes the connection when the open streams have ended; open no more."""
-
-    data: bytes
-
-
-@dataclass(slots=True)
-class Suspended:
-    """The transport has ended; the session waits for another one."""
-
-
-@dataclass(slots=True)
 class Resumed:
     """The session continues on its new transport."""
 
@@ -150,9 +133,6 @@ Event: TypeAlias = (
     | Resume
     | Lease
     | MetadataPush
-    | Confirmed
-    | Draining
-    | Suspended
     | Resumed
     | Closed
 )
