@@ -134,6 +134,15 @@ def test_elements_on_streams_that_never_were_are_counted() -> None:
         guard.count_late_payload(PayloadFrame(2), 0.0)
 
 
+def test_a_peer_is_read_again_when_the_time_that_it_owes_is_over() -> None:
+    guard = FloodGuard(Limits(), Streams(client=False))
+    guard.spend(1.5, 10.0)
+    assert guard.may_be_owed
+    assert guard.owed(10.0) == 0.5
+    assert guard.owed(10.4999) == 0.0, "too little to wait for"
+    assert not guard.may_be_owed, "or a timer would be set for a time that is over"
+
+
 # -- resuming --------------------------------------------------------------------------------------
 @given(st.lists(st.binary(min_size=1, max_size=9), max_size=20), st.integers(1, 1400))
 def test_the_store_keeps_the_last_frames_within_its_bound(frames: list[bytes], limit: int) -> None:

@@ -167,7 +167,7 @@ class Driver:
         self.streams.answered = 0
         self._dispatch(connection.receive(data, self.loop_handle.event_loop.time()))
         is_waited_for = self._waiters.waiting or self.held_requests.waiting
-        is_limited = intake.held or intake.memory.counted or line.is_paused
+        is_limited = intake.held or intake.counted or line.is_paused
         is_busy = self._batch_senders or is_waited_for or is_limited
         output = connection.last_output() if line.is_writable and not is_busy else None
         if output is None or line.transport is None:

@@ -14,6 +14,12 @@ turn wait for the next one in the same way.
 Handlers of requests without a response are limited by their number; while as many run as may, the
 connection is not read. One that awaits something of the peer, such as a response, would wait for
 ever if nothing were read: its connection is read meanwhile.
+
+What one connection holds for its peer is a part of what the process may hold for all peers: output
+which the peer does not read, frames of which it has sent a part, requests that wait to be served,
+and what is kept of a session to be sent again. Unfinished payloads in fragments count by
+themselves, as they come (`fragmentation`). A connection that holds no more than `watermark` counts
+nothing: the budget, when it is used up, is not in the way of who needs little.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +28,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..protocol.connection import Connection
 from ..protocol.events import RequestTuple
-from ..protocol.limits import Limits
 
 if TYPE_CHECKING:
     from ..._core.loop import Task
@@ -80,35 +85,6 @@ class EndingHandlers:
         return b""
 
 
-class HeldMemory:
-    """What one connection holds for its peer, of what the process may hold for all peers.
-
-    That is output which the peer does not read, frames of which it has sent a part, requests that
-    wait to be served, and what is kept of a session to be sent again. Unfinished payloads in
-    fragments count by themselves, as they come (`fragmentation`). A connection that holds no more
-    than `watermark` counts nothing: the budget, when it is used up, is not in the way of who needs
-    little.
-    """
-
-    __slots__ = ("_budget", "_free", "counted")
-
-    def __init__(self, limits: Limits) -> None:
-        self._budget = limits.budget
-        self._free = limits.watermark
-        self.counted: int = 0
-
-    def count(self, held: int) -> bool:
-        """Count *held* bytes, instead of those before; whether they are too much just now.
-
-        That is so while the process holds more than it may, and this connection more than little.
-        """
-        counted = held if held > self._free else 0
-        if counted != self.counted:
-            self._budget.hold(counted - self.counted)
-            self.counted = counted
-        return counted > 0 and self._budget.is_exceeded
-
-
 class Intake:
     """The account of one connection. *on_change* is called when it may be read, or no more.
 
@@ -116,7 +92,7 @@ class Intake:
     """
 
     __slots__ = ("_all_ending", "_connection", "_on_change", "_on_room", "_waiting_handlers",
-                 "ending", "held", "held_size", "is_full", "memory")  # fmt: skip
+                 "counted", "ending", "held", "held_size", "is_full")  # fmt: skip
 
     def __init__(
         self,
@@ -133,7 +109,8 @@ class Intake:
         """The number of handlers whose requests were cancelled, and that have not ended yet."""
         self.is_full: bool = False
         """Whether as many handlers of requests without a response run as may."""
-        self.memory: HeldMemory = HeldMemory(connection.limits)
+        self.counted: int = 0
+        """The bytes that are counted of the budget of the process."""
         self._connection = connection
         self._all_ending = all_ending
         self._on_change = on_change
@@ -193,7 +170,7 @@ class Intake:
         limits, queued = self._connection.limits, self._connection.output.queued_bytes
         if queued <= limits.watermark:
             return True
-        others = limits.budget.used - self.memory.counted
+        others = limits.budget.used - self.counted
         return others + queued + size <= limits.budget.most
 
     def hold(self, requests: Iterable[RequestTuple]) -> list[int]:
@@ -239,13 +216,25 @@ class Intake:
         """
         connection = self._connection
         others += self.held_size + in_transport
-        if not self.memory.count(connection.held_bytes + others):
+        if not self._count(connection.held_bytes + others):
             return False
         is_end = connection.hold_less(in_transport)
-        self.memory.count(connection.held_bytes + others)
+        self._count(connection.held_bytes + others)
         return is_end
+
+    def _count(self, held: int) -> bool:
+        """Count *held* bytes, instead of those before; whether they are too much just now.
+
+        That is so while the process holds more than it may, and this connection more than little.
+        """
+        limits = self._connection.limits
+        counted = held if held > limits.watermark else 0
+        if counted != self.counted:
+            limits.budget.hold(counted - self.counted)
+            self.counted = counted
+        return counted > 0 and limits.budget.is_exceeded
 
     def release(self) -> None:
         """The connection has ended: nothing is held any more."""
         self.held, self.held_size = (), 0
-        self.memory.count(0)
+        self._count(0)

@@ -152,5 +152,6 @@ class FloodGuard:
         owed = self._spent.left(now) - _BURST
         if owed < _SHORTEST:
             self.spend(0.0, now)
+            self._spent.level = min(self._spent.level, _BURST)  # what is left is not waited for
             return 0.0
         return owed
