@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict, TypeVar, Unpack
 
 from .._core.arguments import Duration, require_known_options, to_seconds
 from ..retry import RetryPolicy
-from .link.connecting import Dialer, TimeLimit, wait_accepted
+from .link.connecting import Dialer, TimeLimit
 from .link.driver import Driver
 from .link.reconnection import Reconnector
 from .link.shutdown import report_end, wait_closed
@@ -317,7 +317,7 @@ async def _use_stream(stream: "ByteStream", limit: TimeLimit, driver: Driver) ->
     """Connect *driver* over *stream* within *limit*."""
     StreamTransport(driver, stream)
     with limit.scope():
-        await wait_accepted(driver)
+        await driver.confirm()
         if not driver.connection.is_confirmed:
             driver.require_open()
         return

@@ -71,7 +71,7 @@ def attack(data: bytes) -> None:
             connection.request_channel(Payload(b"c"), 2)
             connection.request_response(Payload(b"r" * (kind & 0xF0)))
     else:
-        connection = Connection(None, 0.0, lease=True, extensions=frozenset({1}), **options)
+        connection = Connection(None, 0.0, lease=True, **options)
     now, at = 0.0, 2
     step = 1 + (pace & 0x3F) * 4
     while at < len(data):
@@ -118,7 +118,7 @@ def react(connection: Connection, events: list[Event], now: float) -> None:
                 connection.reject()
         elif isinstance(event, ResponseRequests):
             for stream_id, data, _ in event.requests:
-                connection.respond(stream_id, data)
+                connection.respond_all([(stream_id, data)])
         elif isinstance(event, RequestReceived):
             if event.model is InteractionModel.RESPONSE:
                 connection.send(event.stream_id, event.payload)
@@ -132,12 +132,12 @@ def react(connection: Connection, events: list[Event], now: float) -> None:
 
 
 def check(connection: Connection) -> None:
-    exchanges = connection.streams
+    exchanges = connection
     assert 0 <= connection.queued_bytes <= MOST_WAITING, connection.queued_bytes
     assert 0 <= exchanges.reassemblies.size <= LIMITS.max_partial + LIMITS.max_frame
     assert 0 <= exchanges.reassemblies.count <= LIMITS.max_partials + 1
-    assert exchanges.open.remote_count <= LIMITS.max_streams
-    assert len(exchanges.open.by_id) <= LIMITS.max_streams + 3
+    assert exchanges.streams.remote_count <= LIMITS.max_streams
+    assert len(exchanges.streams.by_id) <= LIMITS.max_streams + 3
 
 
 # -- how inputs change -----------------------------------------------------------------------------

@@ -188,5 +188,5 @@ async def test_a_coroutine_that_never_begins_is_closed(frame: Any, has_authorize
                 driver.data_received(wire(request, Cancel(number)))
             await turns()
             gc.collect()
-        assert not driver.connection.streams.open.by_id
+        assert not driver.connection.streams.by_id
         assert not begun

@@ -24,7 +24,6 @@ from reactive_aio.rsocket.protocol.frames import (
     Cancel,
     Error,
     ErrorCode,
-    Ext,
     KeepAlive,
     Lease,
     MetadataPush,
@@ -94,8 +93,8 @@ def test_request_and_response() -> None:
     assert answering.send(stream_id, Y)
     assert not answering.send(stream_id, Z), "one is all"
     assert carry(answering, asking) == [elements(stream_id, [Y], complete=True)]
-    assert not asking.streams.open.by_id
-    assert not answering.streams.open.by_id
+    assert not asking.streams.by_id
+    assert not answering.streams.by_id
 
 
 def test_an_empty_response() -> None:
@@ -118,8 +117,8 @@ def test_fire_and_forget() -> None:
     asking, answering = pair()
     stream_id = asking.fire_and_forget(Y)
     assert carry(asking, answering) == [RequestReceived(stream_id, InteractionModel.FNF, Y)]
-    assert not asking.streams.open.by_id
-    assert not answering.streams.open.by_id
+    assert not asking.streams.by_id
+    assert not answering.streams.by_id
 
 
 def test_demand_is_sent_unchanged() -> None:
@@ -154,7 +153,7 @@ def test_demand_beyond_the_wire_is_topped_up() -> None:
     connection = client()
     stream_id = connection.request_stream(X, 2**63 - 1)
     assert sent(connection) == [RequestStream(stream_id, MAX_31, X)]
-    stream = connection.streams.open.by_id[stream_id]
+    stream = connection.streams.by_id[stream_id]
     stream.inbound_credit = 2**30
     connection.receive(wire(*[PayloadFrame(stream_id, X)] * 2), 0.0)
     [frame] = sent(connection)
@@ -167,7 +166,7 @@ def test_large_bounded_demand_is_sent_completely() -> None:
     connection = client()
     stream_id = connection.request_stream(X, MAX_31 + 5)
     sent(connection)
-    stream = connection.streams.open.by_id[stream_id]
+    stream = connection.streams.by_id[stream_id]
     assert (stream.inbound_credit, stream.unsent_demand.outstanding) == (MAX_31, 5)
     stream.inbound_credit = 10
     connection.receive(wire(PayloadFrame(stream_id, X)), 0.0)
@@ -189,7 +188,7 @@ def test_each_of_several_streams_is_topped_up() -> None:
     sent(connection)
     connection.receive(wire(KeepAlive(False)), 0.0)
     for stream_id in ids:
-        connection.streams.open.by_id[stream_id].inbound_credit = 5
+        connection.streams.by_id[stream_id].inbound_credit = 5
     connection.receive(wire(*[PayloadFrame(stream_id, X) for stream_id in ids]), 0.0)
     assert sent(connection) == [RequestN(stream_id, MAX_31 - 4) for stream_id in ids]
 
@@ -225,8 +224,8 @@ def test_the_two_directions_of_a_channel_end_separately() -> None:
     assert carry(answering, asking) == [elements(channel, [Z])]
     answering.complete(channel)
     assert carry(answering, asking) == [Completed(channel)]
-    assert not asking.streams.open.by_id
-    assert not answering.streams.open.by_id
+    assert not asking.streams.by_id
+    assert not answering.streams.by_id
 
 
 def test_a_channel_whose_first_element_is_its_last() -> None:
@@ -240,7 +239,7 @@ def test_a_channel_whose_first_element_is_its_last() -> None:
     assert answering.flush(0.0) == [elements(channel, [X], complete=True)]
     answering.complete(channel)
     assert carry(answering, asking) == [Completed(channel)]
-    assert not asking.streams.open.by_id
+    assert not asking.streams.by_id
 
 
 def test_the_end_of_a_channel_waits_for_its_first_element() -> None:
@@ -333,8 +332,8 @@ def test_an_error_ends_both_directions_of_a_channel(server_fails: bool) -> None:
     assert failing.fail_stream(channel, 0x201, b"oh")
     assert failing.flush(0.0) == [Failed(channel, 0x201, b"oh", local=True)]
     assert carry(failing, other) == [Failed(channel, 0x201, b"oh"), Cancelled(channel)]
-    assert not asking.streams.open.by_id
-    assert not answering.streams.open.by_id
+    assert not asking.streams.by_id
+    assert not answering.streams.by_id
 
 
 # -- turns -----------------------------------------------------------------------------------------
@@ -437,8 +436,8 @@ def test_a_large_payload_can_be_cancelled() -> None:
     assert sent(asking) == [Cancel(stream_id)]
     assert asking.queued_bytes == 0
     answering.receive(wire(Cancel(stream_id)), 0.0)
-    assert answering.streams.reassemblies.size == 0
-    assert not answering.streams.open.by_id
+    assert answering.reassemblies.size == 0
+    assert not answering.streams.by_id
 
 
 # -- stream 0 --------------------------------------------------------------------------------------
@@ -483,13 +482,10 @@ def test_leases_are_kept_by_both_sides() -> None:
         server().grant_lease(1, 1)
 
 
-def test_known_extensions_are_reported() -> None:
-    connection = server(extensions=frozenset({7}))
-    frame = Ext(1, 7, b"data")
-    assert connection.receive(wire(frame), 0.0) == [frame]
-    connection.send_extension(frame)
+def test_metadata_for_the_connection_is_sent() -> None:
+    connection = server()
     connection.metadata_push(b"m")
-    assert sent(connection) == [frame, MetadataPush(b"m")]
+    assert sent(connection) == [MetadataPush(b"m")]
 
 
 # -- the end ---------------------------------------------------------------------------------------
@@ -568,5 +564,5 @@ def test_elements_read_in_runs_equal_those_read_one_by_one(
         for at in range(0, len(data), cut):
             events += connection.receive(data[at : at + cut], 0.0)
     assert told(received[0]) == told(received[1])
-    assert fast.streams.open.by_id.keys() == slow.streams.open.by_id.keys()
+    assert fast.streams.by_id.keys() == slow.streams.by_id.keys()
     assert sent(fast) == sent(slow)

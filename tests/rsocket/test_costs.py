@@ -129,7 +129,7 @@ def test_a_payload_whose_rest_does_not_come_is_given_up() -> None:
     assert budget.used == 600
     assert connection.tick(20.0) == []
     assert refused(connection) == [(1, ErrorCode.INVALID)]
-    assert (budget.used, connection.streams.reassemblies.deadline) == (0, None)
+    assert (budget.used, connection.reassemblies.deadline) == (0, None)
     rest = PayloadFrame(1, Payload(b"late"), next=True, complete=True)
     assert not [each for each in connection.receive(wire(rest), 20.0) if isinstance(each, Closed)]
 
@@ -396,7 +396,7 @@ async def test_requests_are_served_while_their_responses_are_read(route: str) ->
     answers = await peer.read_all()
     assert sorted(each.stream_id for each in answers if each.stream_id) == [*IDS]
     assert not driver.intake.held
-    assert driver.connection.streams.open.remote_count == 0
+    assert driver.connection.streams.remote_count == 0
 
 
 async def test_a_held_request_that_is_cancelled_is_not_served() -> None:
@@ -461,10 +461,10 @@ async def test_many_large_responses_wait_and_a_few_do_not() -> None:
     assert not driver.intake.held
     driver.data_received(asked("large", *range(9, 99, 2)) + wire(Cancel(5)))
     assert driver.intake.held
-    assert driver.connection.streams.output.rotation.fragmented_count <= 9
+    assert driver.connection.output.rotation.fragmented_count <= 9
     await peer.read_all()
-    assert driver.connection.streams.output.rotation.fragmented_count == 0
-    assert driver.connection.streams.open.by_id == {}
+    assert driver.connection.output.rotation.fragmented_count == 0
+    assert driver.connection.streams.by_id == {}
 
 
 # -- the budget of the process ---------------------------------------------------------------------
@@ -691,7 +691,7 @@ async def test_a_stream_that_is_cancelled_after_an_element_was_not_in_vain() -> 
     async with loopback({"n": lambda: iter(range(9))}, codec=JSON) as peer:
         for _ in range(9):
             assert await peer.request_stream(route="n").first() == 0
-        assert not vars(peer)["_server"].connection.streams.pace._spent
+        assert not vars(peer)["_server"].connection.flood._spent.level
 
 
 @pytest.mark.virtual_time
@@ -818,7 +818,7 @@ async def test_what_a_peer_has_sent_while_others_had_their_turns_is_read() -> No
         await turns()
     answers = [each.stream_id for each in read(peer.written) if isinstance(each, PayloadFrame)]
     assert answers == [1]
-    assert driver.connection.streams.open.highest_remote_id == 3, "it was read before the end"
+    assert driver.connection.streams.highest_remote_id == 3, "it was read before the end"
 
 
 async def test_a_connection_that_waits_for_its_turn_is_not_read() -> None:

@@ -1,106 +1,135 @@
-"""The life of a driver: every state against every input."""
+"""How the transport of a driver ends, whatever it is that ends the connection."""
 
-from itertools import product
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from anyio import sleep
 
-from reactive_aio.rsocket.link.driver_lifecycle import OVER, TABLE, Action, Input, State
+from reactive_aio.rsocket.link.driver import Driver
+from reactive_aio.rsocket.protocol.connection import Connection
+from reactive_aio.rsocket.protocol.frames import Error, ErrorCode, Setup
+from reactive_aio.rsocket.protocol.resume import Resumption
 
-# Each block: a state, then what can happen, what is done, and the next state if it changes.
-# Every other input is ignored.
-EXPECTED = """
-UNCONNECTED
-    ATTACH   START            CONNECTED
-    SUSPEND  WAIT             SUSPENDED
-    LOSE     RELEASE          CLOSED
-    CLOSE    NOTHING          CLOSING
-    LEAVE    NOTHING          LEAVING
-    DRAIN    NOTHING          DRAINED
-    ABORT    ABORT_TRANSPORT  ABORTED
-CONNECTED
-    ATTACH   START
-    SUSPEND  WAIT             SUSPENDED
-    LOSE     RELEASE          CLOSED
-    REJECT   NOTHING          REFUSING
-    CLOSE    LIMIT            CLOSING
-    LEAVE    LIMIT            LEAVING
-    DRAIN    LIMIT            DRAINED
-    SENT     CLOSE_TRANSPORT  CLOSING
-    ABORT    ABORT_TRANSPORT  ABORTED
-SUSPENDED
-    ATTACH   START            CONNECTED
-    SUSPEND  WAIT
-    LOSE     RELEASE          CLOSED
-    CLOSE    NOTHING          CLOSING
-    LEAVE    NOTHING          LEAVING
-    DRAIN    NOTHING          DRAINED
-    ABORT    ABORT_TRANSPORT  ABORTED
-CLOSING
-    ATTACH   START
-    LOSE     RELEASE          CLOSED
-    SENT     CLOSE_TRANSPORT
-    ABORT    ABORT_TRANSPORT  ABORTED
-REFUSING
-    LOSE     RELEASE          CLOSED
-    CLOSE    LIMIT
-    SENT     CLOSE_WRITING
-    ABORT    ABORT_TRANSPORT  ABORTED
-LEAVING
-    ATTACH   START
-    LOSE     LINGER           LINGERING
-    SENT     CLOSE_TRANSPORT
-    ABORT    ABORT_TRANSPORT
-DRAINED
-    ATTACH   START
-    LOSE     LINGER           LINGERING
-    SENT     CLOSE_WRITING
-    ABORT    ABORT_TRANSPORT
-ABORTED
-    ATTACH   ABORT_TRANSPORT
-    SUSPEND  WAIT
-    LOSE     RELEASE          CLOSED
-    ABORT    ABORT_TRANSPORT
-LINGERING
-    ATTACH   ABORT_TRANSPORT
-    IDLE     REPORT           CLOSED
-CLOSED
-    ATTACH   ABORT_TRANSPORT
-"""
+from .wire import wire
+
+pytestmark = pytest.mark.virtual_time
 
 
-def expected() -> dict[tuple[State, Input], tuple[State, Action]]:
-    """The table, read from the text."""
-    cells = {(state, each): (state, Action.NOTHING) for state, each in product(State, Input)}
-    state = State.UNCONNECTED
-    for line in EXPECTED.strip("\n").splitlines():
-        words = line.split()
-        if not line.startswith(" "):
-            state = State[words[0]]
-            continue
-        next_state = State[words[2]] if len(words) > 2 else state
-        cells[state, Input[words[0]]] = next_state, Action[words[1]]
-    return cells
+class RecordingTransport:
+    """A transport that ends when its driver says so; it records how."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+        self.ends = list[str]()
+        self.written = b""
+        driver.attach(self)
+
+    def write(self, data: bytes, /) -> None:
+        self.written += data
+
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self.ends.append("half")
+
+    def close(self) -> None:
+        self.ends.append("close")
+
+    def abort(self) -> None:
+        self.ends.append("abort")
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def get_extra_info(self, name: str) -> Any:
+        del name
 
 
-@pytest.mark.parametrize("state", State)
-@pytest.mark.parametrize("happened", Input)
-def test_every_input_in_every_state(state: State, happened: Input) -> None:
-    assert TABLE[state, happened] == expected()[state, happened]
+def serving(resumption: Resumption | None = None) -> Driver:
+    """A driver without a transport yet."""
+    return Driver(lambda now: Connection(None, now, resumption=resumption))
 
 
-def test_the_table_answers_every_input_in_every_state() -> None:
-    assert TABLE.keys() == expected().keys()
+def accepted(driver: Driver) -> RecordingTransport:
+    """The transport of a client that is accepted."""
+    transport = RecordingTransport(driver)
+    token = None if driver.connection._resumption is None else b"token"
+    driver.data_received(wire(Setup(token=token)))
+    driver.accept()
+    return transport
 
 
-@pytest.mark.parametrize("happened", Input)
-def test_a_driver_whose_transport_has_ended_for_good_stays_over(happened: Input) -> None:
-    for state in OVER:
-        assert TABLE[state, happened][0] in OVER
+ENDS: dict[str, tuple[Callable[[Driver], object], str]] = {
+    "this side closes": (
+        lambda driver: driver.give_up(ErrorCode.CONNECTION_ERROR, "enough"),
+        "close",
+    ),
+    "the peer breaks a rule": (lambda driver: driver.data_received(b"\0\0\1"), "close"),
+    "this side has announced it": (lambda driver: driver.close_gracefully("bye", 1.0), "half"),
+    "the peer has announced it": (
+        lambda driver: driver.data_received(wire(Error(0, ErrorCode.CONNECTION_CLOSE))),
+        "close",
+    ),
+}
 
 
-def test_the_end_is_reported_once() -> None:
-    reporting = {Action.RELEASE, Action.REPORT}
-    for (state, _), (next_state, action) in TABLE.items():
-        if action in reporting:
-            assert state is not State.CLOSED
-            assert next_state is State.CLOSED
+@pytest.mark.parametrize("cause", ENDS)
+async def test_the_transport_ends_by_what_ends_the_connection(cause: str) -> None:
+    act, end = ENDS[cause]
+    driver, closed = serving(), list[Driver]()
+    driver.add_close_callback(closed.append)
+    transport = accepted(driver)
+    await sleep(0.1)
+    act(driver)
+    await sleep(3)  # a peer to which the end was announced has had its time
+    assert transport.ends[:1] == [end]
+    driver.connection_lost()
+    assert driver.is_over
+    driver.connection_lost()
+    assert closed == [driver], "once"
+
+
+async def test_a_client_that_is_rejected_may_read_why() -> None:
+    driver = serving()
+    transport = RecordingTransport(driver)
+    driver.data_received(wire(Setup()))
+    driver.reject("no")
+    await sleep(0.1)
+    assert transport.ends == ["half"]
+    driver.connection_lost()
+    assert driver.is_over
+
+
+async def test_a_transport_that_comes_after_an_abort_or_the_end_is_aborted() -> None:
+    driver = serving()
+    driver.abort()
+    assert RecordingTransport(driver).ends == ["abort"]
+    driver.connection_lost()
+    assert driver.is_over
+    assert RecordingTransport(driver).ends == ["abort"]
+
+
+async def test_a_session_waits_for_a_transport_and_an_abort_ends_that_as_well() -> None:
+    driver, suspended = serving(Resumption()), list[Driver]()
+    driver.on_suspended = suspended.append
+    accepted(driver)
+    await sleep(0.1)
+    driver.connection_lost()
+    assert (suspended, driver.is_over) == ([driver], False)
+    driver.abort()
+    assert RecordingTransport(driver).ends == ["abort"]
+    driver.discard()
+    assert driver.is_over
+
+
+async def test_a_transport_that_does_not_end_is_aborted() -> None:
+    driver = serving()
+    transport = accepted(driver)
+    driver.give_up(ErrorCode.CONNECTION_ERROR, "enough")
+    await sleep(10)
+    assert transport.ends == ["close", "abort"]
+    driver.connection_lost()

@@ -121,7 +121,7 @@ EVENTS: dict[Action, list[type[Any]]] = {
 
 
 def state_of(connection: Connection) -> State:
-    stream = connection.streams.open.by_id.get(ID)
+    stream = connection.streams.by_id.get(ID)
     return State.CLOSED if stream is None else stream.state
 
 
@@ -170,6 +170,6 @@ def test_the_end_of_the_transport_in_every_state(state: State, name: str) -> Non
     connection.receive(wire(FRAMES[name][0]), 0.0)
     events = connection.transport_lost(0.0)
     assert type(events[-1]) is Closed
-    assert not connection.streams.open.by_id
-    assert connection.streams.reassemblies.count == connection.streams.reassemblies.size == 0
+    assert not connection.streams.by_id
+    assert connection.reassemblies.count == connection.reassemblies.size == 0
     assert connection.queued_bytes == 0

@@ -23,7 +23,7 @@ from reactive_aio.rsocket import (
     loopback,
     serve,
 )
-from reactive_aio.rsocket.protocol import connection_state
+from reactive_aio.rsocket.protocol import connection
 from reactive_aio.rsocket.protocol.frames import KeepAlive, Setup
 from reactive_aio.rsocket.serving.fire_and_forget import Backlog, HandlerLimits
 
@@ -409,7 +409,7 @@ async def test_a_client_that_has_gone_is_noticed_while_nothing_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Handlers that never end would otherwise keep its connection for ever."""
-    monkeypatch.setattr(connection_state, "_MIN_INTERVAL", 0.005)
+    monkeypatch.setattr(connection, "_MIN_INTERVAL", 0.005)
     handlers, dropped = Handlers(), list[DroppedRequest]()
     options = ResponderOptions(max_fire_and_forget=1, on_drop=dropped.append)
     async with await serve("tcp://127.0.0.1:0", handlers.router, **options) as server:

@@ -5,13 +5,11 @@ import struct
 import pytest
 
 from reactive_aio.rsocket.protocol.codec import add_length, encode
-from reactive_aio.rsocket.protocol.connection import Connection
-from reactive_aio.rsocket.protocol.connection_state import Phase
+from reactive_aio.rsocket.protocol.connection import Connection, Phase
 from reactive_aio.rsocket.protocol.events import (
     Cancelled,
     Closed,
     DemandReceived,
-    Draining,
     Elements,
     Event,
     Failed,
@@ -78,7 +76,7 @@ def ignores(connection: Connection, events: list[Event]) -> None:
 
 def alive(connection: Connection) -> bool:
     """Whether requests are served: a keepalive is answered, and all is as it was."""
-    connection.receive(wire(KeepAlive(True, data=b"?")), connection.streams.now)
+    connection.receive(wire(KeepAlive(True, data=b"?")), connection.now)
     return KeepAlive(False, data=b"?") in sent(connection)
 
 
@@ -252,28 +250,13 @@ def test_a_malformed_frame_closes(data: bytes) -> None:
 def test_a_frame_that_is_too_long_closes_even_before_it_arrives() -> None:
     connection = server(limits=Limits(max_frame=100))
     closes(connection, connection.receive(b"\0\0\x65", 0.0), ErrorCode.CONNECTION_ERROR)
-    connection = server(limits=Limits(max_frame=100), length_prefixed=True)
+    connection = server(limits=Limits(max_frame=100))
     asking = client(limits=Limits(max_frame=30))
     stream_id = asking.request_stream(Payload(), 9)
     asking.receive(wire(KeepAlive(False), PayloadFrame(stream_id)), 0.0)
     events = asking.receive(wire(PayloadFrame(stream_id, Payload(bytes(25)))), 0.0)
     assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
     assert not [event for event in events if isinstance(event, Elements)]
-
-
-def test_a_message_is_a_frame_and_as_long_at_most() -> None:
-    connection = Connection(None, 0.0, length_prefixed=False)
-    one(connection.receive_frame(encode(Setup()), 0.0), Setup)
-    connection.accept(0.0)
-    events = connection.receive_frame(encode(RequestResponse(1, Payload(b"x"))), 0.0)
-    assert one(events, RequestReceived).payload == Payload(b"x")
-    events = connection.receive_frame(b"abc", 0.0)
-    assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
-    assert len(connection.frames_to_send()) == 1
-    limits = Limits(max_setup=50)
-    connection = Connection(None, 0.0, length_prefixed=False, limits=limits)
-    events = connection.receive_frame(bytes(51), 0.0)
-    assert one(events, Closed).code == ErrorCode.INVALID_SETUP
 
 
 # -- frames that make no sense ---------------------------------------------------------------------
@@ -453,7 +436,7 @@ def test_credit_saturates() -> None:
     connection = server()
     connection.receive(wire(RequestStream(1, 2**31 - 1)), 0.0)
     connection.receive(wire(*[RequestN(1, 2**31 - 1)] * 300), 0.0)
-    stream = connection.streams.open.by_id[1]
+    stream = connection.streams.by_id[1]
     stream.peer_demand.add(2**63 - 2**40)
     connection.receive(wire(*[RequestN(1, 2**31 - 1)] * 600), 0.0)
     assert stream.peer_demand.outstanding == 2**63 - 1
@@ -499,7 +482,7 @@ def test_a_response_is_complete_even_without_the_flag() -> None:
     stream_id = connection.request_response(Payload())
     events = connection.receive(wire(PayloadFrame(stream_id, Payload(b"x"))), 0.0)
     assert events == [elements(stream_id, [Payload(b"x")], complete=True)]
-    assert not connection.streams.open.by_id
+    assert not connection.streams.by_id
 
 
 # -- fragments -------------------------------------------------------------------------------------
@@ -520,7 +503,7 @@ SMALL = Limits(max_payload=100, max_partial=250, max_partials=3, max_empty_fragm
 def test_a_request_that_never_ends_is_invalid_and_a_second_one_closes(frames: list[Frame]) -> None:
     connection = server(limits=SMALL)
     refuses(connection, connection.receive(wire(*frames), 0.0), 1, ErrorCode.INVALID)
-    assert connection.streams.reassemblies.size == 0
+    assert connection.reassemblies.size == 0
     closes(connection, connection.receive(wire(*frames), 0.0), ErrorCode.CONNECTION_ERROR)
 
 
@@ -528,14 +511,14 @@ def test_too_many_unfinished_requests_are_refused() -> None:
     connection = server(limits=SMALL)
     half = [RequestResponse(2 * n + 1, Payload(b"x"), follows=True) for n in range(4)]
     refuses(connection, connection.receive(wire(*half), 0.0), 7, ErrorCode.INVALID)
-    assert connection.streams.reassemblies.count == 3
+    assert connection.reassemblies.count == 3
 
 
 def test_the_sum_of_unfinished_requests_is_bounded() -> None:
     connection = server(limits=SMALL)
     half = [RequestResponse(2 * n + 1, Payload(bytes(90)), follows=True) for n in range(3)]
     refuses(connection, connection.receive(wire(*half), 0.0), 5, ErrorCode.INVALID)
-    assert connection.streams.reassemblies.size == 180
+    assert connection.reassemblies.size == 180
 
 
 def test_only_the_streams_that_are_too_much_are_refused() -> None:
@@ -561,7 +544,7 @@ def test_an_endless_response_is_cancelled() -> None:
     events = connection.receive(wire(fragment(stream_id, 60), fragment(stream_id, 60)), 0.0)
     assert one(events, Failed).local
     assert sent(connection) == [Cancel(stream_id)]
-    assert connection.streams.reassemblies.size == 0
+    assert connection.reassemblies.size == 0
 
 
 def test_unrequested_fragments_are_not_buffered() -> None:
@@ -569,7 +552,7 @@ def test_unrequested_fragments_are_not_buffered() -> None:
     connection.receive(wire(RequestChannel(1, 5)), 0.0)
     events = connection.receive(wire(fragment(1, 60)), 0.0)
     assert one(events, Failed).local
-    assert connection.streams.reassemblies.count == 0
+    assert connection.reassemblies.count == 0
 
 
 # -- errors of the peer ----------------------------------------------------------------------------
@@ -589,7 +572,7 @@ def test_a_connection_that_is_being_closed_ends_with_its_last_stream() -> None:
     connection = server()
     connection.receive(wire(RequestResponse(1)), 0.0)
     events = connection.receive(wire(Error(0, ErrorCode.CONNECTION_CLOSE, b"bye")), 0.0)
-    assert events == [Draining(b"bye")]
+    assert (events, connection.may_request) == ([], False)
     connection.receive(wire(RequestResponse(3)), 0.0)
     assert [frame.stream_id for frame in sent(connection) if isinstance(frame, Error)] == [3]
     connection.send(1, Payload(b"x"))

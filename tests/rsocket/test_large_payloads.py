@@ -159,8 +159,8 @@ def most_partials(source: Connection, target: Connection) -> tuple[int, int, lis
     events: list[Any] = []
     while data := source.data_to_send(1):
         events += target.receive(data, 0.0)
-        number = max(number, target.streams.reassemblies.count)
-        size = max(size, target.streams.reassemblies.size)
+        number = max(number, target.reassemblies.count)
+        size = max(size, target.reassemblies.size)
         events += source.flush(0.0)
     return number, size, events
 
@@ -226,7 +226,7 @@ def test_a_cancelled_payload_makes_room_for_others() -> None:
     frames = sent(connection)
     assert {frame.stream_id for frame in frames if isinstance(frame, PayloadFrame)} == {5}
     assert connection.queued_bytes == 0
-    assert not connection.streams.open.by_id
+    assert not connection.streams.by_id
 
 
 def test_cancelled_streams_do_not_pile_up_in_the_rotation() -> None:
@@ -237,7 +237,7 @@ def test_cancelled_streams_do_not_pile_up_in_the_rotation() -> None:
         connection.receive(wire(RequestResponse(stream_id)), 0.0)
         connection.send(stream_id, Payload(bytes(900)))
         connection.receive(wire(Cancel(stream_id)), 0.0)
-    assert sum(map(len, connection.streams.output.rotation._queues())) <= 260
+    assert sum(map(len, connection.output.rotation._queues())) <= 260
 
 
 def test_small_elements_and_fragments_take_turns() -> None:
@@ -245,7 +245,7 @@ def test_small_elements_and_fragments_take_turns() -> None:
     for stream_id in (1, 3):
         connection.receive(wire(RequestStream(stream_id, 1000)), 0.0)
         connection.flush(0.0)
-        connection.streams.open.by_id[stream_id].outbound_credit = 20
+        connection.streams.by_id[stream_id].outbound_credit = 20
     for stream_id in (5, 7):
         connection.receive(wire(RequestResponse(stream_id)), 0.0)
         connection.send(stream_id, Payload(bytes(400)))
@@ -267,7 +267,7 @@ def test_demand_for_small_elements_does_not_wait_for_large_payloads() -> None:
     connection = server(limits=Limits(mtu=100, watermark=1000))
     connection.receive(wire(RequestResponse(1), RequestStream(3, 99), RequestStream(5, 99)), 0.0)
     connection.flush(0.0)
-    streams = connection.streams.open.by_id
+    streams = connection.streams.by_id
     streams[3].outbound_credit = streams[5].outbound_credit = 1
     connection.send(3, Payload(bytes(20)))
     connection.send(5, Payload(bytes(200)))

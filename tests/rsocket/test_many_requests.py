@@ -304,7 +304,7 @@ def test_cancelled_streams_are_not_a_flood() -> None:
     connection.receive(wire(*(RequestStream(each, 9) for each in ids)), 0.0)
     events = connection.receive(wire(*(Cancel(each) for each in ids)), 0.0)
     assert not [each for each in events if isinstance(each, Closed)]
-    assert not connection.streams.open.by_id
+    assert not connection.streams.by_id
 
 
 def test_demand_that_is_late_is_not_a_flood() -> None:
@@ -340,7 +340,7 @@ def test_ids_may_begin_again() -> None:
     connection.receive(wire(RequestResponse(2**31 - 1)), 0.0)
     events = connection.receive(wire(*(RequestResponse(n) for n in range(1, 4001, 2))), 0.0)
     assert not [each for each in events if isinstance(each, Closed)]
-    assert connection.streams.open.highest_remote_id == 3999
+    assert connection.streams.highest_remote_id == 3999
 
 
 def test_a_client_below_the_limit_is_never_rejected() -> None:

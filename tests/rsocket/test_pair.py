@@ -116,7 +116,7 @@ class Talk(RuleBasedStateMachine):
         self, side: int, model: InteractionModel, n: int, size: int, complete: bool
     ) -> None:
         connection = self.sides[side].connection
-        if sum(stream.is_local for stream in connection.streams.open.by_id.values()) > 4:
+        if sum(stream.is_local for stream in connection.streams.by_id.values()) > 4:
             return
         half, payload = Half(), self.element(size)
         if model is InteractionModel.RESPONSE:
@@ -140,7 +140,7 @@ class Talk(RuleBasedStateMachine):
         if found := self.pick(side, pick):
             stream_id, half = found
             if not half.in_over:
-                stream = self.sides[side].connection.streams.open.by_id[stream_id]
+                stream = self.sides[side].connection.streams.by_id[stream_id]
                 if stream.model is not InteractionModel.RESPONSE:
                     half.requested += n
             self.sides[side].connection.request(stream_id, n)
@@ -158,7 +158,7 @@ class Talk(RuleBasedStateMachine):
             stream_id, half = found
             for _ in range(min(count, half.granted - len(half.sent))):
                 payload = self.element(size)
-                stream = connection.streams.open.by_id.get(stream_id)
+                stream = connection.streams.by_id.get(stream_id)
                 response = stream is not None and stream.model is InteractionModel.RESPONSE
                 taken = connection.send(stream_id, payload, complete=last)
                 assert taken == (not half.out_over)
@@ -175,7 +175,7 @@ class Talk(RuleBasedStateMachine):
         connection = self.sides[side].connection
         if found := self.pick(side, pick):
             stream_id, half = found
-            stream = connection.streams.open.by_id.get(stream_id)
+            stream = connection.streams.by_id.get(stream_id)
             response = stream is not None and stream.model is InteractionModel.RESPONSE
             wanted = sizes[: half.granted - len(half.sent)]
             elements = [self.element(size).data for size in wanted]
@@ -241,13 +241,13 @@ class Talk(RuleBasedStateMachine):
     @invariant()
     def nothing_grows(self) -> None:
         for side in self.sides:
-            exchanges = side.connection.streams
-            assert exchanges.open.remote_count <= LIMITS.max_streams
+            exchanges = side.connection
+            assert exchanges.streams.remote_count <= LIMITS.max_streams
             assert exchanges.output.queued_bytes >= 0
-            assert exchanges.reassemblies.count <= len(exchanges.open.by_id)
-            waiting = sum(stream.queued_bytes for stream in exchanges.open.by_id.values())
+            assert exchanges.reassemblies.count <= len(exchanges.streams.by_id)
+            waiting = sum(stream.queued_bytes for stream in exchanges.streams.by_id.values())
             assert exchanges.output.queued_bytes >= waiting
-            if not exchanges.open.by_id:
+            if not exchanges.streams.by_id:
                 assert exchanges.reassemblies.size == 0
 
     def teardown(self) -> None:
@@ -260,7 +260,7 @@ class Talk(RuleBasedStateMachine):
         for each in self.sides:
             assert each.connection.queued_bytes == 0
             for stream_id, half in each.halves.items():
-                live = stream_id in each.connection.streams.open.by_id
+                live = stream_id in each.connection.streams.by_id
                 assert live == (not (half.in_over and half.out_over)), (stream_id, vars(half))
 
 

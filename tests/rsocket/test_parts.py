@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from reactive_aio.rsocket.protocol.connection_state import KeepAliveTimer
 from reactive_aio.rsocket.protocol.errors import (
     ApplicationError,
     ConnectionLost,
@@ -16,9 +15,10 @@ from reactive_aio.rsocket.protocol.errors import (
     StreamFailed,
     error_of,
 )
-from reactive_aio.rsocket.protocol.flood_guard import FloodGuard
+from reactive_aio.rsocket.protocol.flood import Bucket, FloodGuard
 from reactive_aio.rsocket.protocol.frames import PayloadFrame
-from reactive_aio.rsocket.protocol.limits import Allowance, Limits, UselessFrameLimit
+from reactive_aio.rsocket.protocol.keepalive import KeepAliveTimer
+from reactive_aio.rsocket.protocol.limits import Allowance, Limits
 from reactive_aio.rsocket.protocol.resume import ResumeBuffer, Resumption, Sessions
 from reactive_aio.rsocket.protocol.stream_states import InteractionModel, State
 from reactive_aio.rsocket.protocol.streams import Stream, Streams
@@ -100,14 +100,14 @@ def test_a_late_clock_extends_the_lifetime_by_a_second() -> None:
 
 # -- floods ----------------------------------------------------------------------------------------
 def test_a_thousand_useless_frames_a_second_are_too_many() -> None:
-    flood = UselessFrameLimit(1000)
+    flood = Bucket(1000)
     assert not any(flood.exceeded_by_one(0.0) for _ in range(1000))
     assert flood.exceeded_by_one(0.0)
     assert not any(flood.exceeded_by_one(1.0 + number / 900) for number in range(5000))
 
 
 def test_useful_frames_compensate_for_useless_ones() -> None:
-    flood = UselessFrameLimit(10)
+    flood = Bucket(10)
     for _ in range(1000):
         assert not flood.exceeded_by_one(0.0)
         flood.useful()
@@ -115,7 +115,7 @@ def test_useful_frames_compensate_for_useless_ones() -> None:
 
 def test_elements_in_transit_are_not_counted() -> None:
     streams = Streams(client=True)
-    guard = FloodGuard(10, streams)
+    guard = FloodGuard(Limits(max_useless=10), streams)
     stream_id = streams.next_id()
     element = PayloadFrame(stream_id)
     guard.expect(100)
@@ -126,12 +126,21 @@ def test_elements_in_transit_are_not_counted() -> None:
 
 
 def test_elements_on_streams_that_never_were_are_counted() -> None:
-    guard = FloodGuard(10, Streams(client=True))
+    guard = FloodGuard(Limits(max_useless=10), Streams(client=True))
     guard.expect(100)
     for _ in range(10):
         guard.count_late_payload(PayloadFrame(1), 0.0)
     with pytest.raises(ProtocolError, match="a flood"):
         guard.count_late_payload(PayloadFrame(2), 0.0)
+
+
+def test_a_peer_is_read_again_when_the_time_that_it_owes_is_over() -> None:
+    guard = FloodGuard(Limits(), Streams(client=False))
+    guard.spend(1.5, 10.0)
+    assert guard.may_be_owed
+    assert guard.owed(10.0) == 0.5
+    assert guard.owed(10.4999) == 0.0, "too little to wait for"
+    assert not guard.may_be_owed, "or a timer would be set for a time that is over"
 
 
 # -- resuming --------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ async def attack(setup: Setup, frames: list[Frame], guarded: bool) -> None:
     driver.connection_lost()
     for _ in range(5):
         await asyncio.sleep(0)
-    assert not driver.connection.streams.open.by_id
+    assert not driver.connection.streams.by_id
     assert server.connections == 0
 
 

@@ -28,7 +28,7 @@ def test_a_request_cancelled_before_it_is_sent_sends_nothing() -> None:
         connection.cancel(connection.request_response(payload))
     assert sent(connection) == []
     assert connection.queued_bytes == 0
-    assert not connection.streams.open.by_id
+    assert not connection.streams.by_id
 
 
 def test_a_sent_request_is_cancelled_by_a_frame() -> None:
@@ -92,14 +92,14 @@ def test_a_response_to_a_cancelled_request_is_not_sent() -> None:
     connection = server(limits=Limits(max_useless=2))
     for stream_id in range(1, 41, 2):
         connection.receive(wire(RequestResponse(stream_id, X)), 0.0)
-        assert connection.respond(stream_id, b"y")
-        assert not connection.respond(stream_id, b"z"), "one is all"
+        assert connection.respond_all([(stream_id, b"y")])
+        assert not connection.respond_all([(stream_id, b"z")]), "one is all"
         assert connection.receive(wire(Cancel(stream_id)), 0.0) == [], "the flood is not meant"
-        assert not connection.respond(stream_id, b"y")
+        assert not connection.respond_all([(stream_id, b"y")])
     assert sent(connection) == []
     assert connection.queued_bytes == 0
-    assert not connection.streams.open.by_id
-    assert connection.streams.open.remote_count == 0
+    assert not connection.streams.by_id
+    assert connection.streams.remote_count == 0
 
 
 def test_an_answered_stream_is_removed() -> None:
@@ -107,12 +107,12 @@ def test_an_answered_stream_is_removed() -> None:
     ids = range(1, 201, 2)
     connection.receive(wire(*(RequestResponse(stream_id, X) for stream_id in ids)), 0.0)
     for stream_id in ids:
-        assert connection.respond(stream_id, b"y")
+        assert connection.respond_all([(stream_id, b"y")])
     assert sent(connection) == [
         PayloadFrame(stream_id, Payload(b"y"), next=True, complete=True) for stream_id in ids
     ]
-    assert not connection.streams.open.by_id
-    assert connection.streams.open.remote_count == 0
+    assert not connection.streams.by_id
+    assert connection.streams.remote_count == 0
 
 
 def test_a_stream_is_served_among_endless_responses() -> None:
@@ -121,7 +121,7 @@ def test_a_stream_is_served_among_endless_responses() -> None:
     many = [asking.request_response(X) for _ in range(1000)]
     carry(asking, answering)
     for each in many:
-        answering.respond(each, bytes(500))
+        answering.respond_all([(each, bytes(500))])
     answering.send(stream_id, X)
     assert COALESCE_LIMIT <= answering.queued_bytes < COALESCE_LIMIT * 20
     turns = 0
@@ -131,14 +131,14 @@ def test_a_stream_is_served_among_endless_responses() -> None:
         turns += 1
         for each in [asking.request_response(X) for _ in range(100)]:
             answering.receive(wire(RequestResponse(each, X)), 0.0)
-            answering.respond(each, bytes(500))
+            answering.respond_all([(each, bytes(500))])
     assert turns <= 1000 * 500 // COALESCE_LIMIT
 
 
 def test_frames_of_the_connection_are_sent_first() -> None:
     connection = server()
     connection.receive(wire(RequestResponse(1, X)), 0.0)
-    connection.respond(1, b"y")
+    connection.respond_all([(1, b"y")])
     connection.receive(wire(KeepAlive(True)), 0.0)
     assert [type(frame) for frame in sent(connection)] == [KeepAlive, PayloadFrame]
 
@@ -149,7 +149,7 @@ def test_respond_is_equivalent_to_send() -> None:
         for asking, answering in (fast, slow):
             asking.request_response(X)
             carry(asking, answering)
-        assert fast[1].respond(1, data)
+        assert fast[1].respond_all([(1, data)])
         assert slow[1].send(1, Payload(data))
         assert sent(fast[1]) == sent(slow[1])
-        assert fast[1].streams.open.remote_count == slow[1].streams.open.remote_count == 0
+        assert fast[1].streams.remote_count == slow[1].streams.remote_count == 0

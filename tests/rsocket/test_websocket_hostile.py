@@ -23,7 +23,7 @@ from reactive_aio.rsocket import (
 )
 from reactive_aio.rsocket.link.transports import websocket
 from reactive_aio.rsocket.protocol.codec import encode
-from reactive_aio.rsocket.protocol.connection_state import Phase
+from reactive_aio.rsocket.protocol.connection import Phase
 from reactive_aio.rsocket.protocol.frames import Error, KeepAlive, PayloadFrame, RequestFnf
 from reactive_aio.rsocket.protocol.limits import MemoryBudget
 from reactive_aio.rsocket.protocol.metadata import ROUTING, write_composite, write_routing

@@ -93,7 +93,7 @@ class Dialer:
 
     async def _accepted(self, driver: Driver) -> None:
         """Wait until the server has accepted the SETUP; raise its refusal."""
-        await wait_accepted(driver)
+        await driver.confirm()
         error = driver.close_reason
         if error is None or driver.connection.is_confirmed:
             return
@@ -106,19 +106,6 @@ class Dialer:
         if "transport" in text:  # it has not said why
             message += f"; {_HINTS[self._address.transport]}"
         raise _lost(self._address, message)
-
-
-async def wait_accepted(driver: Driver) -> None:
-    """Wait until the server has accepted the SETUP of *driver*, or the connection has ended."""
-    waiter = driver.loop_handle.create_future()
-
-    def wake(_: object = None) -> None:
-        if not waiter.done():
-            waiter.set_result(None)
-
-    driver.add_close_callback(wake)
-    driver.confirm(wake)
-    await waiter
 
 
 def explained(address: Address, error: OSError) -> ConnectionLost:

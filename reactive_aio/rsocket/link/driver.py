@@ -2,7 +2,19 @@
 
 A turn of the driver takes in received bytes, passes their events to the local ends of streams,
 passes on the peer's demand, and writes all output with one call. Nothing here blocks: a driver has
-no task and no lock, and one timer. `driver_lifecycle` is the table of its states.
+no task and no lock, and one timer.
+
+The phases of its life are those of the connection. What it adds is how the transport ends::
+
+    the connection has ended       transport, once all is sent    handlers without a response
+      by this side or an error       closed                         cancelled
+      the client was rejected        its sending half is closed     there are none
+      as this side announced         its sending half is closed     finish, for a limited time
+      as the peer announced          closed                         finish, for a limited time
+
+A socket that is closed with unread data is reset, and the peer could lose the last elements. A
+transport that does not end by itself is aborted after a while; one that is attached after an abort,
+or after the end, is aborted at once.
 """
 
 from collections.abc import Callable, Coroutine
@@ -16,16 +28,14 @@ from ..protocol.connection import Connection
 from ..protocol.errors import StreamFailed, error_of, renewed, with_remedy
 from ..protocol.events import (
     Closed,
-    Confirmed,
     Event,
     RequestReceived,
     ResponseRequests,
     Resumed,
 )
+from ..protocol.flood import RESET
 from ..protocol.frames import ErrorCode, Lease, Resume
-from ..protocol.pace import RESET
 from ..protocol.stream_states import InteractionModel
-from .driver_lifecycle import OVER, TABLE, Action, Input, State
 from .held_requests import HeldRequests
 from .intake import NO_ROOM, EndingHandlers, Intake
 from .line import Line, Rebind, Transport
@@ -80,9 +90,15 @@ class Driver:
     """Called once, when nothing of the connection is left."""
     on_suspended: "Callable[[Driver], object] | None" = None
     """Called when a session loses its transport and waits for another."""
+    is_over: bool = False
+    """Whether there is no transport, and never will be one again."""
     _linger_time: float = CLOSE_TIMEOUT
     """How long handlers without a response may run after the connection has ended properly."""
     _is_draining: bool = False
+    _is_aborted: bool = False  # the transport is, or will be as soon as there is one
+    _closes_writing_only: bool = False  # the peer has to read why it ends
+    _ends_properly: bool = False  # as one side has announced, when no stream was open
+    _is_lingering: bool = False  # handlers of the peer's last requests finish
     is_heavy: bool = False
     """Whether its last turn took long, so that the next may have to wait for those of others."""
     unread: bytes = b""
@@ -90,10 +106,8 @@ class Driver:
     held_in_transport: int = 0
     """The bytes of a message that the transport holds, since it is not whole."""
     _loss: str = "the transport was closed"  # why the transport ends, if nothing says more
-    _pace_timer: "TimerHandle | None" = None  # nothing is read until then
     _send_limit: "SendLimit | None" = None
     _time_limit: "TimerHandle | None" = None  # of the end
-    _confirmed: "Callable[[], object] | None" = None
 
     def __init__(
         self, make: Callable[[float], Connection], responder: Responder | None = None
@@ -115,7 +129,6 @@ class Driver:
             self.loop_handle, self.connection.next_deadline, self._deadline_passed
         )
         self._waiters = Waiters(self.loop_handle)
-        self._state = State.UNCONNECTED
         self._has_turn = False  # a turn is scheduled or runs
         self._is_busy = False  # nothing is read, since the handlers have enough to do
         self._batch_senders: list[BatchSender] = []
@@ -129,10 +142,17 @@ class Driver:
         A transport with a method `rebind`, or given with one, can move to another driver.
         """
         self.line = Line(transport, rebind)
-        self._advance(Input.ATTACH)
+        self._begin()
         if self.on_attached is not None:
             self.on_attached(self)
         self.schedule_turn()
+
+    def _begin(self) -> None:
+        """Begin or resume on the transport, unless there should be none."""
+        if self._is_aborted or self.is_over:
+            self.line.abort()
+        elif self.connection.is_suspended:
+            self.connection.transport_replaced(self.loop_handle.time())
 
     def data_received(self, data: bytes) -> None:
         if self._responder is None:
@@ -147,7 +167,7 @@ class Driver:
         self.streams.answered = 0
         self._dispatch(connection.receive(data, self.loop_handle.event_loop.time()))
         is_waited_for = self._waiters.waiting or self.held_requests.waiting
-        is_limited = intake.held or intake.memory.counted or line.is_paused
+        is_limited = intake.held or intake.counted or line.is_paused
         is_busy = self._batch_senders or is_waited_for or is_limited
         output = connection.last_output() if line.is_writable and not is_busy else None
         if output is None or line.transport is None:
@@ -179,7 +199,7 @@ class Driver:
 
     def connection_lost(self, error: BaseException | None = None) -> None:
         """The transport has ended. A session that may be resumed waits for another one."""
-        if self._state in OVER:
+        if self.is_over:
             return
         self._has_turn = True
         self._read_what_waited()
@@ -188,7 +208,10 @@ class Driver:
         reason = self._loss if error is None else f"the transport failed: {error}"
         self._dispatch(self.connection.transport_lost(self.loop_handle.time(), reason))
         self.line = Line()
-        self._advance(Input.SUSPEND if self.connection.is_suspended else Input.LOSE)
+        if self.connection.is_suspended:
+            self._wait_for_transport()
+        else:
+            self._end()
 
     def _lose(self, reason: str) -> None:
         """End the transport, since the peer does not read; a session may be resumed on another."""
@@ -201,7 +224,7 @@ class Driver:
     @property
     def is_working(self) -> bool:
         """Whether a request is open, of either side, or a handler runs."""
-        return bool(self.connection.streams.open.by_id) or self._tasks.has_work
+        return bool(self.connection.streams.by_id) or self._tasks.has_work
 
     @property
     def running(self) -> int:
@@ -261,7 +284,7 @@ class Driver:
 
     def count_reset(self) -> None:
         """Count a request that has ended before its handler had a result."""
-        self.connection.streams.pace.spend(RESET, self.loop_handle.time())
+        self.connection.flood.spend(RESET, self.loop_handle.time())
 
     def count_held(self) -> None:
         """Count what is held for the peer; give up what is too much."""
@@ -300,23 +323,24 @@ class Driver:
 
     def accept(self) -> None:
         """Accept the client."""
-        if self._state not in OVER and self.connection.is_awaiting_accept:
+        if not self.is_over and self.connection.is_awaiting_accept:
             self.connection.accept(self.loop_handle.time())
             self._timer.update()
             self.schedule_turn()
 
     def reject(self, reason: str = "", code: int | None = None) -> None:
         """Reject the client."""
-        if self._state not in OVER and self.connection.is_awaiting_accept:
+        if not self.is_over and self.connection.is_awaiting_accept:
             self.connection.reject(reason, code)
-            self._advance(Input.REJECT)
+            self._closes_writing_only = True
             self.schedule_turn()
 
-    def confirm(self, callback: Callable[[], object]) -> None:
-        """Call *callback* when the server is known to have accepted the SETUP."""
-        self._confirmed = callback
+    async def confirm(self) -> None:
+        """Wait until the server has accepted the SETUP, or the connection has ended."""
         self.connection.confirm()
         self.schedule_turn()
+        if not self.is_over:
+            await self._waiters.until(lambda: self.connection.is_confirmed)
 
     def add_resume_callback(self, callback: Callable[[], object]) -> None:
         """Call *callback* whenever the session is resumed."""
@@ -324,7 +348,7 @@ class Driver:
 
     def add_close_callback(self, callback: "Callable[[Driver], object]") -> None:
         """Call *callback* once nothing of the connection is left."""
-        if self._state in OVER:
+        if self.is_over:
             callback(self)
         else:
             self._close_callbacks.append(callback)
@@ -351,8 +375,8 @@ class Driver:
         if not is_flushed:  # the peer has had its time, and does not read
             self.abort()
         is_ending = self.line.transport is not None or self.connection.is_closed
-        if is_ending and self._state not in OVER:
-            await wait_settled(self._waiters.until(lambda: self._state in OVER))
+        if is_ending and not self.is_over:
+            await wait_settled(self._waiters.until(lambda: self.is_over))
         self._tasks.cancel()
         await self._tasks.wait()
 
@@ -373,7 +397,9 @@ class Driver:
 
     def abort(self) -> None:
         """End the transport at once, without sending what is queued."""
-        self._advance(Input.ABORT)
+        if not self.is_over:
+            self._is_aborted = True
+            self.line.abort()
 
     def give_up(self, code: int, reason: str) -> None:
         """End the connection for a *reason* that the peer is told, unless it does not read."""
@@ -384,7 +410,7 @@ class Driver:
 
     def discard(self) -> None:
         """Release a driver that has no transport and will not get one."""
-        self._advance(Input.LOSE)
+        self._end()
 
     def take_over(self, other: "Driver", frame: Resume) -> bool:
         """Resume this session on the transport of *other*, which received *frame*, if possible."""
@@ -399,11 +425,11 @@ class Driver:
         other.line = Line()
         other.discard()
         self.line = self.line.replace(line, other)
-        self._advance(Input.ATTACH)
+        self._begin()
         line.rebind(self)
         self.schedule_turn()
-        for data in unread:
-            self.data_received(data)
+        if unread:
+            self.data_received(unread)
         return True
 
     # -- a turn ------------------------------------------------------------------------------------
@@ -418,7 +444,7 @@ class Driver:
 
     def wait_for_turn(self) -> None:
         """Others have their turns first: read nothing more until then."""
-        if self._state not in OVER:
+        if not self.is_over:
             self._has_turn = True
             self._update_reading()
 
@@ -430,11 +456,11 @@ class Driver:
 
     def take_turn(self) -> None:
         """Take in what is there, and send what is to be sent."""
-        if not self._has_turn or self._state in OVER:
+        if not self._has_turn or self.is_over:
             return
         self._read_what_waited()
         connection, now = self.connection, self.loop_handle.time()
-        if connection.has_more and not self._is_busy and not self._is_over_pace():
+        if connection.has_more and not self._is_busy and not connection.is_slowed(now):
             self._dispatch(connection.read_more(now))
         held_requests, intake = self.held_requests, self.intake
         if held_requests.waiting:
@@ -464,7 +490,7 @@ class Driver:
         self._update_reading()
         self._timer.update()
         if connection.is_closed:
-            self._advance(Input.LOSE if self.line.transport is None else Input.SENT)
+            self._close_transport()
         if self._waiters.waiting:
             self._waiters.look()
 
@@ -483,43 +509,22 @@ class Driver:
             now = self.loop_handle.time()
             (connection.pause_reading if is_busy else connection.resume_reading)(now)
             self._timer.update()
-        is_over_pace = self._is_over_pace()
-        is_paused = is_busy or is_over_pace or connection.is_awaiting_accept
+        is_slowed = connection.is_slowed(self.loop_handle.time())
+        is_paused = is_busy or is_slowed or connection.is_awaiting_accept
         if connection.has_more:
             is_paused = True
-            if not (is_busy or is_over_pace):
+            if not (is_busy or is_slowed):
                 self.schedule_turn()
         if self._responder is not None:
             is_paused |= self._responder.turns.is_waiting(self)
         self.line.pause_reading(is_paused)
-
-    def _is_over_pace(self) -> bool:
-        """Whether the peer has let this side do too much for nothing, to be read on now."""
-        pace = self.connection.streams.pace
-        owed = pace.owed(self.loop_handle.time()) if pace.may_be_owed else 0.0
-        if owed and self._pace_timer is None:
-            self._pace_timer = self.loop_handle.call_later(owed, self._read_on)
-        return owed > 0.0
-
-    def _read_on(self) -> None:
-        self._pace_timer = None
-        self.schedule_turn()
 
     def _deadline_passed(self, now: float) -> None:
         self._has_turn = True
         self._dispatch(self.connection.tick(now))
         self._run_turn()
 
-    # -- the actions of the table ------------------------------------------------------------------
-    def _advance(self, happened: Input) -> None:
-        self._state, action = TABLE[self._state, happened]
-        if action is not Action.NOTHING:
-            _ACTIONS[action](self)
-
-    def _start(self) -> None:
-        if self.connection.is_suspended:
-            self.connection.transport_replaced(self.loop_handle.time())
-
+    # -- the end of the transport ------------------------------------------------------------------
     def _wait_for_transport(self) -> None:
         self.line.is_writable = self._has_turn = False
         self._waiters.look()
@@ -527,34 +532,32 @@ class Driver:
         if self.on_suspended is not None:
             self.on_suspended(self)
 
-    def _limit_end(self) -> None:
-        if self._time_limit is None:
-            seconds = SILENT_PEER_TIMEOUT if self.connection.is_peer_silent else CLOSE_TIMEOUT
-            self._time_limit = self.loop_handle.call_later(seconds, self.abort)
-
     def _close_transport(self) -> None:
-        self.line.close()
+        """The connection has ended, and its last frame is written."""
+        if self.line.transport is None:
+            self._end()
+        elif not self._is_aborted:
+            (self.line.close_writing if self._closes_writing_only else self.line.close)()
 
-    def _close_writing(self) -> None:
-        self.line.close_writing()
-
-    def _abort_transport(self) -> None:
-        self.line.abort()
-
-    def _release(self) -> None:
+    def _end(self) -> None:
+        """Nothing is sent or received any more: release all but handlers that may finish."""
+        if self.is_over:
+            return
+        self.is_over = True
         self._release_transport()
-        self._tasks.cancel()
-        self._report_end()
-
-    def _linger(self) -> None:
-        self._release_transport()
-        self._time_limit = self.loop_handle.call_later(self._linger_time, self._tasks.cancel)
-        self._tasks.cancel(only_background=True)
-        self._on_idle()
+        if self._ends_properly:
+            self._is_lingering = True
+            self._time_limit = self.loop_handle.call_later(self._linger_time, self._tasks.cancel)
+            self._tasks.cancel(only_background=True)
+            self._on_idle()
+        else:
+            self._tasks.cancel()
+            self._report_end()
 
     def _on_idle(self) -> None:
-        if not self._tasks and self._state is State.LINGERING:
-            self._advance(Input.IDLE)
+        if not self._tasks and self._is_lingering:
+            self._is_lingering = False
+            self._report_end()
 
     def _release_transport(self) -> None:
         """Release everything but the tasks."""
@@ -564,9 +567,8 @@ class Driver:
         self._timer.cancel()
         if self._send_limit is not None:
             self._send_limit.stop()
-        for timer in (self._time_limit, self._pace_timer):
-            if timer is not None:
-                timer.cancel()
+        if self._time_limit is not None:
+            self._time_limit.cancel()
         self._waiters.look(is_over=True)
 
     def _report_end(self) -> None:
@@ -600,10 +602,6 @@ class Driver:
     def _refuse_stream(self, stream_id: int) -> None:
         self.connection.fail_stream(stream_id, ErrorCode.REJECTED, b"nothing is served here")
 
-    def _on_confirmed(self, _: Confirmed) -> None:
-        if self._confirmed is not None:
-            self._confirmed()
-
     def _on_resumed(self, _: Resumed) -> None:
         self._timer.update()
         for each in self._resume_callbacks:
@@ -619,30 +617,20 @@ class Driver:
             reason = error_of(ErrorCode.CONNECTION_CLOSE, event.data or b"it was closed")
         self.close_reason = with_remedy(reason, "" if is_normal and event.local else self.remedy)
         if is_normal and (self._is_draining or not event.local):
-            happened = Input.DRAIN if event.local else Input.LEAVE
+            self._ends_properly = not (self._is_aborted or self._closes_writing_only)
+            self._closes_writing_only |= event.local
         else:
             self._tasks.cancel()
-            happened = Input.CLOSE
         self.held_requests.fail_all(self.close_reason)
-        self._advance(happened)
+        has_transport = self.line.transport is not None and not self._is_aborted
+        if has_transport and self._time_limit is None:
+            seconds = SILENT_PEER_TIMEOUT if self.connection.is_peer_silent else CLOSE_TIMEOUT
+            self._time_limit = self.loop_handle.call_later(seconds, self.abort)
 
-
-_ACTIONS: Final[dict[Action, Callable[[Driver], None]]] = {
-    Action.START: Driver._start,
-    Action.WAIT: Driver._wait_for_transport,
-    Action.LIMIT: Driver._limit_end,
-    Action.CLOSE_TRANSPORT: Driver._close_transport,
-    Action.CLOSE_WRITING: Driver._close_writing,
-    Action.ABORT_TRANSPORT: Driver._abort_transport,
-    Action.LINGER: Driver._linger,
-    Action.RELEASE: Driver._release,
-    Action.REPORT: Driver._report_end,
-}
 
 _ON_CONNECTION: Final[dict[type[Any], Callable[[Driver, Any], object]]] = {
     RequestReceived: Driver._refuse_request,
     ResponseRequests: Driver._refuse_requests,
-    Confirmed: Driver._on_confirmed,
     Resumed: Driver._on_resumed,
     Lease: Driver._on_lease,
     Closed: Driver._on_connection_closed,

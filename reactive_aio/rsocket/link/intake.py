@@ -14,6 +14,12 @@ turn wait for the next one in the same way.
 Handlers of requests without a response are limited by their number; while as many run as may, the
 connection is not read. One that awaits something of the peer, such as a response, would wait for
 ever if nothing were read: its connection is read meanwhile.
+
+What one connection holds for its peer is a part of what the process may hold for all peers: output
+which the peer does not read, frames of which it has sent a part, requests that wait to be served,
+and what is kept of a session to be sent again. Unfinished payloads in fragments count by
+themselves, as they come (`fragmentation`). A connection that holds no more than `watermark` counts
+nothing: the budget, when it is used up, is not in the way of who needs little.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,7 +28,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..protocol.connection import Connection
 from ..protocol.events import RequestTuple
-from ..protocol.memory import HeldMemory
 
 if TYPE_CHECKING:
     from ..._core.loop import Task
@@ -87,7 +92,7 @@ class Intake:
     """
 
     __slots__ = ("_all_ending", "_connection", "_on_change", "_on_room", "_waiting_handlers",
-                 "ending", "held", "held_size", "is_full", "memory")  # fmt: skip
+                 "counted", "ending", "held", "held_size", "is_full")  # fmt: skip
 
     def __init__(
         self,
@@ -104,7 +109,8 @@ class Intake:
         """The number of handlers whose requests were cancelled, and that have not ended yet."""
         self.is_full: bool = False
         """Whether as many handlers of requests without a response run as may."""
-        self.memory: HeldMemory = HeldMemory(connection.limits)
+        self.counted: int = 0
+        """The bytes that are counted of the budget of the process."""
         self._connection = connection
         self._all_ending = all_ending
         self._on_change = on_change
@@ -117,7 +123,7 @@ class Intake:
         """Whether nothing is read, since the handlers have enough to do."""
         limits = self._connection.limits
         most = limits.watermark if limits.budget.is_exceeded else MAX_UNSERVED
-        if self.held_size > most and not self._connection.streams.open.local_count:
+        if self.held_size > most and not self._connection.streams.local_count:
             # Two sides that both wait for responses must not wait for each other to read.
             return True
         return self.is_full and not self._waiting_handlers
@@ -145,7 +151,7 @@ class Intake:
         A few large payloads do not count: small responses overtake them. While the process holds as
         much for its peers as it may, a connection keeps only what its transport needs next.
         """
-        limits, output = self._connection.limits, self._connection.streams.output
+        limits, output = self._connection.limits, self._connection.output
         queued = output.queued_bytes + size
         if self.ending >= limits.max_streams:
             return False
@@ -161,10 +167,10 @@ class Intake:
         It has begun when little was held. If the peer reads nothing meanwhile, and the process may
         hold no more, its response is refused.
         """
-        limits, queued = self._connection.limits, self._connection.streams.output.queued_bytes
+        limits, queued = self._connection.limits, self._connection.output.queued_bytes
         if queued <= limits.watermark:
             return True
-        others = limits.budget.used - self.memory.counted
+        others = limits.budget.used - self.counted
         return others + queued + size <= limits.budget.most
 
     def hold(self, requests: Iterable[RequestTuple]) -> list[int]:
@@ -182,7 +188,7 @@ class Intake:
 
     def take(self) -> list[RequestTuple]:
         """All that are held and whose streams are still open; none is held after that."""
-        by_id = self._connection.streams.open.by_id
+        by_id = self._connection.streams.by_id
         held, self.held, self.held_size = self.held, (), 0
         return [request for request in held if request[0] in by_id]
 
@@ -210,13 +216,25 @@ class Intake:
         """
         connection = self._connection
         others += self.held_size + in_transport
-        if not self.memory.count(connection.held_bytes + others):
+        if not self._count(connection.held_bytes + others):
             return False
         is_end = connection.hold_less(in_transport)
-        self.memory.count(connection.held_bytes + others)
+        self._count(connection.held_bytes + others)
         return is_end
+
+    def _count(self, held: int) -> bool:
+        """Count *held* bytes, instead of those before; whether they are too much just now.
+
+        That is so while the process holds more than it may, and this connection more than little.
+        """
+        limits = self._connection.limits
+        counted = held if held > limits.watermark else 0
+        if counted != self.counted:
+            limits.budget.hold(counted - self.counted)
+            self.counted = counted
+        return counted > 0 and limits.budget.is_exceeded
 
     def release(self) -> None:
         """The connection has ended: nothing is held any more."""
         self.held, self.held_size = (), 0
-        self.memory.count(0)
+        self._count(0)

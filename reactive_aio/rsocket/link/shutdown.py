@@ -6,7 +6,7 @@ from typing import Any, Final
 from anyio import move_on_after
 
 from ..._core.loop import wait_settled
-from ..protocol.connection_state import Phase
+from ..protocol.connection import Phase
 from ..protocol.errors import ConnectionLost, StreamFailed
 from ..protocol.frames import ErrorCode
 from .callbacks import notify

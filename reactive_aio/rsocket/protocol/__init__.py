@@ -1,8 +1,8 @@
 """The protocol, without I/O: bytes and deadlines in, bytes and events out.
 
 `frames` and `codec` are the frames and their layout, `metadata` the extensions that applications
-send beside their data. `connection` is one end of a connection; it composes a `frame_reader` (bytes
-in), a `stream_machine` (requests, streams, their demand and their output), a `connection_state`
-(stream 0) and a `fast_path`, which does the work of all three for the most common frames. Nothing
-here knows an event loop.
+send beside their data. A `Connection` is one end of a connection: a `stream_machine` (requests,
+streams, their demand and their output), to which it adds the frames of stream 0, deadlines and its
+transport. A `frame_reader` takes frames out of bytes, and `runs` reads those of the most common
+kinds many at a time. Nothing here knows an event loop.
 """

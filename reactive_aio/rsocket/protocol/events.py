@@ -2,14 +2,13 @@
 
 Frames of stream 0 that the application acts on are events themselves: `Setup` (a client connects:
 `Connection.accept` or `Connection.reject` it), `Resume` (a client resumes its session: find the
-session, or `Connection.reject`), `Lease` (the peer allows requests), `MetadataPush`, and `Ext`, if
-the application understands that extension.
+session, or `Connection.reject`), `Lease` (the peer allows requests), and `MetadataPush`.
 """
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .frames import Ext, Lease, MetadataPush, Payload, Resume, Setup
+from .frames import Lease, MetadataPush, Payload, Resume, Setup
 from .stream_states import InteractionModel
 
 RequestTuple: TypeAlias = tuple[int, bytes, bytes | None]
@@ -108,23 +107,6 @@ class ResponseRequests:
 
 
 @dataclass(slots=True)
-class Confirmed:
-    """The server has accepted the SETUP; only after `Connection.confirm`."""
-
-
-@dataclass(slots=True)
-class Draining:
-    """The peer closes the connection when the open streams have ended; open no more."""
-
-    data: bytes
-
-
-@dataclass(slots=True)
-class Suspended:
-    """The transport has ended; the session waits for another one."""
-
-
-@dataclass(slots=True)
 class Resumed:
     """The session continues on its new transport."""
 
@@ -151,10 +133,6 @@ Event: TypeAlias = (
     | Resume
     | Lease
     | MetadataPush
-    | Ext
-    | Confirmed
-    | Draining
-    | Suspended
     | Resumed
     | Closed
 )

@@ -1,4 +1,4 @@
-"""The limits of what one connection may cost, of requests under a lease, and of frames by rate."""
+"""The limits of what one connection may cost, and of requests under a lease."""
 
 from dataclasses import dataclass, field
 from threading import Lock
@@ -143,29 +143,3 @@ class Allowance:
             return False
         self.requests -= 1
         return True
-
-
-class UselessFrameLimit:
-    """A bucket that holds *limit* useless frames and drains within a second.
-
-    A few are normal, a flood of them is an attack. Each useful frame takes one out.
-    """
-
-    __slots__ = ("_limit", "_updated_at", "level")
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self.level: float = 0.0
-        """How full it is; 0 most of the time, when useful frames need not be counted."""
-        self._updated_at = 0.0
-
-    def exceeded_by_one(self, now: float) -> bool:
-        """Count one useless frame; whether the limit is exceeded."""
-        self.level = max(0.0, self.level - (now - self._updated_at) * self._limit) + 1
-        self._updated_at = now
-        return self.level > self._limit
-
-    def useful(self, count: int = 1) -> None:
-        """Count useful frames."""
-        if self.level:  # rarely
-            self.level = max(0.0, self.level - count)

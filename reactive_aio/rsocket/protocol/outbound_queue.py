@@ -1,8 +1,8 @@
 """The output of a connection, and the order in which it is sent.
 
 Frames of the connection go first, then signals of streams (REQUEST_N, CANCEL, ERROR), then requests
-and responses of the fast path, then everything else in a `Rotation` of the streams: a large payload
-delays neither a keepalive nor another stream.
+and responses that are single frames, then everything else in a `Rotation` of the streams: a large
+payload delays neither a keepalive nor another stream.
 """
 
 from collections import deque
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .resume import ResumeBuffer
 
 COALESCE_LIMIT: Final = 32 * 1024
-"""Requests and responses of the fast path are all sent at once, ahead of the rotation of streams,
-only while less than this is queued."""
+"""Requests and responses that are single frames are all sent at once, ahead of the rotation of
+streams, only while less than this is queued."""
 
 
 class OutboundQueue:
@@ -32,9 +32,9 @@ class OutboundQueue:
         self.backlog: int = 0
         """The part of it that answers the peer and is not an element."""
         self.requests: dict[int, bytes] = {}
-        """Requests of the fast path by their streams."""
+        """Requests for one element that are single frames, by their streams."""
         self.responses: dict[int, bytes] = {}
-        """Responses of the fast path by their streams."""
+        """Responses that are single frames, by their streams."""
         self.rotation: Rotation = Rotation(limits)
         """The streams with output of their own."""
         self.control: list[bytes] = []
@@ -47,7 +47,7 @@ class OutboundQueue:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all that is queued are requests and responses of the fast path."""
+        """Whether nothing else is queued than what is in `requests` and `responses`."""
         others = self.control or self._signals or self._replay or self.resume_buffer
         return not others and not (self.rotation.ready or self.rotation.fragmented_bytes)
 
@@ -119,7 +119,7 @@ class OutboundQueue:
         self.queued_bytes -= len(self.responses.pop(stream.id, b""))
 
     def drop_request(self, stream_id: int) -> None:
-        """Drop a request of the fast path."""
+        """Drop a request that is in `requests`."""
         self.queued_bytes -= len(self.requests.pop(stream_id, b""))
 
     def replay(self, frames: list[bytes]) -> None:
@@ -156,7 +156,7 @@ class OutboundQueue:
         """Take frames until they have at least *at_most* bytes.
 
         Streams whose output is empty by that are added to *flushed*; streams that ended with a
-        response of the fast path to *responded*.
+        response of `responses` to *responded*.
         """
         if self.is_plain:
             out = [*self.requests.values(), *self.responses.values()]

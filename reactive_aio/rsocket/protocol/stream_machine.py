@@ -3,10 +3,17 @@
 `stream_states.TABLE` decides; this acts: it accounts for demand and fragments, queues frames and
 adds events. Nothing here reads a clock or calls the application.
 
-Demand is counted twice. What the application requests becomes one REQUEST_N for each stream when
-output is taken. What the peer requests is passed on by `DemandGrants`.
+Demand is counted once in each direction. What the application requests becomes one REQUEST_N for
+each stream when output is taken. What the peer requests is passed on by `DemandGrants`.
+
+Three commands take a shorter way where nothing has to be decided: a request for one element that
+is a single frame, the response to such a request, and elements of one turn. They queue what the
+others would queue, with fewer steps, while little is queued; with the runs of `runs`, without which
+an element of a stream costs its receiver nine times as much, and a request with its response four
+times (`benchmarks.rsocket.stream`, `benchmarks.rsocket.requests`).
 """
 
+from struct import Struct
 from typing import Final
 
 from ..._core.demand import UNBOUNDED, require_demand
@@ -16,6 +23,8 @@ from .codec import (
     ELEMENT_BITS,
     HEADER,
     LAST_BITS,
+    LENGTH_SIZE,
+    METADATA,
     add_length,
     encode,
     encode_payload,
@@ -32,7 +41,7 @@ from .events import (
     RequestReceived,
     ResponseRequests,
 )
-from .flood_guard import FloodGuard
+from .flood import FloodGuard
 from .fragmentation import Reassemblies, Reassembly, TooMuch, fragments
 from .frames import (
     EMPTY_PAYLOAD,
@@ -49,11 +58,11 @@ from .frames import (
     RequestFnf,
     RequestFrame,
     RequestN,
+    RequestResponse,
     RequestStream,
 )
 from .limits import Allowance, Limits
-from .outbound_queue import OutboundQueue
-from .pace import Pace
+from .outbound_queue import COALESCE_LIMIT, OutboundQueue
 from .stream_states import (
     RECEIVING_STATES,
     RESPONDER_STATES,
@@ -64,7 +73,15 @@ from .stream_states import (
     InteractionModel,
     State,
 )
-from .streams import RemoteStream, Stream, Streams
+from .streams import (
+    EXPECTED,
+    OWED,
+    QUEUED,
+    STREAM_ID_STEP,
+    RemoteStream,
+    Stream,
+    Streams,
+)
 
 TOP_UP_LEVEL: Final = MAX_31 // 2
 """Demand beyond 31 bits is topped up when no more credit than this is left."""
@@ -89,7 +106,17 @@ _REQUESTER_STATES: Final = {
     _STREAM: State.REQUESTER_STREAM,
     _CHANNEL: State.REQUESTER_CHANNEL,
 }
+_MODELS: Final[dict[type[RequestFrame], InteractionModel]] = {
+    RequestResponse: _RESPONSE,
+    RequestFnf: _FNF,
+    RequestStream: _STREAM,
+    RequestChannel: _CHANNEL,
+}
 _COMPLETE_BITS: Final = FrameType.PAYLOAD << 10 | COMPLETE
+REQUEST_BITS: Final = _RESPONSE << 10
+REQUEST_BITS_WITH_METADATA: Final = REQUEST_BITS | METADATA
+_REQUEST_HEAD: Final = Struct(">xHIHxH").pack
+"""`small_header`, and the length of the metadata."""
 _CHANNEL_CANCELLED: Final = b"the requester cancelled the channel"
 
 
@@ -99,16 +126,23 @@ class StreamMachine:
     Streams are opened by this side and by the peer, within leases and limits.
     """
 
+    # What few connections ever set is an attribute of the class: an instance with more than thirty
+    # of its own takes longer to look up each.
+    close_reason: str = ""
+    """Why no stream may be opened any more; empty while streams may be."""
+    received_lease: Allowance | None = None
+    """The lease for requests of this side, if they need one."""
+    granted_lease: Allowance | None = None
+    """The lease for requests of the peer, if they need one."""
+
     def __init__(self, limits: Limits, *, client: bool) -> None:
         self.limits: Limits = limits
         self.now: float = 0.0
         self.events: list[Event] = []
-        self.open: Streams = Streams(client=client)
+        self.streams: Streams = Streams(client=client)
         self.output: OutboundQueue = OutboundQueue(limits)
         self.reassemblies: Reassemblies = Reassemblies(limits)
-        self.flood_guard: FloodGuard = FloodGuard(limits.max_useless, self.open)
-        self.pace: Pace = Pace()
-        """What the peer lets this side do for nothing."""
+        self.flood: FloodGuard = FloodGuard(limits, self.streams)
         self.small_frame: int = min(limits.mtu, 0xFFFF)
         """The size up to which a frame needs neither fragments nor more than `small_header`."""
         self.initial_mean_size: int = max(limits.watermark // 8, 1)
@@ -117,30 +151,23 @@ class StreamMachine:
         """Streams with demand of the application that has not been sent."""
         self.grants: DemandGrants = DemandGrants(limits, self.output)
         """The demand of the peer that has not been passed on."""
-        self._oversized_payloads = 0
-        self.close_reason: str = ""
-        """Why no stream may be opened any more; empty while streams may be."""
-        self.received_lease: Allowance | None = None
-        """The lease for requests of this side, if they need one."""
-        self.granted_lease: Allowance | None = None
-        """The lease for requests of the peer, if they need one."""
 
     # -- requests of this side ---------------------------------------------------------------------
     def require_leases(self) -> None:
         """Begin without a lease on either side: from now on requests need one."""
         self.received_lease, self.granted_lease = Allowance(), Allowance()
 
-    def grant_lease(self, lease: Lease) -> None:
-        """Allow the peer requests."""
+    def grant_lease(self, requests: int, ttl: int, metadata: bytes | None = None) -> None:
+        """Allow the peer *requests* requests within *ttl* milliseconds; this replaces the last."""
         if self.granted_lease is None:
             raise ValueError("SETUP did not request leases")
-        self.granted_lease.grant(lease.requests, lease.ttl / 1000, self.now)
-        self.output.put_control(encode(lease))
+        self.granted_lease.grant(requests, ttl / 1000, self.now)
+        self.output.put_control(encode(Lease(ttl, requests, metadata)))
 
     def require_room(self, payload: PayloadTuple | None = None) -> None:
         """Raise `MustWait` if no request, or none with *payload*, may be sent now."""
         limits = self.limits
-        if self.open.local_count >= limits.max_requests:
+        if self.streams.local_count >= limits.max_requests:
             raise TooManyRequests(f"{limits.max_requests} requests are open")
         size = 0 if payload is None else _size(payload)
         if size > limits.mtu and not self.output.rotation.may_start(size):
@@ -149,7 +176,48 @@ class StreamMachine:
         if lease is not None and (lease.requests < 1 or now >= lease.expires):
             raise NoLease("no lease for another request: wait for the peer to grant one")
 
-    def open_local(
+    def request_response(self, payload: PayloadTuple) -> int:
+        """Request one element. All requests return the id of their stream."""
+        output, streams = self.output, self.streams
+        data, metadata = payload
+        size = len(data) + (HEADER if metadata is None else HEADER + 3 + len(metadata))
+        # Streams begin in the order of their ids: no request precedes others that are queued.
+        if (
+            size > self.small_frame
+            or output.queued_bytes >= COALESCE_LIMIT
+            or output.rotation.ready
+            or self.close_reason
+            or self.received_lease is not None
+            or len(streams.by_id) >= self.limits.max_requests
+        ):
+            return self._open_local(_RESPONSE, payload, 1)
+        stream_id = streams.next  # as `next_id` does, nearly always without its call
+        if stream_id <= streams.last_id - STREAM_ID_STEP and stream_id not in streams.by_id:
+            streams.next = stream_id + STREAM_ID_STEP
+        else:
+            stream_id = streams.next_id()
+        streams.by_id[stream_id] = EXPECTED
+        if metadata is None:
+            frame = small_header(size, stream_id, REQUEST_BITS) + data
+        else:
+            head = _REQUEST_HEAD(size, stream_id, REQUEST_BITS_WITH_METADATA, len(metadata))
+            frame = head + metadata + data
+        output.requests[stream_id] = frame
+        output.queued_bytes += size + LENGTH_SIZE
+        return stream_id
+
+    def fire_and_forget(self, payload: PayloadTuple) -> int:
+        return self._open_local(_FNF, payload, 1)
+
+    def request_stream(self, payload: PayloadTuple, n: int) -> int:
+        """Request a stream, and its first *n* elements."""
+        return self._open_local(_STREAM, payload, require_demand(n))
+
+    def request_channel(self, payload: PayloadTuple, n: int, *, complete: bool = False) -> int:
+        """Open a channel with its first element, and request *n*."""
+        return self._open_local(_CHANNEL, payload, require_demand(n), complete=complete)
+
+    def _open_local(
         self, model: InteractionModel, payload: PayloadTuple, n: int, *, complete: bool = False
     ) -> int:
         """Open a stream of this side; its id."""
@@ -158,23 +226,23 @@ class StreamMachine:
         self.require_room(payload)
         if self.received_lease is not None:
             self.received_lease.take(self.now)
-        stream_id = self.open.next_id()
+        stream_id = self.streams.next_id()
         state = State.REQUESTER_CHANNEL_IN if complete else _REQUESTER_STATES[model]
         stream = Stream(stream_id, model, state, self.initial_mean_size)
-        self.open.add(stream)
+        self.streams.add(stream)
         stream.inbound_credit = 1 if model is _RESPONSE else min(n, MAX_31)
         has_demand = model is _STREAM or model is _CHANNEL
         bits = model << 10 | (COMPLETE if complete else 0)
-        self.put_payload(stream, bits, payload, stream.inbound_credit if has_demand else 0)
+        self._put_payload(stream, bits, payload, stream.inbound_credit if has_demand else 0)
         if n > MAX_31:
             self.request(stream_id, n if n == UNBOUNDED else n - MAX_31)
         return stream_id
 
     # -- commands of this side ---------------------------------------------------------------------
     def request(self, stream_id: int, n: int) -> None:
-        """Request *n* more elements; sent when output is next taken."""
+        """Request *n* more elements. Requests add up until output is taken."""
         require_demand(n)
-        stream = self.open.get(stream_id)
+        stream = self.streams.get(stream_id)
         if stream is None or stream.state not in RECEIVING_STATES or stream.model is _RESPONSE:
             return
         if stream.first_element is not None:
@@ -188,28 +256,65 @@ class StreamMachine:
         self.schedule_request(stream)
 
     def send(self, stream_id: int, payload: PayloadTuple, *, complete: bool = False) -> bool:
-        """Send an element; False if the peer no longer receives."""
-        stream = self.open.get(stream_id)
-        if stream is None or not self.may_send(stream, 1):
+        """Send an element that was requested, or a response; False if the peer cancelled."""
+        stream = self.streams.get(stream_id)
+        if stream is None or not self._may_send(stream, 1):
             return False
         stream.outbound_credit -= 1
         bits = LAST_BITS if complete or stream.model is _RESPONSE else ELEMENT_BITS
         data, metadata = payload
         size = len(data) + HEADER
         if metadata is not None or size > self.small_frame:
-            size = self.put_payload(stream, bits, payload)
+            size = self._put_payload(stream, bits, payload)
         else:
             self.output.put(stream, small_header(size, stream_id, bits) + data)
         if stream.model is _RESPONSE:  # no demand to account for: the response was the last
             stream.state = TABLE[stream.state, _SEND_COMPLETE].state
         elif bits == LAST_BITS:
-            self.flood_guard.useful()
+            self.flood.useless.useful()
             self._move(stream, _SEND_COMPLETE)
         else:
-            self.account_for_sent(stream, size)
+            self._account_for_sent(stream, size)
         return True
 
-    def may_send(self, stream: Stream, count: int) -> bool:
+    def respond_all(self, responses: list[tuple[int, bytes]]) -> int:
+        """Send the one element of each stream; how many of these were not cancelled."""
+        by_id, output, small = self.streams.by_id, self.output, self.small_frame
+        queued, accepted = output.responses, 0
+        for stream_id, data in responses:
+            size = len(data) + HEADER
+            is_plain = by_id.get(stream_id) is OWED and size <= small
+            if is_plain and output.queued_bytes < COALESCE_LIMIT:
+                by_id[stream_id] = QUEUED
+                queued[stream_id] = small_header(size, stream_id, LAST_BITS) + data
+                output.queued_bytes += size + LENGTH_SIZE
+                accepted += 1
+            else:
+                accepted += self.send(stream_id, (data, None))
+        return accepted
+
+    def send_all(self, stream_id: int, elements: list[bytes]) -> bool:
+        """Send elements without metadata; False if the peer no longer receives."""
+        stream = self.streams.get(stream_id)
+        if stream is None or not self._may_send(stream, len(elements)):
+            return False
+        sizes = list(map(len, elements))
+        largest = HEADER + max(sizes, default=0)
+        if largest > self.small_frame or stream.model is _RESPONSE:
+            return all(self.send(stream_id, (each, None)) for each in elements)
+        stream.outbound_credit -= len(elements)
+        total = sum(sizes) + (LENGTH_SIZE + HEADER) * len(sizes)
+        heads = {size: small_header(size + HEADER, stream_id, ELEMENT_BITS) for size in set(sizes)}
+        if len(heads) == 1 and total <= self.small_frame and self.output.resume_buffer is None:
+            (head,) = heads.values()
+            frames = [head + head.join(elements)]  # as one piece, made in one call
+        else:
+            frames = [heads[size] + data for size, data in zip(sizes, elements, strict=True)]
+        self.output.put_all(stream, frames, total)
+        self._account_for_sent(stream, largest)
+        return True
+
+    def _may_send(self, stream: Stream, count: int) -> bool:
         """Whether the peer still receives; raises if it has not requested *count* elements."""
         if stream.outbound_credit >= count:
             return True
@@ -217,7 +322,7 @@ class StreamMachine:
             return False
         raise RuleViolation("1.1", f"an element on {stream!r} that was not requested")
 
-    def account_for_sent(self, stream: Stream, size: int) -> None:
+    def _account_for_sent(self, stream: Stream, size: int) -> None:
         """Elements of up to *size* bytes have been queued: more demand may be passed on."""
         stream.is_measured = True
         if size > stream.mean_size:
@@ -227,20 +332,20 @@ class StreamMachine:
 
     def complete(self, stream_id: int) -> bool:
         """Complete what is sent on a stream; False if the peer no longer receives."""
-        stream = self.open.get(stream_id)
+        stream = self.streams.get(stream_id)
         if stream is None or TABLE[stream.state, _SEND_COMPLETE].action is _IGNORE:
             return False
-        self.put_payload(stream, _COMPLETE_BITS, EMPTY_PAYLOAD)
+        self._put_payload(stream, _COMPLETE_BITS, EMPTY_PAYLOAD)
         self._move(stream, _SEND_COMPLETE)
         return True
 
-    def fail(self, stream_id: int, code: int, data: bytes) -> bool:
+    def fail_stream(self, stream_id: int, code: int, data: bytes = b"") -> bool:
         """End a stream with an error, after the elements already sent."""
-        stream = self.open.get(stream_id)
+        stream = self.streams.get(stream_id)
         if stream is None or TABLE[stream.state, Input.SEND_ERROR].action is _IGNORE:
             return False
         is_receiving = stream.state in RECEIVING_STATES
-        self.flood_guard.expect(stream.inbound_credit + is_receiving)
+        self.flood.expect(stream.inbound_credit + is_receiving)
         self.output.put(stream, add_length(encode(self._error(stream_id, code, data))))
         self._move(stream, Input.SEND_ERROR)
         if is_receiving:
@@ -248,12 +353,16 @@ class StreamMachine:
         return True
 
     def cancel(self, stream_id: int) -> bool:
-        """Cancel what is received. A requester ends the whole stream by that, output included."""
-        stream = self.open.get(stream_id)
+        """Cancel what is received; False if that has ended.
+
+        A requester ends the whole stream by it, output included; on a channel, a responder stops
+        what it receives.
+        """
+        stream = self.streams.get(stream_id)
         if stream is None or TABLE[stream.state, Input.SEND_CANCEL].action is _IGNORE:
             return False
         stops_sending = stream.is_local and stream.state in SENDING_STATES
-        self.flood_guard.expect(stream.inbound_credit + 2)
+        self.flood.expect(stream.inbound_credit + 2)
         if stream.is_started and stream_id not in self.output.requests:
             self.output.put_signal(encode(Cancel(stream_id)))
         self._move(stream, Input.SEND_CANCEL)
@@ -262,24 +371,24 @@ class StreamMachine:
         return True
 
     # -- requests of the peer ----------------------------------------------------------------------
-    def on_request(self, model: InteractionModel, frame: RequestFrame) -> None:
+    def on_request(self, frame: RequestFrame) -> None:
         """Open a stream of the peer, or refuse it."""
-        stream_id = frame.stream_id
+        model, stream_id = _MODELS[type(frame)], frame.stream_id
         if stream_id == 0:
             raise ProtocolError("a request on stream 0")
-        if stream_id in self.open.by_id:
+        if stream_id in self.streams.by_id:
             self.count_useless()
             return
         code, reason = self._refusal(frame)
         is_rejected = code == ErrorCode.REJECTED
-        if (reason and not is_rejected) or not self.open.use_remote_id(stream_id):
+        if (reason and not is_rejected) or not self.streams.use_remote_id(stream_id):
             self.count_useless()
         if reason:
             if model is not _FNF:  # it has no answer
                 self._refuse_request(stream_id, code, reason.encode())
             return
         stream = RemoteStream(stream_id, model, _REASSEMBLY, self.initial_mean_size)
-        self.open.add(stream)
+        self.streams.add(stream)
         if isinstance(frame, RequestStream | RequestChannel):
             stream.peer_demand.add(frame.n)
         complete = isinstance(frame, RequestChannel) and frame.complete
@@ -292,18 +401,18 @@ class StreamMachine:
         """How many requests of the peer may be accepted without looking at each."""
         if self.close_reason or self.granted_lease is not None:
             return 0
-        return self.limits.max_streams - self.open.remote_count
+        return self.limits.max_streams - self.streams.remote_count
 
     def _refusal(self, frame: RequestFrame) -> tuple[ErrorCode, str]:
         """Why a request is refused; an empty text if it is not."""
-        if self.open.is_local_id(frame.stream_id):
+        if self.streams.is_local_id(frame.stream_id):
             return ErrorCode.INVALID, f"stream id {frame.stream_id} is not of your side"
         if isinstance(frame, RequestStream | RequestChannel) and not frame.n:
             return ErrorCode.INVALID, "an initial request for 0 elements"
         # A request without a response may have been sent before its sender knew: it is served.
         if self.close_reason and not isinstance(frame, RequestFnf):
             return ErrorCode.REJECTED, self.close_reason
-        if self.open.remote_count >= self.limits.max_streams:
+        if self.streams.remote_count >= self.limits.max_streams:
             return ErrorCode.REJECTED, f"{self.limits.max_streams} streams are open"
         if self.granted_lease is not None and not self.granted_lease.take(self.now):
             return ErrorCode.REJECTED, "no lease"
@@ -319,7 +428,7 @@ class StreamMachine:
         complete = complete and model is _CHANNEL
         stream.state = RESPONDER_STATES[model]
         if model is _FNF:
-            self._close(stream)
+            self._close_stream(stream)
         if model is _RESPONSE:
             stream.outbound_credit = 1
             self.events.append(ResponseRequests([(stream.id, payload[0], payload[1])]))
@@ -332,9 +441,9 @@ class StreamMachine:
 
     # -- frames of the peer ------------------------------------------------------------------------
     def on_payload(self, frame: PayloadFrame) -> None:
-        stream = self.open.get(frame.stream_id)
+        stream = self.streams.get(frame.stream_id)
         if stream is None or TABLE[stream.state, _NEXT].action is _IGNORE:
-            self.flood_guard.count_late_payload(frame, self.now)
+            self.flood.count_late_payload(frame, self.now)
             return
         payload, has_element, complete = frame.payload, frame.next, frame.complete
         is_payload = has_element or frame.follows
@@ -369,16 +478,15 @@ class StreamMachine:
             self.reassemblies.add(reassembly, payload, follows, self.now)
         except ProtocolError as error:
             self._refuse(stream, str(error).encode())
-            self._oversized_payloads += not isinstance(error, TooMuch)
-            if self._oversized_payloads > 1:
-                raise
+            if not isinstance(error, TooMuch):
+                self.flood.count_oversized(error)
             return None
         return reassembly
 
     def refuse_overdue(self) -> None:
         """Refuse the streams of payloads whose fragments do not come."""
         for stream_id in self.reassemblies.overdue(self.now):
-            stream = self.open.get(stream_id)
+            stream = self.streams.get(stream_id)
             assert stream is not None
             self._refuse(stream, b"the rest of a payload did not come in time")
 
@@ -396,7 +504,7 @@ class StreamMachine:
 
     def _deliver(self, stream: Stream, payload: Payload) -> None:
         stream.inbound_credit -= 1
-        self.flood_guard.useful()
+        self.flood.useless.useful()
         self.elements_event(stream.id).add(payload)
         if stream.unsent_demand and stream.inbound_credit < TOP_UP_LEVEL:
             self.schedule_request(stream)
@@ -413,7 +521,7 @@ class StreamMachine:
         return event
 
     def _finish(self, stream: Stream, input_: Input, payload: Payload | None) -> None:
-        self.flood_guard.useful()
+        self.flood.useless.useful()
         if payload is None:
             self.events.append(Completed(stream.id))
         else:
@@ -423,15 +531,14 @@ class StreamMachine:
         self._move(stream, input_)
 
     def on_request_n(self, frame: RequestN) -> None:
-        stream = self.open.get(frame.stream_id)
-        if stream is None or not self._move(stream, Input.REQUEST_N):
-            self.flood_guard.count_late(frame.stream_id, self.now)
+        if not frame.n:
+            self.flood.count_zero_request(self.now)
             return
-        self.add_peer_demand(stream, frame.n)
-
-    def add_peer_demand(self, stream: Stream, n: int) -> None:
-        """The peer requests *n* more elements of *stream*."""
-        stream.peer_demand.add(n)
+        stream = self.streams.get(frame.stream_id)
+        if stream is None or not self._move(stream, Input.REQUEST_N):
+            self.flood.count_late(frame.stream_id, self.now)
+            return
+        stream.peer_demand.add(frame.n)
         if stream.outbound_credit <= self._low_credit and stream.state in SENDING_STATES:
             self.grants.schedule(stream)
 
@@ -443,11 +550,11 @@ class StreamMachine:
 
     def _end_by_peer(self, stream_id: int, input_: Input, code: int, data: bytes) -> None:
         """End the stream, or one direction of it."""
-        stream = self.open.get(stream_id)
+        stream = self.streams.get(stream_id)
         if stream is None:
-            self.flood_guard.count_late(stream_id, self.now)
+            self.flood.count_late(stream_id, self.now)
             return
-        self.flood_guard.count_end(stream, self.now)
+        self.flood.count_end(stream, self.now)
         action = self._move(stream, input_)
         if action in (Action.FAIL_RECEIVING, Action.ABORT):
             self.events.append(Failed(stream.id, code, data))
@@ -455,18 +562,18 @@ class StreamMachine:
             self.output.clear(stream)
             self.events.append(Cancelled(stream.id))
         if action is _IGNORE:
-            self.flood_guard.count_late(stream_id, self.now)
+            self.flood.count_late(stream_id, self.now)
 
     def _refuse(self, stream: Stream, reason: bytes) -> None:
         """End a stream on which the peer broke a rule, and report that to both sides."""
         is_receiving = stream.state in RECEIVING_STATES
         is_sending = stream.state in SENDING_STATES
-        self.flood_guard.expect(stream.inbound_credit + 1)
+        self.flood.expect(stream.inbound_credit + 1)
         action = self._move(stream, Input.VIOLATION)
         if action is Action.REFUSE_ERROR:
             self._refuse_request(stream.id, ErrorCode.INVALID, reason)
         else:
-            self.flood_guard.expect(1024)
+            self.flood.expect(1024)
             self.output.put_signal(encode(Cancel(stream.id)))
         if is_receiving:
             self.events.append(Failed(stream.id, ErrorCode.INVALID, reason, local=True))
@@ -475,7 +582,7 @@ class StreamMachine:
 
     def count_useless(self) -> None:
         """Count a frame that no correct peer sends; `ProtocolError` if there are too many."""
-        self.flood_guard.count_useless(self.now)
+        self.flood.count_useless(self.now)
 
     # -- demand ------------------------------------------------------------------------------------
     def schedule_request(self, stream: Stream) -> None:
@@ -484,7 +591,7 @@ class StreamMachine:
             stream.is_requesting = True
             self.requesting.append(stream)
 
-    def send_demand(self) -> None:
+    def _send_demand(self) -> None:
         """Queue the demand of the application: one REQUEST_N for each stream."""
         requesting, self.requesting = self.requesting, []
         for stream in requesting:
@@ -500,7 +607,7 @@ class StreamMachine:
                 self.output.put_demand(stream.id, n)
 
     # -- output ------------------------------------------------------------------------------------
-    def put_payload(self, stream: Stream, bits: int, payload: PayloadTuple, n: int = 0) -> int:
+    def _put_payload(self, stream: Stream, bits: int, payload: PayloadTuple, n: int = 0) -> int:
         """Queue a request or an element, in fragments if it is large; its approximate size.
 
         *bits* are the type and the flags of its frame.
@@ -519,22 +626,22 @@ class StreamMachine:
     def take_output(self, at_most: int) -> list[bytes]:
         """Take frames to be sent: all of them, or a little more than *at_most* bytes."""
         if self.requesting:
-            self.send_demand()
+            self._send_demand()
         flushed: list[Stream] = []
         responded: list[int] = []
         frames = self.output.take(at_most, flushed, responded)
         ended = len(responded)
         if responded:
-            by_id = self.open.by_id
+            by_id = self.streams.by_id
             for stream_id in responded:
                 del by_id[stream_id]
-            self.open.remote_count -= ended
+            self.streams.remote_count -= ended
         for stream in flushed:
             if stream.state is _FLUSHING:
-                self._close(stream)
+                self._close_stream(stream)
                 ended += not stream.is_local
-        if ended and self.flood_guard.useless.level:
-            self.flood_guard.useful(ended)
+        if ended and self.flood.useless.level:
+            self.flood.useless.useful(ended)
         return frames
 
     # -- states ------------------------------------------------------------------------------------
@@ -542,7 +649,7 @@ class StreamMachine:
         state, action = TABLE[stream.state, input_]
         if state is not stream.state:
             if state is _CLOSED:
-                self._close(stream)
+                self._close_stream(stream)
             else:
                 stream.state = state
                 self._settle(stream)
@@ -552,7 +659,7 @@ class StreamMachine:
         """Drop what does not count in the stream's new state."""
         state = stream.state
         if state is _FLUSHING and not stream.frames:
-            self._close(stream)
+            self._close_stream(stream)
             return
         if state not in RECEIVING_STATES and state is not _REASSEMBLY:
             stream.inbound_credit = stream.unsent_demand.outstanding = 0
@@ -561,14 +668,14 @@ class StreamMachine:
         if state not in SENDING_STATES:
             stream.outbound_credit = stream.peer_demand.outstanding = 0
 
-    def _close(self, stream: Stream) -> None:
+    def _close_stream(self, stream: Stream) -> None:
         stream.state = _CLOSED
         if stream.reassembly is not None:
             self._end_reassembly(stream)
         output = self.output
         if stream.frames or output.requests or output.responses:
             output.clear(stream)
-        self.open.remove(stream)
+        self.streams.remove(stream)
 
     def _end_reassembly(self, stream: Stream) -> None:
         if stream.reassembly is not None:
@@ -577,12 +684,14 @@ class StreamMachine:
 
     def end_all(self, code: int, data: bytes, *, local: bool) -> None:
         """End every stream with the connection."""
-        for stream in self.open.all():
+        for stream_id in [*self.streams.by_id]:
+            stream = self.streams.get(stream_id)
+            assert stream is not None
             if stream.state in RECEIVING_STATES:
                 self.events.append(Failed(stream.id, code, data, local))
             if stream.state in SENDING_STATES:
                 self.events.append(Cancelled(stream.id))
-            self._close(stream)
+            self._close_stream(stream)
         self.requesting.clear()
         self.grants.clear()
         self.output.drop_all()

@@ -150,7 +150,7 @@ class Requester(Generic[T]):
         try:
             try:
                 if not driver.held_requests.waiting:
-                    stream_id = driver.connection.fast_path.request_response(request)
+                    stream_id = driver.connection.request_response(request)
                     driver.streams.responses[stream_id] = response
                     driver.send_request()
             except MustWait:

@@ -16,7 +16,7 @@ from ..._core.hosts import client_of
 from ..._core.loop import report
 from ..link.driver import Driver
 from ..link.transports.sockets import UnixPeer
-from ..protocol.connection_state import Phase
+from ..protocol.connection import Phase
 from ..protocol.frames import ErrorCode
 
 IDLE_AFTER: Final = 10.0
@@ -60,7 +60,7 @@ class Place:
     def look(self, now: float) -> bool:
         """Whether the connection has been idle for long enough to give way."""
         driver = self.driver
-        streams = driver.connection.streams.open
+        streams = driver.connection.streams
         ids = (streams.highest_remote_id, streams.next)
         if driver.is_working or ids != self.last_ids:
             self.idle_since, self.last_ids = now, ids

@@ -333,7 +333,7 @@ class Execution:
         else:
             self.counters.elements += 1
             if payload[1] is None:
-                driver.connection.fast_path.respond_all([(stream_id, payload[0])])
+                driver.connection.respond_all([(stream_id, payload[0])])
             else:
                 driver.connection.send(stream_id, payload, complete=True)
             if driver.connection.queued_bytes > driver.connection.limits.watermark:

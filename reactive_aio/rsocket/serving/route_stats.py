@@ -117,7 +117,7 @@ def _open_streams(drivers: Iterable[Driver]) -> dict[int, dict[str, int]]:
     """The number of open streams, their demand and the elements they hold, by their counters."""
     found: dict[int, dict[str, int]] = {}
     for driver in drivers:
-        by_id = driver.connection.streams.open.by_id
+        by_id = driver.connection.streams.by_id
         for stream_id, sender in driver.streams.senders.items():
             key = id(sender.counters)
             counts = found.setdefault(key, {"streams": 0, "demand": 0, "held": 0})

@@ -58,7 +58,7 @@ class SharedTask(TimeSlice):
 
     async def _run(self) -> None:
         driver, task, waiting = self._driver, current_task(), self._waiting
-        context, output = driver.loop_handle.context, driver.connection.streams.output
+        context, output = driver.loop_handle.context, driver.connection.output
         watermark = driver.connection.limits.watermark
         assert task is not None
         self.start_slice()
@@ -156,7 +156,7 @@ class Batch:
 
     def _serve(self, several: list[RequestTuple]) -> None:
         driver, connection = self._driver, self._driver.connection
-        intake, output, plans = driver.intake, connection.streams.output, self._service.plans
+        intake, output, plans = driver.intake, connection.output, self._service.plans
         is_held = intake.held or not intake.may_serve()
         size, free = 0, -1 if is_held else connection.limits.watermark
         known, is_guarded = plans.known(connection.setup), self._service.is_guarded
@@ -190,7 +190,7 @@ class Batch:
                 continue
             self._go_on(self._execution(plan, request), result)
         if responses:
-            connection.fast_path.respond_all(responses)
+            connection.respond_all(responses)
 
     def _go_on(self, execution: Execution, result: Any) -> None:
         """Send *result*, of which more is to come than one element, or later."""

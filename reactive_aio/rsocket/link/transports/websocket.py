@@ -23,8 +23,8 @@ from websockets.uri import parse_uri
 
 from ...._core.loop import AbstractEventLoop, BaseTransport, Future, SocketProtocol, TimerHandle
 from ...protocol.codec import join_messages, split_messages
+from ...protocol.flood import Bucket
 from ...protocol.frames import ErrorCode
-from ...protocol.limits import UselessFrameLimit
 from ...uri import Address
 from ..driver import CLOSE_TIMEOUT, Driver
 from .origins import is_origin_allowed, refusal_of
@@ -56,7 +56,7 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
         self._has_message = driver.connection.is_client
         """Whether a whole message has come; until then, a server limits what a client sends."""
         self._received_before_message = 0
-        self._useless_frames = UselessFrameLimit(self._limits.max_useless)
+        self._useless_frames = Bucket(self._limits.max_useless)
         self._is_writing_paused = False
         self._is_reading = True
         self._message_timer: TimerHandle | None = None

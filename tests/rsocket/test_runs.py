@@ -1,4 +1,4 @@
-"""The fast path reads frames as the stream machine does, and leaves all others to it."""
+"""Runs of frames are read as the stream machine reads each, and all others are left to it."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ from hypothesis import given, strategies as st
 
 from reactive_aio.rsocket.protocol.connection import Connection
 from reactive_aio.rsocket.protocol.events import Elements, Event
-from reactive_aio.rsocket.protocol.fast_path import FastPath
 from reactive_aio.rsocket.protocol.frames import (
     Cancel,
     Frame,
@@ -20,7 +19,7 @@ from reactive_aio.rsocket.protocol.frames import (
     RequestStream,
 )
 from reactive_aio.rsocket.protocol.limits import Limits
-from reactive_aio.rsocket.protocol.streams import OWED, QUEUED
+from reactive_aio.rsocket.protocol.runs import read_runs
 
 from .wire import BOOLS, apart, client, server, wire
 
@@ -39,15 +38,17 @@ FRAMES: st.SearchStrategy[Frame] = st.one_of(
 )
 
 
+class LongWay(Connection):
+    """A connection that reads each frame by itself."""
+
+    @property
+    def has_only_streams(self) -> bool:
+        return False
+
+
 def long_way(connection: Connection) -> Connection:
-    """The same connection without its fast lane."""
-
-    class Nothing(FastPath):
-        def read(self, data: bytes, at: int) -> int:
-            del data
-            return at
-
-    connection.fast_path = Nothing(connection.streams)
+    """The same connection, which reads each frame by itself."""
+    connection.__class__ = LongWay
     return connection
 
 
@@ -76,7 +77,7 @@ def asking(connection: Connection) -> Connection:
 
 @pytest.mark.parametrize("side", [client, server])
 @given(frames=st.lists(FRAMES, max_size=12), cuts=st.lists(st.integers(1, 200), max_size=6))
-def test_the_fast_path_reads_the_same_as_the_general_path(
+def test_runs_are_read_as_each_frame_by_itself(
     side: Any, frames: list[Frame], cuts: list[int]
 ) -> None:
     limits = Limits(max_streams=3, max_useless=6)
@@ -92,7 +93,7 @@ def test_the_fast_path_reads_the_same_as_the_general_path(
     live = [
         {
             key: (each.state, each.inbound_credit, each.outbound_credit)
-            for key, each in ends.streams.open.by_id.items()
+            for key, each in ends.streams.by_id.items()
         }
         for ends in (fast, slow)
     ]
@@ -138,7 +139,7 @@ def test_elements_of_one_turn_are_written_as_each_by_itself(
         each.receive(wire(RequestStream(1, len(sizes), Payload(b"?"))), 0.0)
         each.flush(0.0)
     assert together.send_all(1, elements)
-    stream = together.streams.open.by_id[1]
+    stream = together.streams.by_id[1]
     assert stream.queued_frames == len(elements)
     for element in elements:
         assert apart_from_each_other.send(1, Payload(element))
@@ -146,30 +147,14 @@ def test_elements_of_one_turn_are_written_as_each_by_itself(
     assert together.data_to_send() == apart_from_each_other.data_to_send()
 
 
-def test_a_stream_of_the_fast_path_gets_an_object_when_it_is_changed() -> None:
-    connection = server()
-    connection.receive(wire(RequestResponse(1, X), RequestResponse(3, X)), 0.0)
-    streams = connection.streams.open
-    assert streams.by_id[1] is streams.by_id[3] is OWED
-    connection.receive(wire(Cancel(1)), 0.0)
-    assert streams.by_id == {3: OWED}
-    assert connection.respond(3, b"y")
-    assert streams.by_id == {3: QUEUED}
-    own = streams.get(3)
-    assert own is not None
-    assert (own.id, own.state) == (3, QUEUED.state)
-    connection.data_to_send()
-    assert not streams.by_id
-
-
-def test_runs_of_elements_take_the_fast_path() -> None:
+def test_requests_for_one_element_are_read_in_runs() -> None:
     connection = server()
     frames: list[Frame] = [
         RequestResponse(1, Payload(b"x")),
         RequestResponse(3, Payload(b"y", b"m")),
     ]
     data = b"".join(map(wire, frames))
-    assert connection.fast_path.read(data, 0) == len(data)
+    assert read_runs(connection, data, 0) == len(data)
 
 
 @pytest.mark.parametrize(
@@ -181,11 +166,11 @@ def test_runs_of_elements_take_the_fast_path() -> None:
         RequestN(1, 1),
     ],
 )
-def test_other_frames_take_the_general_path(frame: Frame) -> None:
-    assert server().fast_path.read(wire(frame), 0) == 0
+def test_other_frames_are_in_no_run(frame: Frame) -> None:
+    assert read_runs(server(), wire(frame), 0) == 0
 
 
-def test_elements_beyond_demand_leave_the_fast_path() -> None:
+def test_elements_beyond_demand_are_in_no_run() -> None:
     connection = asking(client())
     data = wire(PayloadFrame(3, Payload(b"x"))) * 5
-    assert connection.fast_path.read(data, 0) == len(data) // 5 * 4
+    assert read_runs(connection, data, 0) == len(data) // 5 * 4
