@@ -89,10 +89,11 @@ def timeout(
     opening = limit if first is None else _limit_of(first, "first")
     whole = _limit_of(total, "total")
     other = None if fallback is None else to_flow(fallback, name="timeout")
-    shown = [f"{limit:g}"] * (each is not None) + [f"total={whole:g}"] * (total is not None)
+    given = {"": (each, limit), "first=": (first, opening), "total=": (total, whole)}
+    shown = [f"{name}{seconds:g}" for name, (asked, seconds) in given.items() if asked is not None]
     return from_push(
         lambda downstream: _Timeout(downstream, source, opening, limit, whole, other),
-        name=f"timeout({', '.join(shown) or f'first={opening:g}'})",
+        name=f"timeout({', '.join(shown)})",
         holds=WINDOW,
         checked=True,
         upstreams=(source,) if other is None else (source, other),
