@@ -59,12 +59,12 @@ def timeout(
     total: Duration | None = None,
     fallback: Source[Any] | None = None,
 ) -> "Flow[Any]":
-    """Fail when an element or the end takes the source longer than *each*, or all of it *total*.
+    """Fail when the source takes longer than *each* to its next signal, or *total* to its end.
 
-    For *each*, time runs only while there is outstanding demand: a slow subscriber cannot make a
-    flow time out. One that requests ahead, such as ``for_each``, has demand while it works on an
-    element. *first* is the limit for the first element, if it differs. *total* is for the whole:
-    from the first request until the source ends, whoever is slow.
+    A signal is an element or the end. For *each*, time runs only while there is demand: a slow
+    subscriber cannot make a flow time out. One that requests ahead, such as ``for_each``, has
+    demand while it works on an element. *first* is the limit for the first element, if it differs.
+    *total* is for the whole: from the first request until the source ends, whoever is slow.
 
     With a *fallback*, the source is cancelled and the flow continues with the fallback, without a
     limit, as soon as the source has cleaned up. Without one, the flow fails at once.
