@@ -5,6 +5,7 @@ import re
 from publishing.installing import NOTE, with_note
 from publishing.project import ROOT, publication
 
+FENCE = re.compile(r"^ *```(\w*).*\n((?:(?! *```).*\n)*) *```$", re.MULTILINE)
 PAGE = """# Start
 
 ```sh
@@ -39,6 +40,6 @@ def test_the_readme_has_the_note_as_long_as_there_is_no_index() -> None:
 
 def test_each_block_that_installs_the_package_can_have_the_note() -> None:
     for path in (ROOT / "docs").rglob("*.md"):
-        for block in re.findall(r"^```(.*\n(?:(?!```).*\n)*)```$", path.read_text("utf-8"), re.M):
-            if "pip install 'reactive-aio" in block or "pip install reactive-aio" in block:
-                assert block.startswith(("sh\n", "console\n")), f"{path}: name its language"
+        for language, block in FENCE.findall(path.read_text("utf-8")):
+            if re.search(r"^(\$ )?pip install '?reactive-aio", block, re.MULTILINE):
+                assert language in ("sh", "console"), f"{path}: name the language of {block}"
