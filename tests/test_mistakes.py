@@ -621,35 +621,34 @@ def test_a_wrong_keyword_is_answered_with_the_right_one(call: Any, there: str, h
 
 
 SERVE: Any = partial(rsocket.serve, "tcp://127.0.0.1:0")
+REQUESTER: Any = rsocket.Requester
 URL = "kafka://127.0.0.1:9092"
+AT_THE_EDGES: list[tuple[Any, str, str]] = [
+    (kafka.source, "max_poll_records", "count"),
+    (rabbitmq.source, "prefetch_count", "limit"),
+    (redis_streams.source, "consumername", "name"),
+    (nats.source, "durable", "group"),
+    (partial(cast("Any", mqtt.connect), "mqtt://x"), "client_id", "name"),
+    (postgres.rows, "prefetch", "count"),
+    (kafka.connect, "bootstrap_servers", "url"),
+    (partial(cast("Any", kafka.connect), URL), "group_id", "group"),
+    (asgi.websocket, "max_size", "max_message"),
+    (partial(asgi.sse, r.just(1)), "ping", "heartbeat"),
+    (asgi.AppStreams, "max_connections", "max_streams"),
+    (asgi.from_sse, "uri", "url"),
+    (partial(asgi.from_sse, "http://x"), "retries", "retry"),
+    (rsocket.connect, "uri", "where"),
+    (partial(rsocket.connect, "tcp://x:1"), "timeout_seconds", "timeout"),
+    (partial(SERVE, {}), "ssl_context", "ssl"),
+    (SERVE, "handlers", "router"),
+    (rsocket.Resumption, "buffer_size", "max_store"),
+    (partial(REQUESTER.request_stream, None), "data", "payload"),
+    (spark.from_dataframe, "batch_size", "batch"),
+    (spark.from_stream, "checkpointLocation", "checkpoint"),
+]
 
 
-@pytest.mark.parametrize(
-    ("call", "there", "here"),
-    [
-        (kafka.source, "max_poll_records", "count"),
-        (rabbitmq.source, "prefetch_count", "limit"),
-        (redis_streams.source, "consumername", "name"),
-        (nats.source, "durable", "group"),
-        (partial(cast("Any", mqtt.connect), "mqtt://x"), "client_id", "name"),
-        (postgres.rows, "prefetch", "count"),
-        (kafka.connect, "bootstrap_servers", "url"),
-        (partial(cast("Any", kafka.connect), URL), "group_id", "group"),
-        (asgi.websocket, "max_size", "max_message"),
-        (partial(asgi.sse, r.just(1)), "ping", "heartbeat"),
-        (asgi.AppStreams, "max_connections", "max_streams"),
-        (asgi.from_sse, "uri", "url"),
-        (partial(asgi.from_sse, "http://x"), "retries", "retry"),
-        (rsocket.connect, "uri", "where"),
-        (partial(rsocket.connect, "tcp://x:1"), "timeout_seconds", "timeout"),
-        (partial(SERVE, {}), "ssl_context", "ssl"),
-        (SERVE, "handlers", "router"),
-        (rsocket.Resumption, "buffer_size", "max_store"),
-        (partial(rsocket.Requester.request_stream, cast("Any", None)), "data", "payload"),
-        (spark.from_dataframe, "batch_size", "batch"),
-        (spark.from_stream, "checkpointLocation", "checkpoint"),
-    ],
-)
+@pytest.mark.parametrize(("call", "there", "here"), AT_THE_EDGES)
 def test_a_wrong_keyword_at_the_edges_is_answered_with_the_right_one(
     call: Any, there: str, here: str
 ) -> None:

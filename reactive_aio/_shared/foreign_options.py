@@ -91,7 +91,7 @@ def _explain(error: TypeError, function: FunctionType, options: Iterable[str]) -
 def _is_from_inside(trace: TracebackType | None) -> bool:
     """Whether the function was entered; `asynccontextmanager` calls it in frames of its own."""
     while trace is not None and (trace := trace.tb_next) is not None:
-        if trace.tb_frame.f_globals is not vars(contextlib):
+        if trace.tb_frame.f_code.co_filename != contextlib.__file__:
             return True
     return False
 
