@@ -274,7 +274,7 @@ _OLDER: Final = 1.001
 
 
 class AdaptiveLimit(_LoopBound):
-    """As many pieces of work at the same time as the other side does well.
+    """Let as many calls run at a time as the other side can take; learn that number from it.
 
     The limit starts at *initial*. Each piece of work that succeeds about as fast as the fastest one
     raises it a little, up to *maximum*; one that fails or takes twice as long lowers it by a tenth,

@@ -10,13 +10,15 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import coroutine
-from typing import Any, cast
+from typing import Any, cast, is_typeddict
 
 import pytest
 
 import reactive_aio as r
-from reactive_aio import Flow
-from reactive_aio._shared import foreign_names, foreign_options
+from reactive_aio import Flow, asgi, rsocket, spark
+from reactive_aio._core import option_names
+from reactive_aio._shared import foreign_names
+from reactive_aio.connectors import kafka, mqtt, nats, postgres, rabbitmq, redis_streams
 from reactive_aio.delivery import DeliveryFlow
 from reactive_aio.errors import AlreadySubscribed, WrongLoop
 from reactive_aio.testing import SubscriberProbe
@@ -571,10 +573,19 @@ def test_each_foreign_name_stands_for_an_operator(name: str, ours: str) -> None:
 
 
 # -- options of other libraries --------------------------------------------------------------------
+ROOMS: tuple[Any, ...] = (
+    r, asgi, rsocket, spark, kafka, mqtt, nats, postgres, rabbitmq, redis_streams
+)  # fmt: skip
+
+
 def parameters_of_the_package() -> set[str]:
-    exported: list[Any] = [getattr(r, name) for name in r.__all__]
-    functions = [each for each in (*exported, *vars(Flow).values()) if callable(each)]
-    return {name for each in functions for name in inspect.signature(each).parameters}
+    exported: list[Any] = [getattr(room, name) for room in ROOMS for name in room.__all__]
+    options = {name for each in exported if is_typeddict(each) for name in each.__annotations__}
+    methods = [*vars(Flow).values(), *vars(rsocket.Requester).values()]
+    functions = [each for each in (*exported, *methods) if inspect.isroutine(each)]
+    classes = [each for each in exported if inspect.isclass(each) and "__init__" in vars(each)]
+    named = [inspect.signature(each).parameters for each in (*functions, *classes)]
+    return options.union(*named)
 
 
 @pytest.mark.parametrize(
@@ -607,6 +618,56 @@ def test_a_wrong_keyword_is_answered_with_the_right_one(call: Any, there: str, h
     end = rf"unexpected keyword argument '{there}'; here it is called {here}$"
     with pytest.raises(TypeError, match=end):
         call(**{there: 1})
+
+
+SERVE: Any = partial(rsocket.serve, "tcp://127.0.0.1:0")
+REQUESTER: Any = rsocket.Requester
+URL = "kafka://127.0.0.1:9092"
+AT_THE_EDGES: list[tuple[Any, str, str]] = [
+    (kafka.source, "max_poll_records", "count"),
+    (rabbitmq.source, "prefetch_count", "limit"),
+    (redis_streams.source, "consumername", "name"),
+    (nats.source, "durable", "group"),
+    (partial(cast("Any", mqtt.connect), "mqtt://x"), "client_id", "name"),
+    (postgres.rows, "prefetch", "count"),
+    (kafka.connect, "bootstrap_servers", "url"),
+    (partial(cast("Any", kafka.connect), URL), "group_id", "group"),
+    (asgi.websocket, "max_size", "max_message"),
+    (partial(asgi.sse, r.just(1)), "ping", "heartbeat"),
+    (asgi.AppStreams, "max_connections", "max_streams"),
+    (asgi.from_sse, "uri", "url"),
+    (partial(asgi.from_sse, "http://x"), "retries", "retry"),
+    (rsocket.connect, "uri", "where"),
+    (partial(rsocket.connect, "tcp://x:1"), "timeout_seconds", "timeout"),
+    (partial(SERVE, {}), "ssl_context", "ssl"),
+    (SERVE, "handlers", "router"),
+    (rsocket.Resumption, "buffer_size", "max_store"),
+    (partial(REQUESTER.request_stream, None), "data", "payload"),
+    (spark.from_dataframe, "batch_size", "batch"),
+    (spark.from_stream, "checkpointLocation", "checkpoint"),
+]
+
+
+@pytest.mark.parametrize(("call", "there", "here"), AT_THE_EDGES)
+def test_a_wrong_keyword_at_the_edges_is_answered_with_the_right_one(
+    call: Any, there: str, here: str
+) -> None:
+    """Functions that pass options on to a client miss what was given under another name."""
+    unknown, missing = f"{there}'?; here it is called {here}", f"; {there} is called {here} here"
+    with pytest.raises(TypeError, match=f"({unknown}|{missing})$"):
+        call(**{there: 1})
+
+
+async def test_a_wrong_keyword_of_a_request_is_answered_with_the_right_one() -> None:
+    async with rsocket.loopback({}) as requester:
+        request: Any = requester.request_response
+        with pytest.raises(TypeError, match=r"'timeout_seconds'; here it is called timeout$"):
+            await request(timeout_seconds=1)
+
+
+def test_constructors_that_typing_makes_are_left_as_they_are() -> None:
+    """They are those of every protocol of the process."""
+    assert inspect.unwrap(vars(r.Publisher)["__init__"]) is vars(r.Publisher)["__init__"]
 
 
 async def test_a_wrong_keyword_of_a_terminal_operator_is_answered_too() -> None:
@@ -644,8 +705,8 @@ def test_what_explains_its_options_remains_the_function_that_it_is() -> None:
 
 
 def test_each_option_with_other_names_is_one_of_the_package() -> None:
-    assert not foreign_options.FOREIGN_OPTIONS.keys() - parameters_of_the_package()
-    for ours, names in foreign_options.FOREIGN_OPTIONS.items():
+    assert not option_names.FOREIGN_OPTIONS.keys() - parameters_of_the_package()
+    for ours, names in option_names.FOREIGN_OPTIONS.items():
         assert ours not in names.split()
         assert names.split() == sorted(set(names.split())), f"in the order of the alphabet: {ours}"
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from difflib import get_close_matches
 from functools import partial
 from inspect import (
     CO_ASYNC_GENERATOR,
@@ -24,6 +23,7 @@ from typing import Any, Final, cast
 from ..errors import NotAnElement
 from ..spec import Publisher
 from .compiler.inline import describe
+from .option_names import option_here
 
 Duration = float | timedelta
 
@@ -375,6 +375,6 @@ def require_known_options(what: str, given: Iterable[str], known: Iterable[str])
     unknown = [each for each in given if each not in names]
     if not unknown:
         return
-    similar = [name for each in unknown for name in get_close_matches(each, names, 1)]
-    hint = f"did you mean {', '.join(similar)}?" if similar else f"known are {', '.join(names)}"
+    here = [name for each in unknown if (name := option_here(each, names))]
+    hint = f"here it is called {', '.join(here)}" if here else f"known are {', '.join(names)}"
     raise TypeError(f"{what}: unknown {', '.join(unknown)}; {hint}")

@@ -47,8 +47,8 @@ def losses() -> Losses:
     Elements count that an overflow policy or an operator such as ``debounce`` dropped, with or
     without an ``on_drop``, and those whose work failed in ``map_async`` or ``for_each`` and which
     ``on_error`` left out. Those that a filter left out, or that were held when their flow was
-    cancelled or failed, do not. An element that was refused, as ``overflow="wait"``, counts as
-    ``"refused"`` each time, since it is not known whether its producer emits it again.
+    cancelled or failed, do not. An element that was refused (``overflow="wait"``) counts as
+    ``"refused"`` each time: only its producer knows whether it emits the element again.
     """
     with _lock:
         elements, live = _snapshot()

@@ -80,12 +80,11 @@ def map_async(
         .map_async(upper)
         A--B--C--|
 
-    To keep the order, a call that takes long holds back the results after it, and when
-    *concurrency* elements are running or wait for it, no further call begins. An element that waits
-    for another attempt, or for a limit, counts as running. With *ahead*, so many elements may be
-    taken before the result of the first is there, and only their calls count:
-    ``concurrency=4, ahead=64`` makes four calls at a time all the while that one of them is late,
-    and while elements wait for another attempt.
+    In order, a slow call holds back the results after it: when *concurrency* elements are running,
+    or are ready and wait for an earlier one, no further call begins. An element that waits for
+    another attempt, or for a limit, counts as running. *ahead* lets more elements be under way:
+    with ``concurrency=4, ahead=64`` there are always four calls, also while one of them is late or
+    an element waits for its next attempt, until 64 elements have been taken.
 
     With *key*, the elements for which ``key(element)`` is equal are worked on one after another, in
     their order; one that waits for its turn counts as a running call. With *retry*, a call that

@@ -54,8 +54,8 @@ def boundary(source: "Flow[T]", capacity: int = 256, *, refill: float = 0.75) ->
         a--b--c--|
 
     Upstream runs up to *capacity* elements ahead, from the first request on. Both sides yield to
-    the loop at a hand-over. When the part *refill* of the elements has been processed, as many are
-    requested again.
+    the loop at a hand-over. When *refill* of the *capacity*, by default three quarters, has been
+    processed, as many are requested again.
 
     Demand: batched (*capacity*, refill at *refill* of it).
     Completes: when the source completes, after the elements held.

@@ -74,7 +74,8 @@ def json_lines(source: "Flow[B]", *, limit: int = 1_048_576) -> "Flow[Any]":
     r"""Read one JSON document from each line of bytes; blank lines are left out.
 
     The chunks of bytes may end anywhere. A line ends with ``\n`` or ``\r\n``; a byte order mark at
-    the start is left out.
+    the start is left out. Lines that `from_lines` has divided already are read by
+    ``map(json.loads)``.
 
     ::
 

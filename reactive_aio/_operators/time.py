@@ -59,12 +59,12 @@ def timeout(
     total: Duration | None = None,
     fallback: Source[Any] | None = None,
 ) -> "Flow[Any]":
-    """Fail when an element or the end takes the source longer than *each*, or all of it *total*.
+    """Fail when the source takes longer than *each* to its next signal, or *total* to its end.
 
-    For *each*, time runs only while there is outstanding demand: a slow subscriber cannot make a
-    flow time out. One that requests ahead, such as ``for_each``, has demand while it works on an
-    element. *first* is the limit for the first element, if it differs. *total* is for the whole:
-    from the first request until the source ends, whoever is slow.
+    A signal is an element or the end. For *each*, time runs only while there is demand: a slow
+    subscriber cannot make a flow time out. One that requests ahead, such as ``for_each``, has
+    demand while it works on an element. *first* is the limit for the first element, if it differs.
+    *total* is for the whole: from the first request until the source ends, whoever is slow.
 
     With a *fallback*, the source is cancelled and the flow continues with the fallback, without a
     limit, as soon as the source has cleaned up. Without one, the flow fails at once.
@@ -89,10 +89,11 @@ def timeout(
     opening = limit if first is None else _limit_of(first, "first")
     whole = _limit_of(total, "total")
     other = None if fallback is None else to_flow(fallback, name="timeout")
-    shown = [f"{limit:g}"] * (each is not None) + [f"total={whole:g}"] * (total is not None)
+    given = {"": (each, limit), "first=": (first, opening), "total=": (total, whole)}
+    shown = [f"{name}{seconds:g}" for name, (asked, seconds) in given.items() if asked is not None]
     return from_push(
         lambda downstream: _Timeout(downstream, source, opening, limit, whole, other),
-        name=f"timeout({', '.join(shown) or f'first={opening:g}'})",
+        name=f"timeout({', '.join(shown)})",
         holds=WINDOW,
         checked=True,
         upstreams=(source,) if other is None else (source, other),

@@ -4,6 +4,8 @@ from abc import ABCMeta
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
+from .._core.option_names import in_snake_case
+
 __all__ = (
     "FOREIGN_NAMES",
     "FOREIGN_SOURCES",
@@ -247,11 +249,6 @@ def hint_for_package(name: str, exported: Iterable[str], vocabulary: type) -> st
     if method := snake if hasattr(vocabulary, snake) else FOREIGN_NAMES.get(snake):
         return f"; it is a method of a flow here: flow.{method}()"
     return ""
-
-
-def in_snake_case(name: str) -> str:
-    """*name*, which may be in camel case, as Python writes it."""
-    return "".join("_" + each.lower() if each.isupper() else each for each in name)
 
 
 def in_camel_case(name: str) -> str:

@@ -86,7 +86,8 @@ class Splitter(_Rest):
             kind = type(chunk).__name__
             raise TypeError(
                 f"{self.operator}: its elements must be bytes, not {describe(chunk)} ({kind}); "
-                "for text: map(str.encode)"
+                "for text: map(str.encode); lines that from_lines has divided need no "
+                f"{self.operator}, but map, as map(json.loads)"
             )
         self._rest += chunk
         if self._mark and not self._skip_mark():

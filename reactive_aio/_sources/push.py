@@ -62,8 +62,8 @@ def create(
     ``"drop_oldest"``, ``"latest"`` (only the latest is held). ``await to.emit(element)`` waits for
     room instead of overflowing.
 
-    As many elements of other threads (``emit_threadsafe``) wait for the loop, and the same policy
-    decides about more. A thread that is to wait for room has the loop emit:
+    What other threads emit (``emit_threadsafe``) waits for the loop in another queue, of the same
+    capacity and with the same policy. A thread that should wait for room lets the loop emit:
     ``asyncio.run_coroutine_threadsafe(to.emit(element), loop).result()``.
 
     Demand: bounded by the queue; ``Emitter.requested`` reports it.

@@ -6,6 +6,9 @@ FastAPI, is returned from a function of theirs, is mounted, or is served directl
 `from_websocket` and `connect` are the clients; `websocket_messages` reads any other WebSocket.
 """
 
+from sys import modules as _modules
+
+from .._shared.foreign_options import explain_foreign_options as _explain_foreign_options
 from .app_streams import AppStreams
 from .formats import Event
 from .http import HttpRequest
@@ -45,3 +48,5 @@ __all__ = (
     "websocket",
     "websocket_messages",
 )
+
+_explain_foreign_options(_modules[__name__], __all__)

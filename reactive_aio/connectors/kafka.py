@@ -12,10 +12,12 @@ The extra ``kafka`` is needed (aiokafka).
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from sys import modules
 from typing import Any, Final, Protocol, TypeAlias
 
 import anyio
 
+from .._shared.foreign_options import explain_foreign_options
 from ..delivery import DeliveryFlow, Outage, log_deliveries
 from ..errors import MissingExtra
 from ..retry import RetryPolicy
@@ -286,3 +288,6 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # it has no t
 
     def on_partitions_assigned(self, assigned: Any) -> None:
         self._assigned.update(assigned)
+
+
+explain_foreign_options(modules[__name__], __all__)

@@ -13,11 +13,13 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from sys import modules
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 import anyio
 
+from .._shared.foreign_options import explain_foreign_options
 from ..delivery import Delivery, DeliveryFlow, Outage, deliveries
 from ..errors import MissingExtra
 from ..retry import RetryPolicy
@@ -251,3 +253,6 @@ class _Reader:
         """What has arrived and was not read is sent again, since it was not acknowledged."""
         while len(self.client.messages):
             await anext(self.client.messages)
+
+
+explain_foreign_options(modules[__name__], __all__)

@@ -13,11 +13,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from sys import modules
 from typing import Any, Final
 from uuid import uuid4
 
 import anyio
 
+from .._shared.foreign_options import explain_foreign_options
 from ..delivery import Delivery, DeliveryFlow, Outage, Unfinished, deliveries
 from ..errors import MissingExtra
 from ..retry import RetryPolicy
@@ -288,3 +290,6 @@ class _Reader:
     async def _given_back(self, message: Msg, delay: float | None) -> None:
         with suppress(*LOST):  # it follows after ack_wait
             await message.nak(delay)
+
+
+explain_foreign_options(modules[__name__], __all__)

@@ -14,10 +14,12 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from sys import modules
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
 
+from .._shared.foreign_options import explain_foreign_options
 from .._sources.timers import interval
 from ..delivery import DeliveryFlow, Outage, Unfinished, deliveries
 from ..errors import MissingExtra, Overflow
@@ -384,3 +386,6 @@ def _kept(connection: Any, heard: _Heard, seconds: float) -> AbstractAsyncContex
             heard.end(error)
 
     return interval(seconds / 3).running(ask)
+
+
+explain_foreign_options(modules[__name__], __all__)

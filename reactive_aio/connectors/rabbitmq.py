@@ -14,10 +14,12 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from sys import modules
 from typing import Any, Final, TypeAlias
 
 import anyio
 
+from .._shared.foreign_options import explain_foreign_options
 from ..delivery import Delivery, DeliveryFlow, Outage, deliveries
 from ..errors import MissingExtra
 from ..retry import RetryPolicy
@@ -335,3 +337,6 @@ def _outgoing(message: Message) -> aio_pika.Message:
     body = content(message, "RabbitMQ")
     persistent = aio_pika.DeliveryMode.PERSISTENT
     return aio_pika.Message(body, headers={**message.headers}, delivery_mode=persistent)
+
+
+explain_foreign_options(modules[__name__], __all__)

@@ -16,10 +16,12 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import isawaitable
+from sys import modules
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import anyio
 
+from .._shared.foreign_options import explain_foreign_options
 from .._sources.timers import interval
 from ..delivery import DeliveryFlow, Outage, Unfinished, deliveries
 from ..errors import MissingExtra
@@ -448,3 +450,6 @@ def size_of(fields: dict[bytes, bytes]) -> int:
 def as_bytes(value: Any) -> bytes:
     """A part of an entry, likewise."""
     return value.encode() if isinstance(value, str) else value
+
+
+explain_foreign_options(modules[__name__], __all__)

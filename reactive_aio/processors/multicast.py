@@ -39,8 +39,9 @@ class MulticastProcessor(HotProcessor[T]):
     happens to an element of a producer that cannot wait: ``"wait"`` (the element is refused and no
     subscriber receives it: the slowest holds the others back), ``"drop_newest"``,
     ``"drop_oldest"``, ``"latest"`` (only the slow subscriber misses elements), ``"fail"`` (the slow
-    subscriber fails with `Overflow`). Of other threads, *capacity* elements wait for the loop;
-    under ``"fail"``, one more ends the processor, since every subscriber would miss it.
+    subscriber fails with `Overflow`). What other threads emit waits for the loop, at most
+    *capacity* elements; under ``"fail"``, one more ends the processor, since every subscriber would
+    miss it.
 
     A publisher upstream can wait: under ``"wait"`` it waits for the slowest subscriber. Under any
     other policy it waits for none, not even for a subscriber that is alone.

@@ -10,8 +10,10 @@ it. Beside them are the client, the server, load balancing, and the command.
 """
 
 from importlib import import_module
+from sys import modules as _modules
 from typing import TYPE_CHECKING, Any
 
+from .._shared.foreign_options import explain_foreign_options as _explain_foreign_options
 from .payloads import BYTES, JSON, MSGPACK, TEXT, Codec, PayloadError, typed
 from .protocol.connection import Connection
 from .protocol.errors import (
@@ -151,9 +153,13 @@ _LAZY = {
     "server": ("AsgiApp", "Server", "ServerOptions", "asgi_app", "loopback", "serve"),
 }
 
+_explain_foreign_options(_modules[__name__], vars().keys() & {*__all__})
+
 
 def __getattr__(name: str) -> Any:
     for module, names in _LAZY.items():
         if name in names:
-            return getattr(import_module(f".{module}", __name__), name)
+            found = import_module(f".{module}", __name__)
+            _explain_foreign_options(found, names)
+            return getattr(found, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

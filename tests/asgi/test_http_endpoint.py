@@ -631,7 +631,9 @@ async def test_elements_are_encoded_as_plain_json() -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_an_unknown_option_names_the_function_and_the_most_similar_one(name: str) -> None:
-    with pytest.raises(TypeError, match=rf"^{name}: unknown max_stream; did you mean max_streams"):
+    with pytest.raises(
+        TypeError, match=rf"^{name}: unknown max_stream; here it is called max_streams"
+    ):
         KINDS[name](just(1), max_stream=3)
     with pytest.raises(TypeError, match=rf"^{name}: unknown zzz; known are .*encode, prefetch, "):
         KINDS[name](just(1), zzz=3)

@@ -513,6 +513,19 @@ def test_lines_that_would_leave_the_loop_are_refused(
         InlineStage("mine", **texts)
 
 
+@pytest.mark.parametrize("joined", ["if x: drop", "else: done  # now", "if x > 1: emit x + 1"])
+def test_a_directive_behind_a_condition_is_refused(joined: str) -> None:
+    """Python would take its word for a name, and fail with the first element that it is about."""
+    with pytest.raises(ValueError, match="in each: a directive is on a line of its own"):
+        InlineStage("mine", each=f"# as in: drop\n$n = x\n{joined}")
+
+
+def test_state_that_all_stages_of_the_loop_would_share_is_refused() -> None:
+    """Two stages with it would count in one variable, without an error."""
+    with pytest.raises(ValueError, match=r"^mine: 'n' in setup would be .*; write \$n, which is"):
+        InlineStage("mine", setup="$m = 0\nn = 0", each="n = n + x\nx = n")
+
+
 async def test_a_local_may_have_the_name_of_a_directive() -> None:
     """Only a word alone, or before an expression, is a directive."""
     each = """

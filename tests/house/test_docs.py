@@ -32,9 +32,14 @@ LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)|!\[[^\]\n]*\]\(([^)\s]+)\)")
 SESSIONS_CALLED = re.compile(r"nox(?:file\.py)?\b.*? -s ((?:\w+ ?)+)")
 PATHS = re.compile(r"(?<![\w/.])((?:\.ci|examples|docs|benchmarks|tests)/[\w./-]+)")
 # Their readers save a program and run it; those of the other documents know where `await` belongs.
-FOR_NEWCOMERS = ("README.md", "docs/index.md", "docs/concepts/", "docs/how-to/", "docs/tutorial/")
+FOR_NEWCOMERS = (
+    "README.md", "docs/index.md", "docs/concepts/", "docs/guides/", "docs/how-to/", "docs/tutorial/"
+)  # fmt: skip
 # What an extra installs, where a document may import it.
-EXTRAS = {"httpx": "httpx", "pyspark": "spark", "uvloop": "uvloop", "websockets": "websockets"}
+EXTRAS = {
+    "aio_pika": "rabbitmq", "aiokafka": "kafka", "httpx": "httpx", "pyspark": "spark",
+    "uvloop": "uvloop", "websockets": "websockets",
+}  # fmt: skip
 SLOW = re.compile(r"^Executing <.*> took [\d.]+ seconds\n", re.MULTILINE)
 
 # Runs a block as a program, so that its coroutines, threads and handlers end with it.
@@ -104,7 +109,12 @@ PROGRAMS = [
         marks=[pytest.mark.thorough] if block.document == GENERATED_PAGE else [],
     )
     for block in BLOCKS
-    if block.info[:1] == ("python",) and block.info != ("python", "spark")
+    if block.info[:1] == ("python",) and block.info[1:] not in (("spark",), ("excerpt",))
+]
+EXCERPTS = [
+    pytest.param(block, id=str(block))
+    for block in BLOCKS
+    if block.info in (("python", "excerpt"), ("dockerfile",))
 ]
 SHELLS = [
     pytest.param(block, id=str(block))
@@ -142,6 +152,19 @@ def test_code_runs(block: Block, tmp_path: Path) -> None:
         assert ended.stdout == block.output
 
 
+@pytest.mark.parametrize("block", EXCERPTS)
+def test_an_excerpt_is_in_the_example_that_its_page_is_about(block: Block) -> None:
+    excerpt = [line.strip() for line in block.text.splitlines()]
+    links = re.findall(r"\]\((\.\./\.\./examples/[\w/]+)\)", block.document.read_text("utf-8"))
+    folders = [block.document.parent / link for link in links]
+    for path in (path for folder in folders for path in folder.rglob("*")):
+        if path.suffix == ".py" or path.name == "Dockerfile":
+            lines = [line.strip() for line in path.read_text("utf-8").splitlines()]
+            if any(lines[at : at + len(excerpt)] == excerpt for at in range(len(lines))):
+                return
+    pytest.fail(f"{block} is in no file of {links}")
+
+
 @pytest.mark.slow
 def test_conftest_of_the_page_on_tests_gives_a_test_virtual_time(tmp_path: Path) -> None:
     page = ROOT / "docs" / "how-to" / "testing.md"
@@ -160,13 +183,13 @@ def test_a_program_is_complete_or_the_document_says_how_to_run_it(document: Path
     incomplete = [
         str(block)
         for block in blocks(document)
-        if block.info[:1] == ("python",) and not is_complete(block.text)
+        if block.info in (("python",), ("python", "spark")) and not is_complete(block.text)
     ]
     if str(document.relative_to(ROOT)).startswith(FOR_NEWCOMERS):
         assert not incomplete, "await belongs in main(), which asyncio.run(main()) runs"
     elif incomplete:
         text = document.read_text("utf-8")
-        assert "python -m asyncio" in text or "outside of a function" in text, incomplete
+        assert "python -m asyncio" in text or "`await` at the top level" in text, incomplete
 
 
 def is_complete(code: str) -> bool:
@@ -178,7 +201,11 @@ def is_complete(code: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "document", sorted((ROOT / "docs" / "how-to").glob("*.md")), ids=lambda path: path.name
+    "document",
+    sorted(
+        path for folder in ("guides", "how-to") for path in (ROOT / "docs" / folder).glob("*.md")
+    ),
+    ids=lambda path: path.name,
 )
 def test_a_how_to_says_what_to_install(document: Path) -> None:
     installed = " ".join(re.findall(r"pip install (.*)", document.read_text("utf-8")))

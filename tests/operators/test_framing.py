@@ -220,6 +220,7 @@ async def test_json_errors_name_the_line() -> None:
 async def test_other_elements_than_bytes_are_named(element: Any) -> None:
     _, error = await outcome(r.just(element).lines())
     assert "lines: its elements must be bytes" in str(error)
+    assert "has divided need no lines, but map" in str(error)
 
 
 async def test_bytearrays_and_views_are_bytes() -> None:

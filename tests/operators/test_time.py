@@ -130,6 +130,7 @@ class TestTimeout:
         with pytest.raises(TimedOut, match="no element within 1 s of the request"):
             await source.timeout(first=1, total=9).to_list()
         assert await source.take(4).timeout(total=9).to_list() == [1, 2, 3, 4]
+        assert "timeout(1, first=2, total=9)" in repr(source.timeout(1, first=2, total=9))
         assert await source.timeout(total=5, fallback=r.timer(99, 0)).to_list() == [1, 2, 0]
         seen: list[int] = []
 

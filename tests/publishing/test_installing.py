@@ -1,8 +1,11 @@
 """What is said of installing the package is true before and after it is published."""
 
+import re
+
 from publishing.installing import NOTE, with_note
 from publishing.project import ROOT, publication
 
+FENCE = re.compile(r"^ *```(\w*).*\n((?:(?! *```).*\n)*) *```$", re.MULTILINE)
 PAGE = """# Start
 
 ```sh
@@ -33,3 +36,10 @@ def test_a_published_package_and_other_commands_need_no_note() -> None:
 def test_the_readme_has_the_note_as_long_as_there_is_no_index() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     assert (NOTE in readme) == (not publication()["index"])
+
+
+def test_each_block_that_installs_the_package_can_have_the_note() -> None:
+    for path in (ROOT / "docs").rglob("*.md"):
+        for language, block in FENCE.findall(path.read_text("utf-8")):
+            if re.search(r"^(\$ )?pip install '?reactive-aio", block, re.MULTILINE):
+                assert language in ("sh", "console"), f"{path}: name the language of {block}"

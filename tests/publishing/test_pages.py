@@ -11,6 +11,7 @@ import yaml
 from publishing.links import Link, rewrite
 from publishing.pages import Entries, Pages, expand, source_page
 from publishing.project import ROOT, addresses, publication
+from reactive_aio import stage
 
 HOME = "https://forge.example/rx"
 
@@ -197,6 +198,12 @@ def test_each_room_for_users_has_a_page() -> None:
     for room in sorted(rooms):
         assert f"reactive_aio.{room}" in documented_modules(), f"add docs/api/{room}.md"
         assert f"]({room}.md)" in listed, f"list {room}.md in docs/api/README.md"
+
+
+def test_the_guides_on_operators_and_sources_name_all_that_they_are_written_with() -> None:
+    guides = ("docs/how-to/write-an-operator.md", "docs/guides/write-a-source.md")
+    text = "\n".join((ROOT / path).read_text("utf-8") for path in guides)
+    assert [name for name in stage.__all__ if not re.search(rf"\b{name}\b", text)] == []
 
 
 def test_a_page_knows_what_is_edited_to_change_it() -> None:

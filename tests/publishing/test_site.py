@@ -154,6 +154,144 @@ QUERIES: dict[str, tuple[str, ...]] = {
     "custom operator": ("how-to/write-an-operator",),
     "uvloop": ("how-to/uvloop",),
     "CircuitBreaker": ("api/reactive_aio",),
+    "exponential backoff": (
+        "operators/retry",
+        "tutorial/4-errors",
+        "guides/call-an-http-api",
+    ),
+    "progress bar": (
+        "pictures",
+        "operators/progress",
+    ),
+    "cancel": (
+        "tutorial/6-stopping",
+        "stopping",
+        "tutorial/2-async-for",
+    ),
+    "ordered": (
+        "operators/map_async",
+        "guides/call-an-http-api",
+    ),
+    "semaphore": (
+        "operators/map_async",
+        "tutorial/3-concurrency",
+        "guides/call-an-http-api",
+        "how-to/tune-bounds",
+    ),
+    "asyncio.Queue": (
+        "operators/from_queue",
+        "faq",
+        "why",
+    ),
+    "async generator": (
+        "operators/from_aiter",
+        "tutorial/2-async-for",
+        "guides/write-a-source",
+    ),
+    "openai": ("guides/stream-an-llm",),
+    "redis streams": (
+        "guides/consume-a-broker",
+        "connectors",
+    ),
+    "outbox": (
+        "connectors",
+        "recipes",
+        "guides/consume-a-broker",
+    ),
+    "exactly once": ("delivery",),
+    "idempotent": (
+        "delivery",
+        "how-to/spark-ingestion",
+    ),
+    "ack": ("delivery",),
+    "parquet": (
+        "how-to/spark-to-files",
+        "spark",
+    ),
+    "pyspark": (
+        "spark",
+        "how-to/spark-ingestion",
+    ),
+    "structured streaming": ("spark",),
+    "deadlock": (
+        "how-to/debug-a-stall",
+        "how-to/testing",
+        "testing",
+    ),
+    "event loop blocked": (
+        "how-to/debug-a-stall",
+        "observe",
+    ),
+    "contextvars": ("concepts/threads-and-context",),
+    "hot observable": (
+        "concepts/hot-and-cold",
+        "tutorial/5-sharing",
+    ),
+    "BehaviorSubject": (
+        "migrating/reactivex",
+        "tutorial/5-sharing",
+        "concepts/hot-and-cold",
+    ),
+    "marble diagram": (
+        "testing",
+        "glossary",
+    ),
+    "mock": (
+        "how-to/testing",
+        "testing",
+    ),
+    "unsubscribe": (
+        "tutorial/2-async-for",
+        "tutorial/6-stopping",
+        "stopping",
+        "migrating/",
+        "concepts/demand",
+    ),
+    "rxpy": ("migrating/reactivex",),
+    "uvicorn shutdown": (
+        "asgi",
+        "how-to/service",
+        "guides/deploy",
+        "stopping",
+    ),
+    "health check": (
+        "guides/deploy",
+        "production",
+    ),
+    "grafana": (
+        "production",
+        "telemetry",
+    ),
+    "windows": ("versioning",),
+    "nested": (
+        "operators/flat_map",
+        "operators/concat_map",
+    ),
+    "pagination": (
+        "guides/call-an-http-api",
+        "examples",
+        "operators/expand",
+    ),
+    "poll": (
+        "operators/interval",
+        "operators/repeat",
+        "operators/expand",
+    ),
+    "deduplicate": (
+        "operators/distinct",
+        "operators/distinct_until_changed",
+    ),
+    "queue full": (
+        "concepts/demand",
+        "errors",
+        "operators/boundary",
+        "tutorial/5-sharing",
+    ),
+    "grpc": (
+        "rsocket",
+        "how-to/rsocket",
+        "faq",
+    ),
 }
 """What people type, and the pages of which one must be among the first three (or the folder)."""
 ASK = """async (queries) => {

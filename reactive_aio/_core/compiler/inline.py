@@ -89,12 +89,23 @@ class InlineStage:
         for part in _TEXTS:
             object.__setattr__(self, part, dedent(getattr(self, part)).strip("\n"))
         for part in _CODE:
-            if found := _stray_line(getattr(self, part)):
+            text = getattr(self, part)
+            if found := _stray_line(text):
                 line, remedy = found
                 raise ValueError(
                     f"{self.name}: {line!r} in {part} would leave the loop that all stages share; "
                     f"{remedy}"
                 )
+            if joined := _JOINED.search(text):
+                raise ValueError(
+                    f"{self.name}: {joined[0].strip()!r} in {part}: a directive is on a line of "
+                    "its own, indented below the condition"
+                )
+        if shared := _SHARED.search(self.setup):
+            raise ValueError(
+                f"{self.name}: {shared[1]!r} in setup would be a variable of all stages of the "
+                f"loop; write ${shared[1]}, which is one of this stage in this subscription"
+            )
         if both := sorted(self._locals.intersection(each.__name__ for each in self.uses)):
             raise ValueError(f"{self.name}: ${both[0]} has the name of a function that it uses")
 
@@ -166,6 +177,14 @@ class InlineStage:
     def used(self, index: int) -> dict[str, Callable[..., Any]]:
         """What the lines refer to, by its name in them."""
         return {f"{each.__name__}_{index}": each for each in self.uses}
+
+
+_JOINED = re.compile(
+    r"(?m)^[^#\n]*:[ \t]*(?:(?:drop|last|done)[ \t]*(?:#.*)?$|(?:emit|sync)[ \t]+\w.*$)"
+)
+"""Finds a directive behind a condition. Python would take it for a name that is not defined."""
+_SHARED = re.compile(r"(?m)^[ \t]*([^\W\d]\w*)[ \t]*=(?!=)")
+"""Finds state without ``$``: two stages with such a variable in one loop would count in one."""
 
 
 # -- lines that would leave the loop ---------------------------------------------------------------

@@ -20,6 +20,7 @@ from ..._core.failures import stop_program
 from ..._core.foreign_text import printable
 from ..._core.loop import yield_to_loop
 from ..._shared.coerce import WINDOW, Source, to_flow
+from ..._shared.foreign_options import explain_foreign_options
 from ...errors import TimedOut
 from ...stage import Downstream, from_push
 from ..link.driver import Driver
@@ -503,3 +504,6 @@ def _no_answer(limit: float) -> TimedOut:
 
 def _time_out(response: "Future[Any]", limit: float) -> None:
     _fail(response, _no_answer(limit))
+
+
+explain_foreign_options(Requester, [name for name in vars(Requester) if name[0] != "_"])
