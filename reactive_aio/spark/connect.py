@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from math import ceil
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -21,7 +22,7 @@ from ._internals import arrow_schema, connect_client, connect_responses, dead_lo
 from .errors import explained
 from .progress import ProgressMeter
 from .pulling import Interruptible, from_pulling
-from .rows import RowKind, from_spark_row, row_converter
+from .rows import RowKind, cut, from_spark_row, row_converter
 from .tagged_jobs import new_tag
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def from_connect(
     elif kind == "batch":
         convert = partial(_batches, arrow_schema(schema), batch)
     else:
-        convert = partial(rows_in_parts, row_converter(schema, kind), batch)
+        convert = partial(_rows, row_converter(schema, kind), batch)
     rows_per_part = session.rows_per_batch if by_batches else 1
     rows_per_element = batch if kind == "batch" else 1
     holds = None if rows_per_part is None else ceil(rows_per_part / rows_per_element) - 1
@@ -100,24 +101,22 @@ def from_connect(
     return from_pulling(begin, name=name, chunk=batch // rows_per_element, holds=holds)
 
 
-def rows_in_parts(convert: Convert, most: int, batch: Any) -> Iterator[Any]:
+def _rows(convert: Convert, most: int, batch: Any) -> Iterator[Any]:
     """Make rows, *most* at a time: no other thread runs while columns become lists.
 
     Fewer at a time where they are large, since both they and their batch are in memory.
     """
-    size = min(most, max(1, LARGEST_PART * batch.num_rows // (batch.nbytes or 1)))
-    for start in range(0, batch.num_rows, size):
-        yield from convert(batch.slice(start, size))
+    return chain.from_iterable(map(convert, cut(batch, most, LARGEST_PART)))
 
 
-def _batches(target: Any, most: int, batch: Any) -> Iterator[Any]:
+def _batches(target: Any, most: int, batch: Any) -> Iterable[Any]:
     """Make batches of *most* rows with the types that ``toArrow()`` gives them."""
     if not target.names:  # a table without columns has no number of rows once it is cast
-        return (batch.slice(start, most) for start in range(0, batch.num_rows, most))
+        return [each for each in cut(batch, most) if each.num_rows]
     import pyarrow
 
     table = cast("Any", pyarrow).Table.from_batches([batch]).cast(target)
-    return iter(table.to_batches(max_chunksize=most))
+    return cast("Iterable[Any]", table.to_batches(max_chunksize=most))
 
 
 # -- operations -----------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from weakref import finalize
 
 from .._core.compiler.discards import discard
 from .._core.demand import Demand
-from .._core.loop import LoopHandle
-from ..stage import Downstream, FlowSubscription, from_push
+from ..stage import Downstream, from_push
 from .call_threads import CallThreads
+from .stepping import SteppedSubscription
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -105,25 +105,22 @@ class Puller(Generic[T]):
         return elements
 
 
-class PullSubscription(FlowSubscription, Generic[T]):
+class PullSubscription(SteppedSubscription[T]):
     """One subscription. Every method runs on the loop's thread."""
 
-    __slots__ = ("__weakref__", "_chunk", "_demand", "_downstream", "_error", "_finalizer",
-                 "_is_advancing", "_is_at_end", "_is_processed", "_is_pulling", "_loop_handle",
-                 "_on_discard", "_puller", "_threads")  # fmt: skip
+    __slots__ = ("_chunk", "_demand", "_error", "_finalizer", "_is_at_end", "_is_processed",
+                 "_is_pulling", "_on_discard", "_puller", "_threads")  # fmt: skip
 
     def __init__(self, downstream: Downstream[T], puller: Puller[T], name: str, chunk: int) -> None:
-        self._downstream: Downstream[T] | None = downstream
+        super().__init__(downstream, f"{name}()")
         self._on_discard = downstream.on_discard
         self._puller = puller
         self._chunk = chunk
         self._demand = Demand()
         self._is_pulling = False
         self._is_processed = True
-        self._is_advancing = False
         self._is_at_end = False
         self._error: BaseException | None = None
-        self._loop_handle = LoopHandle(f"{name}()")
         self._threads = CallThreads(self._loop_handle, name, interrupt=puller.interrupt)
         self._finalizer = finalize(self, _release, puller, self._threads)
         self._finalizer.atexit = False
@@ -139,33 +136,12 @@ class PullSubscription(FlowSubscription, Generic[T]):
         self._is_processed = True
         self._advance()
 
-    def cancel(self) -> None:
-        self._downstream = None
-        self._puller.is_cancelled = True
-        discard(self._on_discard, self._puller.take())
-        if self._is_pulling:
-            self._threads.interrupt()
-        else:
-            self._close()
-
     async def aclose(self) -> None:
         """Wait, after a cancellation, until the iterator is closed."""
         await self._threads.wait_done()
 
     # -- decisions --------------------------------------------------------------------------------
-    def _advance(self) -> None:
-        """Act until there is nothing to do. Handing elements over leads to requests, and here."""
-        if self._is_advancing:
-            return
-        self._is_advancing = True
-        try:
-            while self._downstream is not None and self._act(self._downstream):
-                pass
-        finally:
-            self._is_advancing = False
-
     def _act(self, downstream: Downstream[T]) -> bool:
-        """Do one thing; return whether another one may follow at once."""
         if self._puller.has_elements():
             if not self._is_processed:
                 return False
@@ -176,7 +152,7 @@ class PullSubscription(FlowSubscription, Generic[T]):
             downstream.push(elements)
             return True
         if self._is_at_end:
-            self._end(downstream)
+            self._end(self._error)
         else:
             self._pull()
         return False
@@ -193,23 +169,20 @@ class PullSubscription(FlowSubscription, Generic[T]):
 
     def _on_pulled(self, has_more: bool | None, error: BaseException | None) -> None:
         self._is_pulling = False
-        if self._downstream is None:
-            discard(self._on_discard, self._puller.take())
-            self._close()
-            return
         self._is_at_end, self._error = not has_more, error
-        self._advance()
-
-    def _end(self, downstream: Downstream[T]) -> None:
-        self._downstream, error, self._error = None, self._error, None
-        self._close()
-        if error is None:
-            downstream.complete()
+        if self._downstream is None:
+            self._close()
         else:
-            downstream.fail(error)
+            self._advance()
 
     def _close(self) -> None:
-        """Close the iterator on a thread, since that may block."""
+        """Close the iterator on a thread, since that may block, when it is not being pulled."""
+        self._puller.is_cancelled = True
+        discard(self._on_discard, self._puller.take())
+        self._error = None
+        if self._is_pulling:
+            self._threads.interrupt()
+            return
         if self._threads.has_called and not self._is_at_end:
             self._threads.call(self._puller.close, _ignore)
         self._finalizer()

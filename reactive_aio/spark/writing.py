@@ -15,9 +15,9 @@ from ..delivery.delivery_flow import paired_with_origins
 from ._internals import dataframe_of_batches, local_relation
 from .conversion import RowConversion, RowRejected
 from .errors import explained, is_connect, require_option, require_session
-from .gathering import Commits, Gathering, cut
+from .gathering import Commits, Gathering
 from .read_mode import ModeUnavailable
-from .rows import has_user_defined_type
+from .rows import cut, has_user_defined_type
 from .schemas import parse_with, parsed_schema, require_schema
 from .spark_version import pyspark_version
 from .tagged_jobs import SparkCalls

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_AT_A_TIME: Final = 256
+AT_A_TIME: Final = 256
 """Elements that are made and handed over at a time: few, so that the memory of one list is used
 again for the next, and other work on the loop is not delayed."""
 AHEAD: Final = 2
@@ -265,7 +265,7 @@ class ReadingState(Generic[T]):
 
     def push(self, downstream: "Downstream[T]") -> None:
         """Hand over as many elements as demand allows."""
-        count = self.demand.take(min(self.remaining, _AT_A_TIME))
+        count = self.demand.take(min(self.remaining, AT_A_TIME))
         self.remaining -= count
         self._delivered += count
         self.is_processed = False

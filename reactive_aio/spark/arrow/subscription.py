@@ -10,12 +10,9 @@ serves the rows.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from time import perf_counter
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 from weakref import finalize
 
-from ..._core.flow_subscription import FlowSubscription
-from ..._core.loop import LoopHandle
 from ...stage import Downstream
 from .._internals import ArrowBatches, java_dataset, release
 from .._internals.partition_jobs import RunJob, job_runner, marking_job_runner
@@ -24,6 +21,7 @@ from ..errors import PartitionTooLarge
 from ..progress import ProgressMeter
 from ..resuming import Resume
 from ..rows import Decode
+from ..stepping import SteppedSubscription
 from ..tagged_jobs import TaggedJobs
 from .commits import PartitionCommits
 from .jvm_socket import END, LARGE, PARTITION_END, FrameReader, connect
@@ -31,10 +29,6 @@ from .reading_state import Action, ReadingState, Window
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-_TIME_SLICE: Final = 0.0005
-"""Seconds of work before other callbacks run. Less than a drain may take: rows are seldom the only
-work on their loop."""
 
 
 class WindowJobs:
@@ -164,14 +158,13 @@ class WindowJobs:
             raise RuntimeError("the subscription has been cancelled")
 
 
-class ArrowSubscription(FlowSubscription, Generic[T]):
+class ArrowSubscription(SteppedSubscription[T]):
     """One subscription. Every method runs on the loop's thread."""
 
-    __slots__ = (
-        "__weakref__", "_commits", "_decode", "_downstream", "_finalizer", "_is_advancing",
-        "_is_started", "_jobs", "_loop_handle", "_meter", "_parts", "_readers", "_state",
-        "_threads", "_unmade", "_watched",
-    )  # fmt: skip
+    __slots__ = ("_commits", "_decode", "_finalizer", "_is_started", "_jobs", "_meter", "_parts",
+                 "_readers", "_state", "_threads", "_unmade", "_watched")  # fmt: skip
+    # Less than a drain may take: rows are seldom the only work on their loop.
+    time_slice = 0.0005
 
     def __init__(
         self,
@@ -184,12 +177,11 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         commits: bool = False,
     ) -> None:
         """With *commits*, elements are deliveries, and *jobs* mark the end of each partition."""
-        self._downstream: Downstream[T] | None = downstream
+        super().__init__(downstream, "from_dataframe()")
         self._state = state
         self._jobs = jobs
         self._decode = decode
         self._meter = meter
-        self._loop_handle = LoopHandle("from_dataframe()")
         self._threads = CallThreads(self._loop_handle, "from_dataframe", interrupt=jobs.cancel)
         self._commits: PartitionCommits | None = None
         if commits:
@@ -201,7 +193,6 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         self._parts: Iterator[tuple[Iterator[T], int]] = iter(())
         self._unmade = 0  # elements of these parts
         self._is_started = False
-        self._is_advancing = False
         # Not __del__: in a cycle, the sockets could be collected before it is called.
         self._finalizer = finalize(self, _release, self._readers, jobs, self._threads)
         self._finalizer.atexit = False
@@ -221,11 +212,6 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         """Everything handed over has been processed, and there is no new demand."""
         self._state.is_processed = True
         self._advance()
-
-    def cancel(self) -> None:
-        """Close the sockets now; the jobs end as soon as Spark has cancelled them."""
-        self._downstream = None
-        self._close()
 
     async def aclose(self) -> None:
         """Wait, after a cancellation, until Spark has ended the jobs."""
@@ -288,36 +274,12 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
             self._advance()
 
     # -- carrying out the decisions ---------------------------------------------------------------
-    def _advance(self) -> None:
-        """Act until there is nothing to do. Handing elements over leads to requests, and here."""
-        if self._is_advancing:
-            return
-        self._is_advancing, is_paused = True, False
-        slice_end = perf_counter() + _TIME_SLICE
-        try:
-            while (downstream := self._downstream) is not None and self._act(downstream):
-                if perf_counter() >= slice_end:
-                    # After two turns of the loop: a task that sleeps needs one for its timer and
-                    # one for itself.
-                    self._loop_handle.call_soon(self._loop_handle.call_later, 0.0, self._resume)
-                    is_paused = True
-                    break
-        finally:
-            self._is_advancing = is_paused
-
-    def _resume(self) -> None:
-        self._is_advancing = False
-        self._advance()
-
     def _act(self, downstream: Downstream[T]) -> bool:
         """Carry out one action; return whether another one may follow at once."""
         state = self._state
         match state.next_action():
             case Action.PUSH:
-                try:
-                    state.push(downstream)
-                except Exception as error:  # of a function that makes an element
-                    self._end(error)
+                state.push(downstream)
             case Action.READ:
                 return self._read(state.window)
             case Action.LAUNCH:
@@ -367,8 +329,6 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
                 self._take_frame(window, frame)
         except (OSError, EOFError) as error:
             self._end_window(window, reader, error)
-        except Exception as error:
-            self._end(error)
         return True
 
     def _take_frame(self, window: Window, frame: Any) -> None:
@@ -419,16 +379,6 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         reader.close()
         self._state.on_end(window, error)
 
-    def _end(self, error: BaseException | None) -> None:
-        downstream, self._downstream = self._downstream, None
-        if downstream is None:
-            return
-        self._close()
-        if error is None:
-            downstream.complete()
-        else:
-            downstream.fail(error)
-
     # -- sockets ----------------------------------------------------------------------------------
     def _watch(self, reader: FrameReader | None) -> None:
         """Advance when the connection of *reader*, and no other, can be read."""
@@ -440,7 +390,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
                 self._loop_handle.add_reader(reader.connection, self._advance)
 
     def _close(self) -> None:
-        """Close every connection, drop what was read, and let the jobs and the threads end."""
+        """Close every connection now, drop what was read, and let the jobs and the threads end."""
         self._watch(None)
         self._jobs.stop()
         self._state.close()

@@ -60,10 +60,9 @@ class MapFlow:
     It returns a DataFrame, lazily: nothing runs until Spark computes it. *df* may be that of a
     classic session, of Spark Connect, or of a streaming query.
 
-    A flow of synchronous operators is iterated on the worker's main thread. Any other flow runs on
-    an event loop (uvloop where it is installed), which goes on between the batches and the tasks
-    of a worker. The pipeline is pickled with what it refers to: `map_flow.resources` is for what
-    cannot be, such as a client. The workers need this package.
+    The flow runs on an event loop (uvloop where it is installed), which goes on between the batches
+    and the tasks of a worker. The pipeline is pickled with what it refers to: `map_flow.resources`
+    is for what cannot be, such as a client. The workers need this package.
 
     Demand: begins with Spark, which takes a batch of the result when it can send one. The flow
         receives a request for the rows of that batch, and Spark's next batch is read when one of
