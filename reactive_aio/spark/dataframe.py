@@ -18,7 +18,7 @@ from ._internals import limit_partitions, session_tags
 from ._internals.partition_jobs import missing_marking_call
 from .arrow.reading_state import ReadingState
 from .arrow.subscription import ArrowSubscription, WindowJobs
-from .checkpoint import Checkpoint, CheckpointStore
+from .checkpoint import Checkpoint, CheckpointStore, Resume, require_repeatable
 from .connect import ConnectSession, from_connect
 from .errors import (
     LARGEST_INT,
@@ -31,7 +31,6 @@ from .errors import (
 from .local_iterator import from_local_iterator
 from .progress import NO_PROGRESS, OnProgress, ProgressMeter, open_metered, require_on_progress
 from .read_mode import READ_MODES, ChosenMode, ModeUnavailable, ReadMode, choose_mode
-from .resuming import Resume, require_repeatable
 from .rows import DEFAULT_BATCH, ROW_KINDS, RowKind, batch_sizes, decoder, read_schema
 from .tagged_jobs import InheritProperties, TaggedJobs, inherit_properties
 
@@ -124,8 +123,7 @@ class _Source:
             largest, is_ordered = self.window, self.ordered
             state = ReadingState[Any](largest=largest, batch_sizes=sizes, is_ordered=is_ordered)
             jobs = WindowJobs(self._jobs(), sizes.least, resume)
-            commits = resume is not None
-            return ArrowSubscription(downstream, state, jobs, decode, meter, commits=commits)
+            return ArrowSubscription(downstream, state, jobs, decode, meter)
 
         holds = 0 if self.kind == "batch" else sizes.most - 1
         return from_push(open_subscription, name=FUNCTION, holds=holds, checked=True)

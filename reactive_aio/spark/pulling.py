@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import finalize
 
 from .._core.compiler.discards import discard
-from .._core.demand import Demand
 from ..stage import Downstream, from_push
 from .call_threads import CallThreads
 from .stepping import SteppedSubscription
@@ -108,33 +107,21 @@ class Puller(Generic[T]):
 class PullSubscription(SteppedSubscription[T]):
     """One subscription. Every method runs on the loop's thread."""
 
-    __slots__ = ("_chunk", "_demand", "_error", "_finalizer", "_is_at_end", "_is_processed",
-                 "_is_pulling", "_on_discard", "_puller", "_threads")  # fmt: skip
+    __slots__ = ("_chunk", "_error", "_finalizer", "_is_at_end", "_is_pulling", "_on_discard",
+                 "_puller", "_threads")  # fmt: skip
 
     def __init__(self, downstream: Downstream[T], puller: Puller[T], name: str, chunk: int) -> None:
         super().__init__(downstream, f"{name}()")
         self._on_discard = downstream.on_discard
         self._puller = puller
         self._chunk = chunk
-        self._demand = Demand()
         self._is_pulling = False
-        self._is_processed = True
         self._is_at_end = False
         self._error: BaseException | None = None
         self._threads = CallThreads(self._loop_handle, name, interrupt=puller.interrupt)
         self._finalizer = finalize(self, _release, puller, self._threads)
         self._finalizer.atexit = False
         self._threads.on_loop_closed = self._finalizer
-
-    # -- the subscription that the island sees ----------------------------------------------------
-    def request(self, n: int, /) -> None:
-        self._demand.add(n)
-        self.processed()
-
-    def processed(self) -> None:
-        """Everything handed over has been processed."""
-        self._is_processed = True
-        self._advance()
 
     async def aclose(self) -> None:
         """Wait, after a cancellation, until the iterator is closed."""

@@ -119,7 +119,7 @@ def decoder(schema: "StructType", kind: RowKind) -> Decode:
         if len(frame) <= _PART_BYTES:
             return elements(batch, batch.num_rows)
         decoded = elements(batch, max(1, batch.num_rows * _PART_BYTES // len(frame)))
-        return decoded._replace(parts=_released(frame, decoded.parts))
+        return Decoded(_released(frame, decoded.parts), decoded.elements, decoded.rows)
 
     return decode
 

@@ -1,12 +1,12 @@
 """Subscriptions that act step by step, and the one that hands over rows as they are demanded."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import inf
 from time import perf_counter
 from typing import Any, ClassVar, Generic, TypeVar
 
-from ..stage import Demand, Downstream, FlowSubscription, LoopHandle, push_next
-from .arrow.reading_state import AT_A_TIME
+from ..stage import Demand, Downstream, FlowSubscription, LoopHandle
+from .arrow.reading_state import HeldElements
 from .rows import Decoded
 
 T = TypeVar("T")
@@ -19,14 +19,26 @@ class SteppedSubscription(FlowSubscription, Generic[T]):
     the loop's thread.
     """
 
-    __slots__ = ("__weakref__", "_downstream", "_is_advancing", "_loop_handle")
+    __slots__ = ("__weakref__", "_demand", "_downstream", "_is_advancing", "_is_processed",
+                 "_loop_handle")  # fmt: skip
     time_slice: ClassVar[float] = inf
     """Seconds of work before other callbacks run."""
 
     def __init__(self, downstream: Downstream[T], name: str) -> None:
         self._downstream: Downstream[T] | None = downstream
         self._loop_handle = LoopHandle(name)
+        self._demand = Demand()
+        self._is_processed = True
+        """Whether downstream has processed all elements that were handed over."""
         self._is_advancing = False
+
+    def request(self, n: int, /) -> None:
+        self._demand.add(n)
+        self.processed()
+
+    def processed(self) -> None:
+        self._is_processed = True
+        self._advance()
 
     def _act(self, downstream: Downstream[T]) -> bool:
         """Take one step; return whether another one may follow at once."""
@@ -80,8 +92,7 @@ class RowSubscription(SteppedSubscription[Any]):
     The next one is wanted when everything before was processed, and one more element is requested.
     """
 
-    __slots__ = ("_demand", "_held", "_is_processed", "_on_end", "_parts", "_remaining", "_rows",
-                 "is_wanting", "on_wanted")  # fmt: skip
+    __slots__ = ("_held", "_on_end", "is_wanting", "on_wanted")
 
     def __init__(
         self,
@@ -94,34 +105,20 @@ class RowSubscription(SteppedSubscription[Any]):
         super().__init__(downstream, name)
         self.on_wanted: Callable[[], object] = on_wanted
         self._on_end = on_end
-        self._demand = Demand()
-        self._parts: Iterator[tuple[Iterator[Any], int]] = iter(())
-        self._rows: Iterator[Any] = iter(())
-        self._remaining = 0  # elements of the part that were not handed over
-        self._held = 0  # elements of the parts after it
-        self._is_processed = True
+        self._held: HeldElements[Any] = HeldElements()
         self.is_wanting: bool = False
-
-    # -- what the island calls --------------------------------------------------------------------
-    def request(self, n: int, /) -> None:
-        self._demand.add(n)
-        self.processed()
-
-    def processed(self) -> None:
-        self._is_processed = True
-        self._advance()
 
     @property
     def held(self) -> int:
         """How many elements of the record batch have not been handed over."""
-        return self._remaining + self._held
+        return self._held.remaining
 
     # -- answers ----------------------------------------------------------------------------------
     def feed(self, decoded: Decoded) -> None:
         """Take a record batch, which was wanted."""
         self.is_wanting = False
         if self._downstream is not None:
-            self._parts, self._held = decoded.parts, decoded.elements
+            self._held.put(decoded.parts, decoded.elements)
             self._advance()
 
     def end(self, error: BaseException | None = None) -> None:
@@ -132,24 +129,15 @@ class RowSubscription(SteppedSubscription[Any]):
     def _act(self, downstream: Downstream[Any]) -> bool:
         if not self._is_processed or not self._demand or self.is_wanting:
             return False
-        if not self._remaining and not self._next_part():
+        if not self._held.remaining:
             self.is_wanting = True
             self.on_wanted()
             return False
-        count = self._demand.take(min(self._remaining, AT_A_TIME))
-        self._remaining -= count
         self._is_processed = False
-        push_next(downstream, self._rows, count)
+        self._held.push(downstream, self._demand)
         return True
 
-    def _next_part(self) -> bool:
-        """Make the elements of the next part; return False if there is none."""
-        self._rows, self._remaining = next(self._parts, (iter(()), 0))
-        self._held -= self._remaining
-        return bool(self._remaining)
-
     def _close(self) -> None:
-        self._parts = self._rows = iter(())
-        self._remaining = self._held = 0
+        self._held.clear()
         self.is_wanting = False
         self._on_end()

@@ -26,7 +26,7 @@ from ..rows import (
     with_a_column,
 )
 from ..schemas import parse_with, parsed_schema, repeated_name, require_schema
-from .resources import Manager, WorkerResource, resources
+from .resources import Manager, WorkerResource
 from .shipping import pickle_pipeline, worker_function
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class MapFlow:
         manager; ``async with`` is preferred over ``with``. `WorkerResource` says when it is closed.
         An *open* that fails fails those who wait for it; the next call tries again.
         """
-        return resources(open)
+        return WorkerResource(open)
 
 
 map_flow: Final = MapFlow()
