@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ._internals import arrow_schema, connect_client, connect_responses, dead_local_server
 from .errors import explained
-from .progress import ProgressMeter
+from .progress import MakeMeter, ProgressMeter
 from .pulling import Interruptible, from_pulling
 from .rows import RowKind, cut, from_spark_row, row_converter
 from .tagged_jobs import new_tag
@@ -75,7 +75,7 @@ class ConnectSession:
 # -- flows ----------------------------------------------------------------------------------------
 def from_connect(
     plan: "Callable[[], DataFrame]", schema: "StructType", session: ConnectSession,
-    kind: RowKind, *, by_batches: bool, name: str, batch: int, meter: ProgressMeter,
+    kind: RowKind, *, by_batches: bool, name: str, batch: int, make_meter: MakeMeter,
 ) -> "Flow[Any]":  # fmt: skip
     """Emit rows of *schema*, handing at most *batch* of them from the thread at a time.
 
@@ -94,11 +94,12 @@ def from_connect(
     rows_per_element = batch if kind == "batch" else 1
     holds = None if rows_per_part is None else ceil(rows_per_part / rows_per_element) - 1
 
-    def begin() -> "Interruptible[Any]":
+    def begin(meter: ProgressMeter) -> "Interruptible[Any]":
         operation = make(plan(), session.tags, meter)
         return operation.elements(convert), operation.cancel
 
-    return from_pulling(begin, name=name, chunk=batch // rows_per_element, holds=holds)
+    chunk = batch // rows_per_element
+    return from_pulling(begin, name=name, chunk=chunk, make_meter=make_meter, holds=holds)
 
 
 def _rows(convert: Convert, most: int, batch: Any) -> Iterator[Any]:

@@ -16,6 +16,7 @@ from weakref import finalize
 from .._core.compiler.discards import discard
 from ..stage import Downstream, from_push
 from .call_threads import CallThreads
+from .progress import MakeMeter, ProgressMeter
 from .stepping import SteppedSubscription
 
 if TYPE_CHECKING:
@@ -29,15 +30,16 @@ _TIME_SLICE: Final = 0.005  # seconds of a call, once it has an element
 
 
 def from_pulling(
-    open: Callable[[], Interruptible[T]], *, name: str, chunk: int, holds: int | None = 0
-) -> "Flow[T]":
+    open: Callable[[ProgressMeter], Interruptible[T]], *, name: str, chunk: int,
+    make_meter: MakeMeter, holds: int | None = 0,
+) -> "Flow[T]":  # fmt: skip
     """Emit what *open* returns, called on a thread, at most *chunk* elements at a time.
 
     *holds* is how many elements the iterable itself keeps at most, None if that is unknown.
     """
 
     def subscription(downstream: Downstream[T]) -> PullSubscription[T]:
-        return PullSubscription(downstream, Puller(open), name, chunk)
+        return PullSubscription(downstream, open, name, chunk, make_meter)
 
     held = None if holds is None else holds + chunk
     return from_push(subscription, name=name, holds=held, window=chunk)
@@ -110,10 +112,17 @@ class PullSubscription(SteppedSubscription[T]):
     __slots__ = ("_chunk", "_error", "_finalizer", "_is_at_end", "_is_pulling", "_on_discard",
                  "_puller", "_threads")  # fmt: skip
 
-    def __init__(self, downstream: Downstream[T], puller: Puller[T], name: str, chunk: int) -> None:
-        super().__init__(downstream, f"{name}()")
+    def __init__(
+        self,
+        downstream: Downstream[T],
+        open: Callable[[ProgressMeter], Interruptible[T]],
+        name: str,
+        chunk: int,
+        make_meter: MakeMeter,
+    ) -> None:
+        super().__init__(downstream, f"{name}()", make_meter)
         self._on_discard = downstream.on_discard
-        self._puller = puller
+        self._puller = puller = Puller(partial(open, self._meter))
         self._chunk = chunk
         self._is_pulling = False
         self._is_at_end = False
@@ -128,7 +137,7 @@ class PullSubscription(SteppedSubscription[T]):
         await self._threads.wait_done()
 
     # -- decisions --------------------------------------------------------------------------------
-    def _act(self, downstream: Downstream[T]) -> bool:
+    def _act(self) -> bool:
         if self._puller.has_elements():
             if not self._is_processed:
                 return False
@@ -136,7 +145,7 @@ class PullSubscription(SteppedSubscription[T]):
             self._demand.take(len(elements))
             self._is_processed = False
             self._pull()  # the next elements, while these are processed
-            downstream.push(elements)
+            self.push(elements)
             return True
         if self._is_at_end:
             self._end(self._error)

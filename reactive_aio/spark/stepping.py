@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from ..stage import Demand, Downstream, FlowSubscription, LoopHandle
 from .arrow.reading_state import HeldElements
+from .progress import MakeMeter, no_meter
 from .rows import Decoded
 
 T = TypeVar("T")
@@ -20,19 +21,23 @@ class SteppedSubscription(FlowSubscription, Generic[T]):
     """
 
     __slots__ = ("__weakref__", "_demand", "_downstream", "_is_advancing", "_is_processed",
-                 "_loop_handle")  # fmt: skip
+                 "_loop_handle", "_meter")  # fmt: skip
     time_slice: ClassVar[float] = inf
     """Seconds of work before other callbacks run."""
 
-    def __init__(self, downstream: Downstream[T], name: str) -> None:
+    def __init__(
+        self, downstream: Downstream[T], name: str, make_meter: MakeMeter = no_meter
+    ) -> None:
         self._downstream: Downstream[T] | None = downstream
         self._loop_handle = LoopHandle(name)
+        self._meter = make_meter(self._loop_handle)
         self._demand = Demand()
         self._is_processed = True
         """Whether downstream has processed all elements that were handed over."""
         self._is_advancing = False
 
     def request(self, n: int, /) -> None:
+        self._meter.on_request(n)
         self._demand.add(n)
         self.processed()
 
@@ -40,7 +45,13 @@ class SteppedSubscription(FlowSubscription, Generic[T]):
         self._is_processed = True
         self._advance()
 
-    def _act(self, downstream: Downstream[T]) -> bool:
+    def push(self, elements: list[T], /) -> None:
+        """Hand *elements* over."""
+        self._meter.on_delivery(elements)
+        if self._downstream is not None:
+            self._downstream.push(elements)
+
+    def _act(self) -> bool:
         """Take one step; return whether another one may follow at once."""
         raise NotImplementedError(f"{type(self).__name__} does not define _act()")
 
@@ -54,7 +65,7 @@ class SteppedSubscription(FlowSubscription, Generic[T]):
         self._is_advancing, is_paused = True, False
         slice_end = perf_counter() + self.time_slice
         try:
-            while (downstream := self._downstream) is not None and self._act(downstream):
+            while self._downstream is not None and self._act():
                 if perf_counter() >= slice_end:
                     # After two turns of the loop: a task that sleeps needs one for its timer and
                     # one for itself.
@@ -77,12 +88,15 @@ class SteppedSubscription(FlowSubscription, Generic[T]):
             return
         self._close()
         if error is None:
+            self._meter.finish("completed")
             downstream.complete()
         else:
+            self._meter.finish("failed")
             downstream.fail(error)
 
     def cancel(self) -> None:
         self._downstream = None
+        self._meter.finish("cancelled")
         self._close()
 
 
@@ -126,7 +140,7 @@ class RowSubscription(SteppedSubscription[Any]):
         self._end(error)
 
     # -- decisions --------------------------------------------------------------------------------
-    def _act(self, downstream: Downstream[Any]) -> bool:
+    def _act(self) -> bool:
         if not self._is_processed or not self._demand or self.is_wanting:
             return False
         if not self._held.remaining:
@@ -134,7 +148,7 @@ class RowSubscription(SteppedSubscription[Any]):
             self.on_wanted()
             return False
         self._is_processed = False
-        self._held.push(downstream, self._demand)
+        self._held.push(self, self._demand)
         return True
 
     def _close(self) -> None:

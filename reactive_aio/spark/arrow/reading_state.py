@@ -28,15 +28,12 @@ from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import islice
 from math import ceil, inf
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from ..._core.compiler.chain import push_next
 from ..._core.demand import Demand
-
-if TYPE_CHECKING:
-    from ...stage import Downstream
 
 T = TypeVar("T")
 
@@ -216,6 +213,13 @@ _START: Final = attrgetter("start")
 
 
 # -- the elements of a batch ----------------------------------------------------------------------
+class Receiver(Protocol[T]):
+    """What elements are handed over to."""
+
+    def push(self, elements: list[T], /) -> None:
+        """Take *elements*, which were requested."""
+
+
 class HeldElements(Generic[T]):
     """The elements of a record batch that wait for demand, of which a part is made when due."""
 
@@ -236,8 +240,11 @@ class HeldElements(Generic[T]):
         """Take those of the next batch, in parts; the ones before have been handed over."""
         self._parts, self.remaining = parts, count
 
-    def push(self, downstream: "Downstream[T]", demand: Demand) -> int:
-        """Hand over as many as *demand* allows, and return their number."""
+    def push(self, receiver: "Receiver[T]", demand: Demand) -> int:
+        """Hand over as many as *demand* allows, and return their number.
+
+        Of elements of which one cannot be made, those before it are handed over.
+        """
         if not self._made:
             self._elements, self._made = next(self._parts)
         count = demand.take(min(self._made, AT_A_TIME))
@@ -246,7 +253,11 @@ class HeldElements(Generic[T]):
         self.remaining -= count
         if not self.remaining:
             self.clear()  # the parts hold their batch
-        push_next(downstream, elements, count)
+        made = list[T]()
+        try:
+            made.extend(islice(elements, count))
+        finally:
+            receiver.push(made)
         return count
 
 
@@ -292,10 +303,10 @@ class ReadingState(Generic[T]):
         self.demand.add(n)
         self.is_processed = True
 
-    def push(self, downstream: "Downstream[T]") -> None:
+    def push(self, receiver: "Receiver[T]") -> None:
         """Hand over as many elements as demand allows."""
         self.is_processed = False
-        self._delivered += self.held.push(downstream, self.demand)
+        self._delivered += self.held.push(receiver, self.demand)
 
     # -- events -----------------------------------------------------------------------------------
     def on_planned(self, partitions: int) -> None:

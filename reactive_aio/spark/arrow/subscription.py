@@ -19,7 +19,7 @@ from .._internals.partition_jobs import RunJob, job_runner, marking_job_runner
 from ..call_threads import CallThreads
 from ..checkpoint import Resume
 from ..errors import PartitionTooLarge
-from ..progress import ProgressMeter
+from ..progress import MakeMeter
 from ..rows import Decode
 from ..stepping import SteppedSubscription
 from ..tagged_jobs import TaggedJobs
@@ -147,8 +147,8 @@ class WindowJobs:
 class ArrowSubscription(SteppedSubscription[T]):
     """One subscription. Every method runs on the loop's thread."""
 
-    __slots__ = ("_commits", "_decode", "_finalizer", "_is_started", "_jobs", "_meter", "_readers",
-                 "_state", "_threads", "_watched")  # fmt: skip
+    __slots__ = ("_commits", "_decode", "_finalizer", "_is_started", "_jobs", "_readers", "_state",
+                 "_threads", "_watched")  # fmt: skip
     # Less than a drain may take: rows are seldom the only work on their loop.
     time_slice = 0.0005
 
@@ -158,14 +158,13 @@ class ArrowSubscription(SteppedSubscription[T]):
         state: ReadingState[T],
         jobs: WindowJobs,
         decode: Decode,
-        meter: ProgressMeter,
+        make_meter: MakeMeter,
     ) -> None:
         """With a checkpoint, elements are deliveries, and *jobs* mark the end of each partition."""
-        super().__init__(downstream, "from_dataframe()")
+        super().__init__(downstream, "from_dataframe()", make_meter)
         self._state = state
         self._jobs = jobs
         self._decode = decode
-        self._meter = meter
         self._threads = CallThreads(self._loop_handle, "from_dataframe", interrupt=jobs.cancel)
         self._commits: PartitionCommits | None = None
         if (resume := jobs.resume) is not None:
@@ -182,6 +181,7 @@ class ArrowSubscription(SteppedSubscription[T]):
 
     # -- the subscription that the island sees ----------------------------------------------------
     def request(self, n: int, /) -> None:
+        self._meter.on_request(n)
         self._state.request(n)
         if self._is_started:
             self._advance()
@@ -257,12 +257,12 @@ class ArrowSubscription(SteppedSubscription[T]):
             self._advance()
 
     # -- carrying out the decisions ---------------------------------------------------------------
-    def _act(self, downstream: Downstream[T]) -> bool:
+    def _act(self) -> bool:
         """Carry out one action; return whether another one may follow at once."""
         state = self._state
         match state.next_action():
             case Action.PUSH:
-                state.push(downstream)
+                state.push(self)
             case Action.READ:
                 return self._read(state.window)
             case Action.LAUNCH:

@@ -129,7 +129,8 @@ class _PartitionRun:
         self._worker.call(self._elements.__aexit__, None, None, None)
 
     def _next_rows(self, count: int) -> list[Any] | None:
-        act, due = partial(self._elements.ask, count), monotonic() + LONGEST_WAIT
+        act: Callable[[], object] = partial(self._elements.ask, count)
+        due = monotonic() + LONGEST_WAIT
         while True:
             answer = self._worker.call(self._answer, act, due)
             if answer is None or answer:
