@@ -22,7 +22,7 @@ from ._internals import arrow_schema, connect_client, connect_responses, dead_lo
 from .errors import explained
 from .progress import MakeMeter, ProgressMeter
 from .pulling import Interruptible, from_pulling
-from .rows import RowKind, cut, from_spark_row, row_converter
+from .rows import RowKind, cut, from_spark_row, row_converter, rows_per_batch
 from .tagged_jobs import new_tag
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 Convert = Callable[[Any], Iterable[Any]]
 """Makes the elements of a part of the result."""
 
-_ROWS_PER_BATCH: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 LARGEST_PART: Final = 8 << 20
 """Bytes of a batch of which rows are made at a time, about."""
 _LARGEST_LIMIT: Final = 10_000
@@ -56,11 +55,10 @@ class ConnectSession:
     def of(cls, df: "DataFrame") -> "ConnectSession":
         session = df.sparkSession
         with explained(df):
-            rows_per_batch = int(session.conf.get(_ROWS_PER_BATCH) or 0)
             version = tuple(map(int, session.version.split(".")[:2]))
             return cls(
                 tags=frozenset(session.getTags()),
-                rows_per_batch=rows_per_batch if rows_per_batch > 0 else None,
+                rows_per_batch=rows_per_batch(session),
                 has_ordered_limit=version >= (4, 2),
             )
 

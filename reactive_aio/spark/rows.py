@@ -48,6 +48,7 @@ DEFAULT_BATCH: Final = 1024
 """Rows of a record batch as long as the size of a row is unknown."""
 _LARGEST_BATCH: Final = 4096
 _PART_BYTES: Final = 4 << 20  # of a record batch that become rows at a time, about
+_ROWS_PER_BATCH: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _VALUES: Final = 16_384  # of a record batch, at most, if it has more rows than DEFAULT_BATCH
 _MOST_VALUES: Final = 1 << 19
 """Values of a record batch at most, also where it has fewer rows for that."""
@@ -67,6 +68,12 @@ _NO_VALUE: Final = {
 
 
 # -- record batches --------------------------------------------------------------------------------
+def rows_per_batch(session: Any) -> int | None:
+    """Return how many rows Spark sends together in a session; None if it has no limit. Asks it."""
+    rows = int(session.conf.get(_ROWS_PER_BATCH) or 0)
+    return rows if rows > 0 else None
+
+
 def batch_sizes(schema: "StructType", kind: RowKind, requested: int | None) -> BatchSizes:
     """Return how many rows a record batch of *schema* may have: *requested*, or the best size.
 
@@ -161,7 +168,8 @@ def elements_of(schema: "StructType", kind: RowKind) -> "Callable[[Any, int], De
 def cut(batch: Any, rows: int, size: int | None = None) -> list[Any]:
     """Return slices of a record batch, of at most *rows* rows and about *size* bytes each."""
     step = min(rows, batch.num_rows)
-    if size is not None and batch.nbytes > size:
+    # The bytes of a slice take microseconds for each column; those of whole buffers are quick.
+    if size is not None and batch.get_total_buffer_size() > size and batch.nbytes > size:
         step = min(step, batch.num_rows * size // batch.nbytes)
     if step == batch.num_rows:
         return [batch]
@@ -257,6 +265,16 @@ def unreadable_column(schema: "StructType") -> str | None:
             if variable is not None and os.environ.get(variable or "-") != "1":
                 return f"column {field.name!r} of type {field.dataType.simpleString()}"
     return None
+
+
+def unreadable(schema: "StructType") -> Iterator[str]:
+    """Yield why rows of *schema* cannot be made: for lack of a value in PySpark, or of a way."""
+    if (column := unreadable_column(schema)) is not None:
+        yield column
+    try:
+        columns_of(schema)
+    except UnreadableType as error:
+        yield str(error)
 
 
 def has_user_defined_type(schema: "StructType") -> bool:

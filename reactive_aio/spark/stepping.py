@@ -58,7 +58,7 @@ class SteppedSubscription(FlowSubscription, Generic[T]):
     def _close(self) -> None:
         """Drop what is held: the subscription has ended, or was cancelled."""
 
-    def _advance(self, *_: object) -> None:
+    def _advance(self) -> None:
         """Act until there is nothing to do. Handing elements over leads to requests, and here."""
         if self._is_advancing:
             return
