@@ -30,8 +30,9 @@ class Elements(BulkSubscriber, AbstractAsyncContextManager["Elements"]):
     Leaving its ``async with`` cancels, and waits for the cleanup. Every method runs on the loop.
     """
 
-    __slots__ = ("_cleanup", "_elements", "_event", "_flow", "_is_ended", "_name", "_requested",
-                 "_subscription", "_target", "append", "error")  # fmt: skip
+    __slots__ = ("_cleanup", "_elements", "_event", "_flow", "_is_ended", "_is_subscribed",
+                 "_name", "_requested", "_subscription", "_target", "append",
+                 "error")  # fmt: skip
     is_notified: bool = False
 
     def __init__(self, name: str, flow: "Publisher[Any]") -> None:
@@ -44,6 +45,7 @@ class Elements(BulkSubscriber, AbstractAsyncContextManager["Elements"]):
         self._subscription: Subscription | None = None
         self._requested = 0  # and not taken
         self._target = 0  # elements that are waited for
+        self._is_subscribed = False
         self._is_ended = False
         self.error: BaseException | None = None
         """What the flow has failed with."""
@@ -59,12 +61,13 @@ class Elements(BulkSubscriber, AbstractAsyncContextManager["Elements"]):
     # -- the consumer -----------------------------------------------------------------------------
     def ask(self, count: int) -> None:
         """Ask for *count* elements, of which some may have been requested before, and not taken."""
-        if self._subscription is None and not self._is_ended:
-            self._flow.subscribe(self)
         self._target = count
-        missing = count - self._requested
-        if missing > 0 and self._subscription is not None:
-            self._requested += missing
+        missing = max(0, count - self._requested)
+        self._requested += missing
+        if not self._is_subscribed:
+            self._is_subscribed = True
+            self._flow.subscribe(self)
+        elif missing and self._subscription is not None:
             self._subscription.request(missing)
 
     @property
@@ -122,6 +125,7 @@ class Elements(BulkSubscriber, AbstractAsyncContextManager["Elements"]):
     # -- the subscriber ---------------------------------------------------------------------------
     def on_subscribe(self, subscription: "Subscription") -> None:
         self._subscription = subscription
+        subscription.request(self._requested)  # it may come later than it was asked for
 
     def on_next(self, element: Any) -> None:
         self.append(element)

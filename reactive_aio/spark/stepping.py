@@ -146,7 +146,7 @@ class RowSubscription(SteppedSubscription[Any]):
         if not self._held.remaining:
             self.is_wanting = True
             self.on_wanted()
-            return False
+            return not self.is_wanting
         self._is_processed = False
         self._held.push(self, self._demand)
         return True
