@@ -2,20 +2,34 @@
 
 import json
 import os
-from collections.abc import Collection, Iterable
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from inspect import isawaitable, iscoroutine
 from operator import index
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Final, Protocol, SupportsIndex, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsIndex, cast, runtime_checkable
 from uuid import uuid4
 
 from .._core.arguments import require_sync_callable
 from .._core.compiler.inline import describe
 from ..errors import ReactiveError
+from ._internals import java_dataset
+from ._internals.plans import (
+    Unrepeatable,
+    input_text,
+    layout_text,
+    list_files_again,
+    query_text,
+    require_deterministic,
+    require_uncached,
+)
+from .errors import UnsupportedDataFrame, explained
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _FUNCTION: Final = "from_dataframe"
 _ON_THREADS: Final = "it is called on a thread, and may block"
@@ -258,3 +272,70 @@ def _details(before: str, now: str) -> str:
     left = ", ".join(each for each in items if each not in others)
     right = ", ".join(each for each in others if each not in items)
     return f" ({left}; now {right})"
+
+
+# -- one subscription -----------------------------------------------------------------------------
+def require_repeatable(df: "DataFrame", checkpoint: Checkpoint) -> None:
+    """Raise `UnsupportedDataFrame` if *df* may have other rows the next time. Calls the JVM."""
+    with explained(df), _refused():
+        dataset = java_dataset(df)
+        require_deterministic(df.sparkSession.sparkContext, dataset)
+        planned = java_dataset(df.alias("from_dataframe"))  # *df* would keep its plan
+        require_uncached(planned)
+        layout_text(planned, 0)
+        if checkpoint.snapshot is None:
+            input_text(dataset)
+
+
+@contextmanager
+def _refused() -> Generator[None, None, None]:
+    try:
+        yield
+    except Unrepeatable as error:
+        raise UnsupportedDataFrame(
+            f"from_dataframe(checkpoint=…) cannot resume this DataFrame: {error}. Write its "
+            "result with df.write first, and read that."
+        ) from error
+
+
+@dataclass(eq=False)
+class Resume:
+    """The checkpoint of one subscription. Its methods block, and are called on threads."""
+
+    checkpoint: Checkpoint
+    partitions: Sequence[int] = field(default=(), init=False)
+    """Those that are not committed."""
+    committed: int = field(default=0, init=False)
+    """How many others there are."""
+    _store: CheckpointStore | None = field(default=None, init=False)
+    _identity: PlanIdentity | None = field(default=None, init=False)
+
+    def list_files_again(self, df: "DataFrame") -> None:
+        """Look at the input files of *df* before it is planned: they may have changed."""
+        if self.checkpoint.snapshot is None:
+            with _refused():
+                list_files_again(java_dataset(df))
+
+    def begin(self, dataset: Any, partitions: int) -> int:
+        """Look up what is committed; return how many partitions remain."""
+        snapshot = self.checkpoint.snapshot
+        with _refused():
+            require_uncached(dataset)
+            data = input_text(dataset) if snapshot is None else f"snapshot {snapshot}"
+            layout = layout_text(dataset, partitions)
+            self._identity = PlanIdentity(digest(query_text(dataset)), digest(data), layout)
+        self._store = self.checkpoint.opened()
+        committed = load_partitions(self._store, self._identity)
+        self.partitions = [each for each in range(partitions) if each not in committed]
+        self.committed = partitions - len(self.partitions)
+        return len(self.partitions)
+
+    def number(self, position: int) -> int:
+        """Return the number of the partition at *position* of `partitions`."""
+        return self.partitions[position]
+
+    def commit(self, position: int) -> None:
+        """Commit the partition at *position* of `partitions`."""
+        assert self._store is not None, "the query was planned"
+        assert self._identity is not None
+        commit_partition(self._store, self._identity, self.partitions[position])

@@ -13,15 +13,16 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from math import ceil
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ._internals import arrow_schema, connect_client, connect_responses, dead_local_server
 from .errors import explained
-from .progress import ProgressMeter
+from .progress import MakeMeter, ProgressMeter
 from .pulling import Interruptible, from_pulling
-from .rows import RowKind, from_spark_row, row_converter
+from .rows import RowKind, cut, from_spark_row, row_converter, rows_per_batch
 from .tagged_jobs import new_tag
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 Convert = Callable[[Any], Iterable[Any]]
 """Makes the elements of a part of the result."""
 
-_ROWS_PER_BATCH: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 LARGEST_PART: Final = 8 << 20
 """Bytes of a batch of which rows are made at a time, about."""
 _LARGEST_LIMIT: Final = 10_000
@@ -55,11 +55,10 @@ class ConnectSession:
     def of(cls, df: "DataFrame") -> "ConnectSession":
         session = df.sparkSession
         with explained(df):
-            rows_per_batch = int(session.conf.get(_ROWS_PER_BATCH) or 0)
             version = tuple(map(int, session.version.split(".")[:2]))
             return cls(
                 tags=frozenset(session.getTags()),
-                rows_per_batch=rows_per_batch if rows_per_batch > 0 else None,
+                rows_per_batch=rows_per_batch(session),
                 has_ordered_limit=version >= (4, 2),
             )
 
@@ -74,7 +73,7 @@ class ConnectSession:
 # -- flows ----------------------------------------------------------------------------------------
 def from_connect(
     plan: "Callable[[], DataFrame]", schema: "StructType", session: ConnectSession,
-    kind: RowKind, *, by_batches: bool, name: str, batch: int, meter: ProgressMeter,
+    kind: RowKind, *, by_batches: bool, name: str, batch: int, make_meter: MakeMeter,
 ) -> "Flow[Any]":  # fmt: skip
     """Emit rows of *schema*, handing at most *batch* of them from the thread at a time.
 
@@ -88,36 +87,35 @@ def from_connect(
     elif kind == "batch":
         convert = partial(_batches, arrow_schema(schema), batch)
     else:
-        convert = partial(rows_in_parts, row_converter(schema, kind), batch)
+        convert = partial(_rows, row_converter(schema, kind), batch)
     rows_per_part = session.rows_per_batch if by_batches else 1
     rows_per_element = batch if kind == "batch" else 1
     holds = None if rows_per_part is None else ceil(rows_per_part / rows_per_element) - 1
 
-    def begin() -> "Interruptible[Any]":
+    def begin(meter: ProgressMeter) -> "Interruptible[Any]":
         operation = make(plan(), session.tags, meter)
         return operation.elements(convert), operation.cancel
 
-    return from_pulling(begin, name=name, chunk=batch // rows_per_element, holds=holds)
+    chunk = batch // rows_per_element
+    return from_pulling(begin, name=name, chunk=chunk, make_meter=make_meter, holds=holds)
 
 
-def rows_in_parts(convert: Convert, most: int, batch: Any) -> Iterator[Any]:
+def _rows(convert: Convert, most: int, batch: Any) -> Iterator[Any]:
     """Make rows, *most* at a time: no other thread runs while columns become lists.
 
     Fewer at a time where they are large, since both they and their batch are in memory.
     """
-    size = min(most, max(1, LARGEST_PART * batch.num_rows // (batch.nbytes or 1)))
-    for start in range(0, batch.num_rows, size):
-        yield from convert(batch.slice(start, size))
+    return chain.from_iterable(map(convert, cut(batch, most, LARGEST_PART)))
 
 
-def _batches(target: Any, most: int, batch: Any) -> Iterator[Any]:
+def _batches(target: Any, most: int, batch: Any) -> Iterable[Any]:
     """Make batches of *most* rows with the types that ``toArrow()`` gives them."""
     if not target.names:  # a table without columns has no number of rows once it is cast
-        return (batch.slice(start, most) for start in range(0, batch.num_rows, most))
+        return [each for each in cut(batch, most) if each.num_rows]
     import pyarrow
 
     table = cast("Any", pyarrow).Table.from_batches([batch]).cast(target)
-    return iter(table.to_batches(max_chunksize=most))
+    return cast("Iterable[Any]", table.to_batches(max_chunksize=most))
 
 
 # -- operations -----------------------------------------------------------------------------------

@@ -82,6 +82,10 @@ class RowConversion:
         return arrow_schema(self.schema)
 
     @cached_property
+    def _never_null(self) -> list[tuple[int, Any]]:
+        return [(at, field) for at, field in enumerate(self.arrow) if not field.nullable]
+
+    @cached_property
     def _converters(self) -> list[Convert]:
         fields = self.schema.fields
         return [
@@ -219,9 +223,9 @@ class RowConversion:
 
             untyped: Any = pyarrow
             fitted = untyped.RecordBatch.from_arrays(columns, schema=self.arrow)
-        for position, field in enumerate(self.arrow):
+        for position, field in self._never_null:
             column = fitted.column(position)
-            if not field.nullable and column.null_count:
+            if column.null_count:
                 at = column.is_valid().to_pylist().index(False)
                 text = f"does not fit the schema: column {field.name!r} is NOT NULL, and is null"
                 raise self._rejected(at, field.name, text)

@@ -3,7 +3,6 @@
 import io
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from importlib import import_module
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast, overload
@@ -13,12 +12,12 @@ from .._core.compiler.chain import Chain, PushSource
 from .._core.compiler.inline import describe
 from .._operators.select import TAKE
 from ..flow import Flow
-from ..stage import Downstream, InlineStage, from_push
+from ..stage import Downstream, InlineStage, LoopHandle, from_push
 from ._internals import limit_partitions, session_tags
 from ._internals.partition_jobs import missing_marking_call
 from .arrow.reading_state import ReadingState
 from .arrow.subscription import ArrowSubscription, WindowJobs
-from .checkpoint import Checkpoint, CheckpointStore
+from .checkpoint import Checkpoint, CheckpointStore, Resume, require_repeatable
 from .connect import ConnectSession, from_connect
 from .errors import (
     LARGEST_INT,
@@ -29,9 +28,8 @@ from .errors import (
     require_option,
 )
 from .local_iterator import from_local_iterator
-from .progress import NO_PROGRESS, OnProgress, ProgressMeter, open_metered, require_on_progress
+from .progress import NO_PROGRESS, OnProgress, ProgressMeter, require_on_progress
 from .read_mode import READ_MODES, ChosenMode, ModeUnavailable, ReadMode, choose_mode
-from .resuming import Resume, require_repeatable
 from .rows import DEFAULT_BATCH, ROW_KINDS, RowKind, batch_sizes, decoder, read_schema
 from .tagged_jobs import InheritProperties, TaggedJobs, inherit_properties
 
@@ -87,16 +85,13 @@ class _Source:
 
     def chain(self) -> Chain:
         """Return the chain of a flow; its `explain()` shows Spark's plan."""
-        source = replace(self._push_source(NO_PROGRESS), details=self._explain)
-        if self.on_progress is not None:
-            open_source = partial(
-                open_metered,
-                make_source=self._push_source,
-                on_progress=self.on_progress,
-                rows_of=self._rows_of(),
-            )
-            source = replace(source, open=open_source)
-        return Chain(source)
+        source = cast("PushSource", self._flow().chain.source)
+        return Chain(replace(source, details=self._explain))
+
+    def _make_meter(self, loop_handle: LoopHandle) -> ProgressMeter:
+        if self.on_progress is None:
+            return NO_PROGRESS
+        return ProgressMeter(self.on_progress, loop_handle, self._rows_of())
 
     def _rows_of(self) -> "Callable[[Any], int] | None":
         """Return what counts the rows of an element, if it may have several."""
@@ -104,18 +99,18 @@ class _Source:
             return None
         return attrgetter("num_rows" if self.checkpoint is None else "value.num_rows")
 
-    def _push_source(self, meter: ProgressMeter) -> PushSource:
-        return cast("PushSource", self._flow(meter).chain.source)
-
-    def _flow(self, meter: ProgressMeter) -> Flow[Any]:
+    def _flow(self) -> Flow[Any]:
         batch, schema = self.batch or DEFAULT_BATCH, self.schema
         if self.connect is not None:
             return from_connect(
                 self._plan, schema, self.connect, self.kind,
-                by_batches=self.chosen.mode == "connect", name=FUNCTION, batch=batch, meter=meter,
+                by_batches=self.chosen.mode == "connect", name=FUNCTION, batch=batch,
+                make_meter=self._make_meter,
             )  # fmt: skip
         if self.chosen.mode == "rows":
-            return from_local_iterator(self._jobs, self.kind, batch=batch, meter=meter)
+            return from_local_iterator(
+                self._jobs, self.kind, batch=batch, make_meter=self._make_meter
+            )
         decode = decoder(schema, self.kind)
         sizes = batch_sizes(schema, self.kind, self.batch)
 
@@ -124,8 +119,7 @@ class _Source:
             largest, is_ordered = self.window, self.ordered
             state = ReadingState[Any](largest=largest, batch_sizes=sizes, is_ordered=is_ordered)
             jobs = WindowJobs(self._jobs(), sizes.least, resume)
-            commits = resume is not None
-            return ArrowSubscription(downstream, state, jobs, decode, meter, commits=commits)
+            return ArrowSubscription(downstream, state, jobs, decode, self._make_meter)
 
         holds = 0 if self.kind == "batch" else sizes.most - 1
         return from_push(open_subscription, name=FUNCTION, holds=holds, checked=True)

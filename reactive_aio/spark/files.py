@@ -73,8 +73,7 @@ class FileWriter(Writer):
                 return False
             raise
 
-    def save(self, df: "DataFrame", mode: str, folder: str = "") -> None:
-        """Write *df* into a folder of the directory. Blocks."""
+    def save(self, df: "DataFrame", mode: str, folder: str) -> None:
         writer = df.coalesce(self._files).write.mode(mode).partitionBy(*self._partition_by)
         # A session may want to replace only those folders of which there are rows. The first commit
         # has some of them.

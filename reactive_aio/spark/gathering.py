@@ -1,16 +1,22 @@
 """The elements of a flow in parts that are bounded by rows and by bytes."""
 
 from contextlib import AbstractAsyncContextManager
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import anyio
 
-from ..stage import LoopHandle
+from .._core.cleanup import CleanupErrors
+from .._core.subscription.bulk_subscriber import BulkSubscriber
+from ..stage import FlowSubscription, LoopHandle
 from .executors.batch_size import BatchSize
-from .executors.output_rows import OutputRows
+from .rows import cut
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..flow import Flow
+    from ..spec import Publisher, Subscription
 
 _PARTS: Final = 8
 """How many parts of a commit a large record batch is cut into, so that a commit is about full."""
@@ -18,37 +24,137 @@ _CHUNK: Final = 10_000
 """Rows that are converted to Arrow at a time, at most."""
 
 
-def cut(batch: Any, rows: int, size: int) -> list[Any]:
-    """Return slices of a record batch, of at most *rows* rows and about *size* bytes each."""
-    if batch.num_rows <= rows and batch.nbytes <= size:
-        return [batch]
-    step = max(1, min(rows, batch.num_rows * size // max(1, batch.nbytes)))
-    return [batch.slice(start, step) for start in range(0, batch.num_rows, step)]
+class Elements(BulkSubscriber, AbstractAsyncContextManager["Elements"]):
+    """The elements of a flow, as many at a time as are asked for. It subscribes with the first.
+
+    Leaving its ``async with`` cancels, and waits for the cleanup. Every method runs on the loop.
+    """
+
+    __slots__ = ("_cleanup", "_elements", "_event", "_flow", "_is_ended", "_is_subscribed",
+                 "_name", "_requested", "_subscription", "_target", "append",
+                 "error")  # fmt: skip
+    is_notified: bool = False
+
+    def __init__(self, name: str, flow: "Publisher[Any]") -> None:
+        self._name = name
+        self._flow = flow
+        self._elements: list[Any] = []
+        self.append: Callable[[Any], None] = self._elements.append
+        self._cleanup = CleanupErrors()
+        self._event = anyio.Event()
+        self._subscription: Subscription | None = None
+        self._requested = 0  # and not taken
+        self._target = 0  # elements that are waited for
+        self._is_subscribed = False
+        self._is_ended = False
+        self.error: BaseException | None = None
+        """What the flow has failed with."""
+
+    @property
+    def container(self) -> list[Any]:
+        return self._elements
+
+    @property
+    def cleanup(self) -> CleanupErrors | None:
+        return self._cleanup
+
+    # -- the consumer -----------------------------------------------------------------------------
+    def ask(self, count: int) -> None:
+        """Ask for *count* elements, of which some may have been requested before, and not taken."""
+        self._target = count
+        missing = max(0, count - self._requested)
+        self._requested += missing
+        if not self._is_subscribed:
+            self._is_subscribed = True
+            self._flow.subscribe(self)
+        elif missing and self._subscription is not None:
+            self._subscription.request(missing)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the elements that were asked for have arrived, or the flow has ended."""
+        return self._is_ended or len(self._elements) >= self._target
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the flow has ended, and all its elements were taken."""
+        return self._is_ended and not self._elements
+
+    async def wait(self, deadline: float = inf) -> None:
+        """Wait until it is ready, or `wake` is called, until *deadline* at most."""
+        if not self.is_ready:
+            self._event = anyio.Event()
+            with anyio.CancelScope(deadline=deadline):
+                await self._event.wait()
+
+    def wake(self) -> None:
+        """End the wait."""
+        self._event.set()
+
+    def taken(self) -> list[Any]:
+        """Take the elements that have arrived, and return them."""
+        elements = self._elements[:]
+        self._elements.clear()
+        self._requested -= len(elements)
+        return elements
+
+    def take(self) -> list[Any] | None:
+        """Return the elements that have arrived; None at the end, or raise the flow's error."""
+        if self.is_over:
+            if self.error is not None:
+                raise self.error
+            return None
+        return self.taken()
+
+    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Cancel, and wait for the cleanup; raise its error, or report it beside another one."""
+        subscription, self._subscription = self._subscription, None
+        try:
+            if isinstance(subscription, FlowSubscription):
+                with anyio.CancelScope(shield=True):
+                    await self._cleanup.wait(subscription)
+            elif subscription is not None:
+                subscription.cancel()
+            if (failed := self._cleanup.take()) is not None:
+                raise failed
+        except Exception as cleanup:
+            if error is None:
+                raise
+            LoopHandle(self._name).report("the cleanup of the flow has failed", cleanup)
+
+    # -- the subscriber ---------------------------------------------------------------------------
+    def on_subscribe(self, subscription: "Subscription") -> None:
+        self._subscription = subscription
+        subscription.request(self._requested)  # it may come later than it was asked for
+
+    def on_next(self, element: Any) -> None:
+        self.append(element)
+        self.flush()
+
+    def flush(self) -> None:
+        if len(self._elements) >= self._target:
+            self._event.set()
+
+    def on_error(self, error: BaseException) -> None:
+        self.error = error
+        self.on_complete()
+
+    def on_complete(self) -> None:
+        self._is_ended = True
+        self._event.set()
 
 
-class Gathering(AbstractAsyncContextManager["Gathering"]):
-    """Requests elements of a flow, some at a time: as many as were small and quick before."""
+class Gathering(Elements):
+    """Elements for commits: as many at a time as were small and quick before, and as many ahead."""
+
+    __slots__ = ("_asked", "_size", "_whole")
 
     def __init__(self, name: str, flow: "Flow[Any]", whole: int) -> None:
-        """Elements are handed over before the flow fails, wherever *whole* of them are complete."""
-        self._loop_handle = LoopHandle(f"{name}()")
-        self._flow = flow
+        """Elements are handed over wherever *whole* of them are complete."""
+        super().__init__(f"{name}()", flow)
         self._whole = whole
-        self._requested = 0
-        self._output = OutputRows(self._on_rows, self._on_end)
+        self._asked = 0
         self._size = BatchSize(min(whole, _CHUNK))
-        self._event = anyio.Event()
-        self._rows: list[Any] = []
-        self._is_ended = False
-        self._error: BaseException | None = None
-
-    def _on_rows(self, rows: list[Any]) -> None:
-        self._rows = rows
-        self._event.set()
-
-    def _on_end(self, error: BaseException | None) -> None:
-        self._is_ended, self._error = True, error
-        self._event.set()
 
     def measure(self, rows: int, size: int, seconds: float) -> None:
         """*rows* elements had *size* bytes, and took *seconds*."""
@@ -56,39 +162,21 @@ class Gathering(AbstractAsyncContextManager["Gathering"]):
 
     async def __aenter__(self) -> Self:
         """Subscribe, and request the first element."""
-        self._flow.subscribe(self._output)
-        self._request()
+        self._ask_next()
         return self
 
-    def _request(self) -> None:
-        self._event = anyio.Event()
-        count = min(self._size.rows, self._whole - self._requested % self._whole)
-        self._requested += count
-        self._output.fill(count)
+    def _ask_next(self) -> None:
+        count = min(self._size.rows, self._whole - self._asked % self._whole)
+        self._asked += count
+        self.ask(count)
 
     async def next(self, deadline: float) -> list[Any] | None:
         """Return the next elements, and request more; None at the end, and none at *deadline*."""
-        with anyio.CancelScope(deadline=deadline):
-            await self._event.wait()
-        if not self._event.is_set():
-            self._output.flush_partial()
-        if not self._event.is_set():
-            return []
-        rows, self._rows = self._rows, []
-        if rows and not self._is_ended:
-            self._request()
-        elif not rows and self._error is not None:
-            raise self._error
-        return rows or None
-
-    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
-        """Cancel, and wait for the cleanup; raise its error, or report it beside another one."""
-        try:
-            await self._output.aclose()
-        except Exception as cleanup:
-            if error is None:
-                raise
-            self._loop_handle.report("the cleanup of the flow has failed", cleanup)
+        await self.wait(deadline)
+        elements = self.take()
+        if elements and not self._is_ended:
+            self._ask_next()
+        return elements
 
 
 class Commits:

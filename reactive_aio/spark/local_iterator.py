@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from ._internals import LocalIteratorReader, java_dataset, row_rdd
-from .progress import NO_PROGRESS, ProgressMeter
+from .progress import NO_PROGRESS, MakeMeter, ProgressMeter
 from .pulling import Interruptible, from_pulling
 from .rows import RowKind, from_spark_row
 from .tagged_jobs import TaggedJobs
@@ -39,15 +39,15 @@ _CHUNK: Final = 1 << 20
 
 
 def from_local_iterator(
-    make_jobs: Callable[[], TaggedJobs], kind: RowKind, *, batch: int, meter: ProgressMeter
+    make_jobs: Callable[[], TaggedJobs], kind: RowKind, *, batch: int, make_meter: MakeMeter
 ) -> "Flow[Any]":
     """Emit the rows of a DataFrame, handing at most *batch* of them from the thread at a time."""
 
-    def begin() -> "Interruptible[Any]":
+    def begin(meter: ProgressMeter) -> "Interruptible[Any]":
         jobs = make_jobs()
         return _rows(jobs, from_spark_row(kind), meter), jobs.cancel
 
-    return from_pulling(begin, name="from_dataframe", chunk=batch)
+    return from_pulling(begin, name="from_dataframe", chunk=batch, make_meter=make_meter)
 
 
 def _rows(

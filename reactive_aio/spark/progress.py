@@ -8,24 +8,17 @@ already, schedules one: at once, or as soon as the last one is a tenth of a seco
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from .._core.arguments import require_sync_callable, require_text
-from .._core.compiler.chain import PushSource
 from .._core.compiler.inline import describe
 from .._core.demand import Demand
-from .._core.flow_subscription import FlowSubscription
 from .._core.loop import LoopHandle, TimerHandle
 from .._shared.progress_bars import REPORT_EVERY, bars_on, numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import Console
-
-    from ..stage import Downstream
 
 State = Literal["planning", "running", "waiting", "completed", "failed", "cancelled"]
 Counter = Literal["partitions", "resumed", "launched", "computed", "bytes", "done"]
@@ -74,6 +67,7 @@ class Progress:
 
 
 OnProgress = Callable[[Progress], object]
+RowsOf = Callable[[Any], int]
 
 
 def require_on_progress(progress: bool | OnProgress) -> OnProgress | None:
@@ -98,9 +92,14 @@ class ProgressMeter:
     """Counts for one subscription, and reports on its loop's thread."""
 
     __slots__ = ("_counters", "_demand", "_is_posted", "_loop_handle", "_number", "_on_progress",
-                 "_reported_at", "_rows", "_started_at", "_state", "_timer")  # fmt: skip
+                 "_reported_at", "_rows", "_rows_of", "_started_at", "_state",
+                 "_timer")  # fmt: skip
 
-    def __init__(self, on_progress: OnProgress, loop_handle: LoopHandle) -> None:
+    def __init__(
+        self, on_progress: OnProgress, loop_handle: LoopHandle, rows_of: RowsOf | None = None
+    ) -> None:
+        """*rows_of* counts the rows of an element, where it may have several."""
+        self._rows_of = rows_of
         self._on_progress: OnProgress | None = on_progress
         self._loop_handle = loop_handle
         self._number = next(numbers)
@@ -141,10 +140,11 @@ class ProgressMeter:
         self._demand.add(n)
         self._schedule_report()
 
-    def on_delivery(self, elements: int, rows: int) -> None:
-        """Elements have been handed over, with that many rows in them."""
-        self._demand.take(elements)
-        self._rows += rows
+    def on_delivery(self, elements: "list[Any]") -> None:
+        """Elements are handed over."""
+        self._demand.take(len(elements))
+        rows_of = self._rows_of
+        self._rows += len(elements) if rows_of is None else sum(map(rows_of, elements))
         self._schedule_report()
 
     def finish(self, state: State) -> None:
@@ -203,88 +203,20 @@ class _NoProgress(ProgressMeter):
 
     def add_from_thread(self, counter: Counter, number: int) -> None: ...
 
+    def on_request(self, n: int) -> None: ...
+
+    def on_delivery(self, elements: "list[Any]") -> None: ...
+
+    def finish(self, state: State) -> None: ...
+
 
 NO_PROGRESS: Final = _NoProgress()
+MakeMeter = Callable[[LoopHandle], ProgressMeter]
+"""Makes the meter of a subscription."""
 
 
-@dataclass(eq=False, slots=True)
-class _MeteredDownstream:
-    """Counts the elements that are handed downstream."""
-
-    _downstream: "Downstream[Any]"
-    _meter: ProgressMeter
-    _rows_of: Callable[[Any], int] | None
-
-    @property
-    def cleanup(self) -> Any:
-        return self._downstream.cleanup
-
-    @property
-    def on_discard(self) -> Any:
-        return self._downstream.on_discard
-
-    def push(self, elements: list[Any], /) -> None:
-        rows = len(elements) if self._rows_of is None else sum(map(self._rows_of, elements))
-        self._meter.on_delivery(len(elements), rows)
-        self._downstream.push(elements)
-
-    def try_push(self, element: Any, /) -> bool:
-        self.push([element])
-        return False
-
-    def lend(self, elements: "Iterator[Any]", count: int, /) -> None:
-        self.push([*islice(elements, count)])
-
-    @property
-    def outstanding(self) -> int:
-        return self._downstream.outstanding
-
-    @property
-    def awaits(self) -> bool:
-        return self._downstream.awaits
-
-    def complete(self) -> None:
-        self._meter.finish("completed")
-        self._downstream.complete()
-
-    def fail(self, error: BaseException, /) -> None:
-        self._meter.finish("failed")
-        self._downstream.fail(error)
-
-
-@dataclass(eq=False, slots=True)
-class _MeteredSubscription(FlowSubscription):
-    """Counts the requests to a subscription."""
-
-    _subscription: FlowSubscription
-    _meter: ProgressMeter
-
-    def request(self, n: int, /) -> None:
-        self._meter.on_request(n)
-        self._subscription.request(n)
-
-    def cancel(self) -> None:
-        self._meter.finish("cancelled")
-        self._subscription.cancel()
-
-    def processed(self) -> None:
-        self._subscription.processed()
-
-    async def aclose(self) -> None:
-        await self._subscription.aclose()
-
-
-def open_metered(
-    downstream: "Downstream[Any]",
-    make_source: Callable[[ProgressMeter], PushSource],
-    on_progress: OnProgress,
-    *,
-    rows_of: Callable[[Any], int] | None,
-) -> FlowSubscription:
-    """Open a source with a meter of its own; *rows_of* counts rows where elements have several."""
-    meter = ProgressMeter(on_progress, LoopHandle("from_dataframe()"))
-    counting = _MeteredDownstream(downstream, meter, rows_of)
-    return _MeteredSubscription(make_source(meter).open(counting), meter)
+def no_meter(_: LoopHandle) -> ProgressMeter:
+    return NO_PROGRESS
 
 
 # -- a bar on the terminal -----------------------------------------------------------------------

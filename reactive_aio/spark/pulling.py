@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from weakref import finalize
 
 from .._core.compiler.discards import discard
-from .._core.demand import Demand
-from .._core.loop import LoopHandle
-from ..stage import Downstream, FlowSubscription, from_push
+from ..stage import Downstream, from_push
 from .call_threads import CallThreads
+from .progress import MakeMeter, ProgressMeter
+from .stepping import SteppedSubscription
 
 if TYPE_CHECKING:
     from ..flow import Flow
@@ -30,15 +30,16 @@ _TIME_SLICE: Final = 0.005  # seconds of a call, once it has an element
 
 
 def from_pulling(
-    open: Callable[[], Interruptible[T]], *, name: str, chunk: int, holds: int | None = 0
-) -> "Flow[T]":
+    open: Callable[[ProgressMeter], Interruptible[T]], *, name: str, chunk: int,
+    make_meter: MakeMeter, holds: int | None = 0,
+) -> "Flow[T]":  # fmt: skip
     """Emit what *open* returns, called on a thread, at most *chunk* elements at a time.
 
     *holds* is how many elements the iterable itself keeps at most, None if that is unknown.
     """
 
     def subscription(downstream: Downstream[T]) -> PullSubscription[T]:
-        return PullSubscription(downstream, Puller(open), name, chunk)
+        return PullSubscription(downstream, open, name, chunk, make_meter)
 
     held = None if holds is None else holds + chunk
     return from_push(subscription, name=name, holds=held, window=chunk)
@@ -105,67 +106,38 @@ class Puller(Generic[T]):
         return elements
 
 
-class PullSubscription(FlowSubscription, Generic[T]):
+class PullSubscription(SteppedSubscription[T]):
     """One subscription. Every method runs on the loop's thread."""
 
-    __slots__ = ("__weakref__", "_chunk", "_demand", "_downstream", "_error", "_finalizer",
-                 "_is_advancing", "_is_at_end", "_is_processed", "_is_pulling", "_loop_handle",
-                 "_on_discard", "_puller", "_threads")  # fmt: skip
+    __slots__ = ("_chunk", "_error", "_finalizer", "_is_at_end", "_is_pulling", "_on_discard",
+                 "_puller", "_threads")  # fmt: skip
 
-    def __init__(self, downstream: Downstream[T], puller: Puller[T], name: str, chunk: int) -> None:
-        self._downstream: Downstream[T] | None = downstream
+    def __init__(
+        self,
+        downstream: Downstream[T],
+        open: Callable[[ProgressMeter], Interruptible[T]],
+        name: str,
+        chunk: int,
+        make_meter: MakeMeter,
+    ) -> None:
+        super().__init__(downstream, f"{name}()", make_meter)
         self._on_discard = downstream.on_discard
-        self._puller = puller
+        self._puller = puller = Puller(partial(open, self._meter))
         self._chunk = chunk
-        self._demand = Demand()
         self._is_pulling = False
-        self._is_processed = True
-        self._is_advancing = False
         self._is_at_end = False
         self._error: BaseException | None = None
-        self._loop_handle = LoopHandle(f"{name}()")
         self._threads = CallThreads(self._loop_handle, name, interrupt=puller.interrupt)
         self._finalizer = finalize(self, _release, puller, self._threads)
         self._finalizer.atexit = False
         self._threads.on_loop_closed = self._finalizer
-
-    # -- the subscription that the island sees ----------------------------------------------------
-    def request(self, n: int, /) -> None:
-        self._demand.add(n)
-        self.processed()
-
-    def processed(self) -> None:
-        """Everything handed over has been processed."""
-        self._is_processed = True
-        self._advance()
-
-    def cancel(self) -> None:
-        self._downstream = None
-        self._puller.is_cancelled = True
-        discard(self._on_discard, self._puller.take())
-        if self._is_pulling:
-            self._threads.interrupt()
-        else:
-            self._close()
 
     async def aclose(self) -> None:
         """Wait, after a cancellation, until the iterator is closed."""
         await self._threads.wait_done()
 
     # -- decisions --------------------------------------------------------------------------------
-    def _advance(self) -> None:
-        """Act until there is nothing to do. Handing elements over leads to requests, and here."""
-        if self._is_advancing:
-            return
-        self._is_advancing = True
-        try:
-            while self._downstream is not None and self._act(self._downstream):
-                pass
-        finally:
-            self._is_advancing = False
-
-    def _act(self, downstream: Downstream[T]) -> bool:
-        """Do one thing; return whether another one may follow at once."""
+    def _act(self) -> bool:
         if self._puller.has_elements():
             if not self._is_processed:
                 return False
@@ -173,10 +145,10 @@ class PullSubscription(FlowSubscription, Generic[T]):
             self._demand.take(len(elements))
             self._is_processed = False
             self._pull()  # the next elements, while these are processed
-            downstream.push(elements)
+            self.push(elements)
             return True
         if self._is_at_end:
-            self._end(downstream)
+            self._end(self._error)
         else:
             self._pull()
         return False
@@ -193,23 +165,20 @@ class PullSubscription(FlowSubscription, Generic[T]):
 
     def _on_pulled(self, has_more: bool | None, error: BaseException | None) -> None:
         self._is_pulling = False
-        if self._downstream is None:
-            discard(self._on_discard, self._puller.take())
-            self._close()
-            return
         self._is_at_end, self._error = not has_more, error
-        self._advance()
-
-    def _end(self, downstream: Downstream[T]) -> None:
-        self._downstream, error, self._error = None, self._error, None
-        self._close()
-        if error is None:
-            downstream.complete()
+        if self._downstream is None:
+            self._close()
         else:
-            downstream.fail(error)
+            self._advance()
 
     def _close(self) -> None:
-        """Close the iterator on a thread, since that may block."""
+        """Close the iterator on a thread, since that may block, when it is not being pulled."""
+        self._puller.is_cancelled = True
+        discard(self._on_discard, self._puller.take())
+        self._error = None
+        if self._is_pulling:
+            self._threads.interrupt()
+            return
         if self._threads.has_called and not self._is_at_end:
             self._threads.call(self._puller.close, _ignore)
         self._finalizer()

@@ -48,6 +48,7 @@ DEFAULT_BATCH: Final = 1024
 """Rows of a record batch as long as the size of a row is unknown."""
 _LARGEST_BATCH: Final = 4096
 _PART_BYTES: Final = 4 << 20  # of a record batch that become rows at a time, about
+_ROWS_PER_BATCH: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _VALUES: Final = 16_384  # of a record batch, at most, if it has more rows than DEFAULT_BATCH
 _MOST_VALUES: Final = 1 << 19
 """Values of a record batch at most, also where it has fewer rows for that."""
@@ -67,6 +68,12 @@ _NO_VALUE: Final = {
 
 
 # -- record batches --------------------------------------------------------------------------------
+def rows_per_batch(session: Any) -> int | None:
+    """Return how many rows Spark sends together in a session; None if it has no limit. Asks it."""
+    rows = int(session.conf.get(_ROWS_PER_BATCH) or 0)
+    return rows if rows > 0 else None
+
+
 def batch_sizes(schema: "StructType", kind: RowKind, requested: int | None) -> BatchSizes:
     """Return how many rows a record batch of *schema* may have: *requested*, or the best size.
 
@@ -112,39 +119,61 @@ def decoder(schema: "StructType", kind: RowKind) -> Decode:
 
     untyped: Any = pyarrow
     buffer, read = untyped.py_buffer, untyped.ipc.read_record_batch
-    arrow = arrow_schema(schema)
-    if kind == "batch":
+    arrow, elements = arrow_schema(schema), elements_of(schema, kind)
 
-        def decode_batch(frame: Any) -> Decoded:
-            batch = read(buffer(frame), arrow)
-            elements = 1 if batch.num_rows else 0
-            return Decoded(iter(((iter((batch,)), 1),) * elements), elements, batch.num_rows)
-
-        return decode_batch
-    convert = row_converter(schema, kind)
-
-    def decode_rows(frame: Any) -> Decoded:
+    def decode(frame: Any) -> Decoded:
         batch = read(buffer(frame), arrow)
-        rows: int = batch.num_rows
         if len(frame) <= _PART_BYTES:
-            parts = iter(((convert(batch), rows),) if rows else ())
-        else:
-            parts = _parts_of(frame, batch, convert)
-        return Decoded(parts, rows, rows)
+            return elements(batch, batch.num_rows)
+        decoded = elements(batch, max(1, batch.num_rows * _PART_BYTES // len(frame)))
+        return Decoded(_released(frame, decoded.parts), decoded.elements, decoded.rows)
 
-    return decode_rows
+    return decode
 
 
-def _parts_of(
-    frame: Any, batch: Any, convert: Callable[[Any], Iterator[Any]]
-) -> Iterator[tuple[Iterator[Any], int]]:
-    """Make the rows of a large batch, some MiB of them at a time."""
-    most = max(1, batch.num_rows * _PART_BYTES // len(frame))
-    for start in range(0, batch.num_rows, most):
-        part = batch.slice(start, most)
-        yield convert(part), part.num_rows
+def _released(frame: Any, parts: Iterator[Any]) -> Iterator[Any]:
+    """Yield *parts*; the memory of what was read of a file is given back after each."""
+    for part in parts:
+        yield part
         if isinstance(frame, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
             frame.madvise(mmap.MADV_DONTNEED)  # the file has what was read
+
+
+def elements_of(schema: "StructType", kind: RowKind) -> "Callable[[Any, int], Decoded]":
+    """Return the function that makes elements of *kind* of a record batch of *schema*.
+
+    They are its rows, some at a time, or the batch itself, with the names of *schema*.
+    """
+    names = schema.names
+    if kind != "batch":
+        convert = row_converter(schema, kind)
+
+        def rows(batch: Any, most: int) -> Decoded:
+            parts = ((convert(part), part.num_rows) for part in cut(batch, most) if part.num_rows)
+            return Decoded(parts, batch.num_rows, batch.num_rows)
+
+        return rows
+
+    def whole(batch: Any, _: int) -> Decoded:
+        if not names:
+            batch = batch.select([])
+        elif batch.schema.names != names:
+            batch = batch.rename_columns(names)
+        count = 1 if batch.num_rows else 0
+        return Decoded(iter(((iter((batch,)), 1),) * count), count, batch.num_rows)
+
+    return whole
+
+
+def cut(batch: Any, rows: int, size: int | None = None) -> list[Any]:
+    """Return slices of a record batch, of at most *rows* rows and about *size* bytes each."""
+    step = min(rows, batch.num_rows)
+    # The bytes of a slice take microseconds for each column; those of whole buffers are quick.
+    if size is not None and batch.get_total_buffer_size() > size and batch.nbytes > size:
+        step = min(step, batch.num_rows * size // batch.nbytes)
+    if step == batch.num_rows:
+        return [batch]
+    return [batch.slice(start, max(1, step)) for start in range(0, batch.num_rows, max(1, step))]
 
 
 def row_converter(schema: "StructType", kind: RowKind) -> Callable[[Any], Iterator[Any]]:
@@ -236,6 +265,16 @@ def unreadable_column(schema: "StructType") -> str | None:
             if variable is not None and os.environ.get(variable or "-") != "1":
                 return f"column {field.name!r} of type {field.dataType.simpleString()}"
     return None
+
+
+def unreadable(schema: "StructType") -> Iterator[str]:
+    """Yield why rows of *schema* cannot be made: for lack of a value in PySpark, or of a way."""
+    if (column := unreadable_column(schema)) is not None:
+        yield column
+    try:
+        columns_of(schema)
+    except UnreadableType as error:
+        yield str(error)
 
 
 def has_user_defined_type(schema: "StructType") -> bool:

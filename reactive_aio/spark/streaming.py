@@ -11,14 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast, overload
 from weakref import WeakMethod, finalize
 
 from .._core.compiler.chain import Chain
 from ..errors import ReactiveError
 from ..flow import Flow
 from ..stage import (
-    Coordinator,
+    Downstream,
     Duration,
     InnerSubscriber,
     SequentialCoordinator,
@@ -44,6 +44,7 @@ from .errors import (
 from .executor_watch import watch_executors
 from .read_mode import READ_MODES, ReadMode, choose_mode
 from .rows import ROW_KINDS, RowKind, batch_sizes
+from .stepping import SteppedSubscription
 from .tagged_jobs import InheritProperties, inherit_properties
 from .thread_pool import NEW_THREADS
 
@@ -314,25 +315,23 @@ class QueryRun:
             return True  # the session is lost
 
 
-@dataclass(eq=False, repr=False)
-class StreamSubscription(Coordinator[MicroBatch[Any]]):
+class StreamSubscription(SteppedSubscription[MicroBatch[Any]]):
     """One subscription; every method runs on the loop's thread.
 
     A micro-batch arrives only while there is demand: the query starts at the first request, and
     continues when a micro-batch was processed and another one is requested.
     """
 
-    is_serialized: ClassVar[bool] = False
-    plan: QueryPlan
+    __slots__ = ("_finalizer", "_is_running", "_is_started", "_run", "_threads")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        on_batch = partial(self.loop_handle.call_soon_threadsafe, _weakly(self._on_batch))
-        self._run = QueryRun(self.plan, on_batch, self.loop_handle.event_loop.is_closed)
+    def __init__(self, downstream: Downstream[MicroBatch[Any]], plan: QueryPlan) -> None:
+        super().__init__(downstream, f"{plan.name}()")
+        on_batch = partial(self._loop_handle.call_soon_threadsafe, _weakly(self._on_batch))
+        self._run = QueryRun(plan, on_batch, self._loop_handle.event_loop.is_closed)
         self._threads = CallThreads(
-            self.loop_handle, self.plan.name, interrupt=self._run.stop,
-            pool=NEW_THREADS,
-        )  # fmt: skip
+            self._loop_handle, plan.name, interrupt=self._run.stop, pool=NEW_THREADS
+        )
+        self._is_started = False
         self._is_running = False  # a micro-batch was handed over, and the query waits for its end
         # When it is dropped without a signal, for example because its loop was closed, the query
         # must end as well.
@@ -340,20 +339,18 @@ class StreamSubscription(Coordinator[MicroBatch[Any]]):
         self._finalizer.atexit = False
 
     # -- decisions --------------------------------------------------------------------------------
-    def on_start(self) -> None:
-        # A thread that waits for the query must not keep the subscription alive.
-        self._threads.call(self._run.run, _weakly(self._on_end))
-
-    def on_demand(self) -> None:
-        if self._is_running and self.demand:
+    def _act(self) -> bool:
+        if not self._is_started:
+            self._is_started = True
+            # A thread that waits for the query must not keep the subscription alive.
+            self._threads.call(self._run.run, _weakly(self._on_end))
+        if self._is_running and self._is_processed and self._demand:
             self._is_running = False
             self._run.release()
         self._keep_alive()
+        return False
 
-    def on_processed(self) -> None:
-        self.on_demand()
-
-    def on_stop(self) -> None:
+    def _close(self) -> None:
         """End the wait for demand first: stopping the query would wait for it."""
         self._run.cancel()
         self._threads.interrupt()
@@ -361,25 +358,25 @@ class StreamSubscription(Coordinator[MicroBatch[Any]]):
 
     async def aclose(self) -> None:
         """Cancel, and wait until the query has stopped."""
-        await super().aclose()
+        if self._downstream is not None:
+            self.cancel()
         await self._threads.wait_done()
 
     # -- results of the threads -------------------------------------------------------------------
     def _on_batch(self, batch: MicroBatch[Any]) -> None:
-        self._is_running = True
-        self.emit([batch])
+        if self._downstream is None:
+            return
+        self._is_running, self._is_processed = True, False
+        self._demand.take(1)
+        self.push([batch])
         self._keep_alive()
 
     def _on_end(self, _: None, error: Exception | None) -> None:
-        if self.is_closed:
-            return
-        if error is None:
-            self.complete()
-        else:
-            self.fail(error)
+        self._end(error)
 
     def _keep_alive(self) -> None:
-        self._run.keepalive = self if self.demand and not self.is_closed else None
+        is_waiting = bool(self._demand) and self._downstream is not None
+        self._run.keepalive = self if is_waiting else None
 
 
 def _weakly(method: Callable[..., object]) -> Callable[..., None]:

@@ -15,9 +15,12 @@ _FUNCTION = "append_table"
 class TableWriter(Writer):
     """Appends to one table, which may be missing before the first commit."""
 
-    def __init__(self, spark: "SparkSession", table: str, schema: "StructType | str") -> None:
+    def __init__(
+        self, spark: "SparkSession", table: str, schema: "StructType | str", files: int
+    ) -> None:
         super().__init__(_FUNCTION, spark, schema)
         self._table = table
+        self._files = files
         self._columns: list[str] | None = None
         """The columns of the schema in the order of the table, if that exists."""
 
@@ -29,12 +32,11 @@ class TableWriter(Writer):
         else:
             require_storable(_FUNCTION, self.conversion.schema, name_key(self.spark))
 
-    def append(self, df: "DataFrame", files: int) -> None:
-        """Append *df*, in as many *files* at most. Blocks."""
+    def save(self, df: "DataFrame", mode: str, folder: str) -> None:
         if self._columns is None:
-            df.coalesce(files).write.mode("append").saveAsTable(self._table)
+            df.coalesce(self._files).write.mode(mode).saveAsTable(self._table)
         else:
-            df.select(*self._columns).coalesce(files).write.insertInto(self._table)
+            df.select(*self._columns).coalesce(self._files).write.insertInto(self._table)
 
     def _require_no_view(self) -> None:
         found: Any = self.spark.catalog.getTable(self._table)

@@ -124,8 +124,8 @@ async def write_parquet(
     options = CommitOptions.checked("write_parquet", batch, batch_bytes, within, mode)
     writer = FileWriter(spark, path, schema, partition_by, files, mode)
     if isinstance(flow, DeliveryFlow):
-        return await write_deliveries(flow, writer, writer.save, options)
-    return await write(flow, writer, writer.save, options)
+        return await write_deliveries(flow, writer, options)
+    return await write(flow, writer, options)
 
 
 async def append_table(
@@ -152,10 +152,6 @@ async def append_table(
     require_java_int("append_table", "files", files)
     require_text("append_table", "table", table)
     require_flow("append_table", flow)
-    writer = TableWriter(spark, table, schema)
+    writer = TableWriter(spark, table, schema, files)
     options = CommitOptions.checked("append_table", batch, batch_bytes, within, "append")
-
-    def save(df: "DataFrame", _: str) -> None:
-        writer.append(df, files)
-
-    return await write(flow, writer, save, options)
+    return await write(flow, writer, options)

@@ -1,7 +1,6 @@
 """How a flow is written with Spark: in commits that are bounded by rows and by bytes."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from time import perf_counter
@@ -15,9 +14,9 @@ from ..delivery.delivery_flow import paired_with_origins
 from ._internals import dataframe_of_batches, local_relation
 from .conversion import RowConversion, RowRejected
 from .errors import explained, is_connect, require_option, require_session
-from .gathering import Commits, Gathering, cut
+from .gathering import Commits, Gathering
 from .read_mode import ModeUnavailable
-from .rows import has_user_defined_type
+from .rows import cut, has_user_defined_type
 from .schemas import parse_with, parsed_schema, require_schema
 from .spark_version import pyspark_version
 from .tagged_jobs import SparkCalls
@@ -39,10 +38,6 @@ _TIME_ZONE: Final = "spark.sql.session.timeZone"
 _FOLDERS: Final = "source_partition"
 SaveMode = Literal["append", "overwrite", "error"]
 SAVE_MODES: Final = ("append", "overwrite", "error")
-Save = Callable[["DataFrame", str], object]
-"""Writes a DataFrame in a mode of ``df.write.mode``."""
-SaveIn = Callable[["DataFrame", str, str], object]
-"""The same, in a folder of the place, which may be the empty text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +124,11 @@ class Writer:
             batches = [each for part in parts for each in part]
         return self.dataframe(batches)
 
-    def commit(self, batches: list[Any], first: int, save: Save, mode: str) -> None:
+    def save(self, df: "DataFrame", mode: str, folder: str) -> None:
+        """Write *df* in a mode of ``df.write.mode``, in a folder of the place, or "". Blocks."""
+        raise NotImplementedError(f"{self.function}() has no place to write to")
+
+    def commit(self, batches: list[Any], first: int, mode: str, folder: str) -> None:
         """Write record batches, of which *first* is the number of the first row. Blocks."""
         for each in batches:
             if each.nbytes > LARGEST_COMMIT:
@@ -142,7 +141,7 @@ class Writer:
             first += each.num_rows
         df = self.dataframe(batches)
         with explained(df):
-            save(df, mode)
+            self.save(df, mode, folder)
 
 
 async def converted(
@@ -164,11 +163,10 @@ class CommitLog:
         self._calls = calls
         self.result: WriteResult = WriteResult(0, 0)
 
-    async def commit(self, batches: list[Any], save: Save, mode: SaveMode = "append") -> None:
-        """Write *batches*; without any, only what *mode* does. It is that of the first commit."""
-        now = "append" if self.result.commits else mode
+    async def commit(self, batches: list[Any], mode: SaveMode, folder: str = "") -> None:
+        """Write *batches*; without any, only what *mode* does."""
         first, rows = self.result.rows, sum(each.num_rows for each in batches)
-        await self._calls.call(partial(self._writer.commit, batches, first, save, now))
+        await self._calls.call(partial(self._writer.commit, batches, first, mode, folder))
         self.result = WriteResult(first + rows, self.result.commits + (1 if batches else 0))
 
     def note(self, error: BaseException) -> None:
@@ -177,14 +175,15 @@ class CommitLog:
         error.add_note(f"{function} had committed {self.result}; later elements are not written")
 
 
-async def write(
-    flow: "Flow[Any]", writer: Writer, save: Save, options: CommitOptions
-) -> WriteResult:
+async def write(flow: "Flow[Any]", writer: Writer, options: CommitOptions) -> WriteResult:
     """Write the elements of *flow* in commits."""
     waiting = Commits(options.rows, options.bytes)
     async with SparkCalls(writer.function, writer.spark) as calls:
         log = CommitLog(writer, calls)
-        commit = partial(log.commit, save=save, mode=options.mode)
+
+        async def commit(batches: list[Any]) -> None:
+            await log.commit(batches, "append" if log.result.commits else options.mode)
+
         try:
             await calls.call(writer.open)
             async with Gathering(writer.function, flow, options.rows) as gathering:
@@ -210,7 +209,7 @@ async def write(
 
 
 async def write_deliveries(
-    flow: "DeliveryFlow[Any]", writer: Writer, save: SaveIn, options: CommitOptions
+    flow: "DeliveryFlow[Any]", writer: Writer, options: CommitOptions
 ) -> WriteResult:
     """Write the elements of *flow* in commits, and acknowledge those of each one."""
     if options.mode != "append":
@@ -227,7 +226,7 @@ async def write_deliveries(
                 lists = values.buffer(options.rows)
             else:
                 lists = values.buffer_timeout(options.rows, options.within)
-            await lists.ack_after(_Folders(writer, calls, log, save, options.bytes).write).run()
+            await lists.ack_after(_Folders(writer, calls, log, options.bytes).write).run()
         except BatchFailed as failed:
             error = next(iter(failed.errors.values()))
             log.note(error)
@@ -253,7 +252,6 @@ class _Folders:
     writer: Writer
     calls: SparkCalls
     log: CommitLog
-    save: SaveIn
     bytes: int
     _begun: set[str] = field(default_factory=set[str], init=False)
     _errors: dict[int, Exception] = field(default_factory=dict[int, Exception], init=False)
@@ -278,7 +276,9 @@ class _Folders:
         try:
             batches = await self.calls.call(convert)
             if sum(each.nbytes for each in batches) <= self.bytes or len(items) == 1:
-                await self.log.commit(batches, partial(self._save, folder))
+                is_new = folder and folder not in self._begun
+                await self.log.commit(batches, "overwrite" if is_new else "append", folder)
+                self._begun.add(folder)
                 return
         except RowRejected as error:
             if len(items) == 1:
@@ -290,11 +290,6 @@ class _Folders:
         middle = len(items) // 2
         await self._write(folder, items[:middle])
         await self._write(folder, items[middle:])
-
-    def _save(self, folder: str, df: "DataFrame", _: str) -> None:
-        is_new = folder and folder not in self._begun
-        self.save(df, "overwrite" if is_new else "append", folder)
-        self._begun.add(folder)
 
     def _folder(self, origins: frozenset[object]) -> str:
         if len(origins) > 1:

@@ -31,8 +31,7 @@ from pyspark.sql.types import (
 
 from reactive_aio.spark import RowMismatch, RowRejected
 from reactive_aio.spark.conversion import RowConversion
-from reactive_aio.spark.gathering import cut
-from reactive_aio.spark.rows import row_converter
+from reactive_aio.spark.rows import cut, row_converter
 
 NOW: Final = datetime(2024, 2, 29, 12, 30, 0, 250)
 INNER: Final = StructType([StructField("a", LongType()), StructField("b", StringType())])

@@ -13,7 +13,7 @@ import pytest
 from reactive_aio import Flow
 from reactive_aio.errors import AlreadySubscribed, Interrupted
 from reactive_aio.spark import TaskAbandoned, spark_task
-from reactive_aio.spark.executors import loop_run, spark_connection
+from reactive_aio.spark.executors import partition_run, spark_connection
 from tests.executors.worker import NUMBERS, Worker, new_worker, numbers, rows_of
 
 Row = tuple[int]
@@ -38,7 +38,7 @@ def queued(rows: Flow[Row]) -> Flow[Row]:
 
 
 BOTH_WAYS = pytest.mark.parametrize("pipeline", [synchronous, awaited, queued])
-"""Iterated, and run on the loop while the main thread reads."""
+"""With nothing to wait for, and with something."""
 
 
 class Batches:
@@ -269,7 +269,7 @@ def test_an_error_of_the_cleanup_is_raised_when_the_flow_has_completed(worker: W
 
 
 def test_an_error_of_the_cleanup_is_logged_when_the_task_has_failed(
-    worker: Worker, caplog: pytest.LogCaptureFixture
+    worker: Worker, expects_error_logs: list[logging.LogRecord]
 ) -> None:
     async def look(row: Row) -> Row:
         try:
@@ -279,8 +279,11 @@ def test_an_error_of_the_cleanup_is_logged_when_the_task_has_failed(
                 raise OSError("not flushed")
         return row if row[0] else (1.5,)  # type: ignore[return-value]
 
-    with caplog.at_level(logging.WARNING), pytest.raises(TypeError, match="does not fit"):
+    with pytest.raises(TypeError, match="does not fit"):
         worker.rows(lambda rows: rows.map_async(look, concurrency=4), numbers(4))
+    [record] = expects_error_logs
+    assert record.getMessage() == "the cleanup of the flow has failed"
+    assert record.exc_info
 
 
 # -- a slow Spark ----------------------------------------------------------------------------------
@@ -302,8 +305,8 @@ def test_the_loop_goes_on_while_spark_computes_the_next_batch(worker: Worker) ->
 
 
 def test_rows_do_not_wait_for_a_full_batch(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop_run, "LONGEST_WAIT", 0.0)
-    monkeypatch.setattr(loop_run, "TICK", 0.01)
+    monkeypatch.setattr(partition_run, "LONGEST_WAIT", 0.0)
+    monkeypatch.setattr(partition_run, "TICK", 0.01)
     received = Event()
 
     async def look(row: Row) -> Row:
@@ -325,7 +328,7 @@ def test_rows_do_not_wait_for_a_full_batch(worker: Worker, monkeypatch: pytest.M
 def connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
     """Spark's end of the connection to the worker."""
     ours, theirs = socket.socketpair()
-    monkeypatch.setattr(loop_run, "TICK", 0.01)
+    monkeypatch.setattr(partition_run, "TICK", 0.01)
     with ours, theirs, ours.makefile("wb") as output:
         monkeypatch.setattr(spark_connection, "worker_output", lambda: output)
         yield theirs

@@ -48,4 +48,4 @@ def test_a_cluster_is_read_even_when_a_worker_is_killed(tmp_path: Path) -> None:
 def test_a_cluster_without_executors_is_reported(tmp_path: Path) -> None:
     with Cluster(tmp_path, workers=1) as cluster:
         [message] = cluster.run("cluster_without_executors")
-        assert f"a job runs on {cluster.master}, which has had no executor for" in message
+        assert f"it runs on {cluster.master}, which has had no executor for" in message

@@ -8,20 +8,19 @@ from reactive_aio.spark.datasource.task_attempts import TaskAttempts
 
 def filled(first: int, bound: int, rows: int) -> ReplayLog:
     log = ReplayLog(first, bound)
-    log.missing(first, rows)
-    for row in range(first, first + rows):
-        log.add(row)
+    log.add([*range(first, first + rows)])
     return log
 
 
-def test_only_missing_rows_are_requested() -> None:
+def test_rows_that_have_arrived_are_not_missing() -> None:
     log = ReplayLog(0, 100)
     assert log.missing(0, 10) == 10
-    assert log.missing(0, 10) == 0, "it has been requested before"
-    for row in range(4):
-        log.add(row)
+    log.add([*range(4)])
+    assert log.missing(0, 10) == 6
     assert log.end_of(0, 10) == 4
-    assert log.missing(4, 10) == 4, "six are on their way"
+    assert log.missing(4, 10) == 10
+    log.is_done = True
+    assert log.missing(4, 10) == 0
 
 
 def test_uncommitted_rows_can_be_read_again() -> None:
@@ -38,12 +37,10 @@ def test_uncommitted_rows_can_be_read_again() -> None:
 def test_at_most_the_capacity_is_held_and_half_of_it_per_micro_batch() -> None:
     log = ReplayLog(0, 10)
     assert log.missing(0, 1000) == 5
-    for row in range(5):
-        log.add(row)
-    assert log.is_filled(0, 1000)
+    log.add([*range(5)])
+    assert log.missing(0, 1000) == 0
     assert log.missing(5, 1000) == 5
-    for row in range(5, 10):
-        log.add(row)
+    log.add([*range(5, 10)])
     assert log.missing(10, 1000) == 0, "ten are held, and none of them is committed"
     log.commit(5)
     assert log.missing(10, 1000) == 5

@@ -3,11 +3,15 @@
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pyarrow
 import pytest
 
 import reactive_aio as rx
-from reactive_aio.spark.gathering import Commits, Gathering
+from reactive_aio.spark.gathering import Commits, Elements, Gathering
+from reactive_aio.spark.rows import Decoded
+from reactive_aio.spark.stepping import RowSubscription
+from reactive_aio.stage import Downstream, from_push
 
 untyped: Any = pyarrow
 INF = float("inf")
@@ -85,3 +89,61 @@ async def test_an_error_of_the_cleanup_is_raised() -> None:
     with pytest.raises(OSError, match="the cleanup"):
         async with Gathering("test", rx.from_iterable(source()), 10) as gathering:
             assert await gathering.next(INF) == [1]
+
+
+class Late:
+    """A publisher of another library, which calls ``on_subscribe`` later."""
+
+    def __init__(self) -> None:
+        self.subscribers: list[Any] = []
+        self.requested: list[int] = []
+
+    def subscribe(self, subscriber: Any) -> None:
+        self.subscribers.append(subscriber)
+
+    def request(self, n: int) -> None:
+        self.requested.append(n)
+
+    def cancel(self) -> None:
+        self.requested.append(-1)
+
+
+async def test_what_was_asked_for_is_requested_of_a_publisher_that_is_late() -> None:
+    late = Late()
+    async with Elements("test", late) as elements:
+        elements.ask(2)
+        elements.ask(3)
+        [subscriber] = late.subscribers
+        subscriber.on_subscribe(late)
+        subscriber.on_next("a")
+        assert elements.take() == ["a"]
+        elements.ask(4)
+    assert late.requested == [3, 2, -1]
+
+
+async def test_a_wait_ends_when_it_is_woken() -> None:
+    async with Elements("test", rx.never()) as elements:
+        elements.ask(1)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(elements.wait)
+            await anyio.lowlevel.checkpoint()
+            elements.wake()
+        assert elements.take() == []
+
+
+async def test_a_batch_may_come_at_once_when_it_is_wanted() -> None:
+    batches = iter([[1, 2], [], [3]])
+
+    def open(downstream: Downstream[Any]) -> RowSubscription:
+        def answer() -> None:
+            rows = next(batches, None)
+            if rows is None:
+                subscription.end()
+            else:
+                parts = ((iter((row,)), 1) for row in rows)
+                subscription.feed(Decoded(parts, len(rows), len(rows)))
+
+        subscription = RowSubscription(downstream, "test", answer)
+        return subscription
+
+    assert await from_push(open, name="test").to_list() == [1, 2, 3]

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reactive_aio.spark import from_dataframe
-from reactive_aio.spark.connect import rows_in_parts
+from reactive_aio.spark.connect import LARGEST_PART
+from reactive_aio.spark.rows import cut
 from reactive_aio.testing.probes import SubscriberProbe
 
 from .conftest import flow_threads, wait_for_elements, wait_until
@@ -72,14 +73,7 @@ def test_rows_of_connect_are_made_of_a_few_megabytes(size: int, sizes: list[int]
 
     untyped: Any = pyarrow
     batch = untyped.record_batch({"text": ["x" * size] * 9})
-    found = list[int]()
-
-    def convert(part: Any) -> list[int]:
-        found.append(part.num_rows)
-        return [*range(part.num_rows)]
-
-    assert len([*rows_in_parts(convert, 4, batch)]) == 9
-    assert found == sizes
+    assert [part.num_rows for part in cut(batch, 4, LARGEST_PART)] == sizes
 
 
 # -- threads ---------------------------------------------------------------------------------------

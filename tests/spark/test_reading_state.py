@@ -77,7 +77,7 @@ class Driver:
         else:
             window.elements += count
             window.bytes += count
-            self.state.put(iter(range(first, first + count)), count)
+            self.state.held.put(iter([(iter(range(first, first + count)), count)]), count)
         return True
 
     def request(self, n: int) -> Action:

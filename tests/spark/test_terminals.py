@@ -3,7 +3,7 @@
 import asyncio
 import pickle
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -22,7 +22,7 @@ from reactive_aio.spark import (
     write_parquet,
     writing,
 )
-from reactive_aio.spark.writing import CommitOptions, Save, Writer, write
+from reactive_aio.spark.writing import CommitOptions, Writer, write
 
 from .conftest import wait_until
 
@@ -94,11 +94,25 @@ async def test_overwriting_replaces_all_folders(spark: "SparkSession", tmp_path:
     assert [row.id for row in found] == [3]
 
 
+Save = Callable[["DataFrame", str], object]
+
+
+class SavedBy(Writer):
+    """Calls a function to save."""
+
+    def __init__(self, save: Save, session: "SparkSession") -> None:
+        super().__init__("test", session, SCHEMA)
+        self._save = save
+
+    def save(self, df: "DataFrame", mode: str, folder: str) -> None:
+        self._save(df, mode)
+
+
 async def saved_by(
     save: Save, flow: "Flow[Any]", session: "SparkSession", *, batch: int
 ) -> WriteResult:
     options = CommitOptions.checked("test", batch, 1 << 20, None, "append")
-    return await write(flow, Writer("test", session, SCHEMA), save, options)
+    return await write(flow, SavedBy(save, session), options)
 
 
 async def collected(df: "DataFrame") -> list[Any]:

@@ -28,19 +28,16 @@ from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from itertools import islice
 from math import ceil, inf
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from ..._core.compiler.chain import push_next
 from ..._core.demand import Demand
-
-if TYPE_CHECKING:
-    from ...stage import Downstream
 
 T = TypeVar("T")
 
-_AT_A_TIME: Final = 256
+AT_A_TIME: Final = 256
 """Elements that are made and handed over at a time: few, so that the memory of one list is used
 again for the next, and other work on the loop is not delayed."""
 AHEAD: Final = 2
@@ -215,6 +212,55 @@ class PartitionWindows:
 _START: Final = attrgetter("start")
 
 
+# -- the elements of a batch ----------------------------------------------------------------------
+class Receiver(Protocol[T]):
+    """What elements are handed over to."""
+
+    def push(self, elements: list[T], /) -> None:
+        """Take *elements*, which were requested."""
+
+
+class HeldElements(Generic[T]):
+    """The elements of a record batch that wait for demand, of which a part is made when due."""
+
+    __slots__ = ("_elements", "_made", "_parts", "remaining")
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop them, and what they are made of."""
+        self._parts: Iterator[tuple[Iterator[T], int]] = iter(())
+        self._elements: Iterator[T] = iter(())
+        self._made = 0  # of a part, and not handed over
+        self.remaining: int = 0
+        """How many have not been handed over."""
+
+    def put(self, parts: Iterator[tuple[Iterator[T], int]], count: int) -> None:
+        """Take those of the next batch, in parts; the ones before have been handed over."""
+        self._parts, self.remaining = parts, count
+
+    def push(self, receiver: "Receiver[T]", demand: Demand) -> int:
+        """Hand over as many as *demand* allows, and return their number.
+
+        Of elements of which one cannot be made, those before it are handed over.
+        """
+        if not self._made:
+            self._elements, self._made = next(self._parts)
+        count = demand.take(min(self._made, AT_A_TIME))
+        elements = self._elements
+        self._made -= count
+        self.remaining -= count
+        if not self.remaining:
+            self.clear()  # the parts hold their batch
+        made = list[T]()
+        try:
+            made.extend(islice(elements, count))
+        finally:
+            receiver.push(made)
+        return count
+
+
 # -- the subscription -----------------------------------------------------------------------------
 class Action(Enum):
     """What the subscription does now."""
@@ -231,9 +277,8 @@ class Action(Enum):
 class ReadingState(Generic[T]):
     """The windows, the demand and the batch of one subscription."""
 
-    __slots__ = ("_current", "_delivered", "_elements", "_in_flight", "_is_ordered", "_is_planned",
-                 "_windows", "demand", "is_prepared", "is_processed", "remaining",
-                 "window")  # fmt: skip
+    __slots__ = ("_current", "_delivered", "_in_flight", "_is_ordered", "_is_planned", "_windows",
+                 "demand", "held", "is_prepared", "is_processed", "window")  # fmt: skip
 
     def __init__(self, *, largest: int, batch_sizes: BatchSizes, is_ordered: bool) -> None:
         self._is_ordered = is_ordered
@@ -248,10 +293,9 @@ class ReadingState(Generic[T]):
         self.demand: Demand = Demand()
         self.is_processed: bool = True
         """Whether downstream has processed all elements that were handed over."""
-        self.remaining: int = 0
-        """How many elements of the batch have not been handed over."""
+        self.held: HeldElements[T] = HeldElements()
+        """The elements of the batch that have not been handed over."""
         self._delivered = 0
-        self._elements: Iterator[T] = iter(())
 
     # -- the batch that waits for demand ----------------------------------------------------------
     def request(self, n: int) -> None:
@@ -259,17 +303,10 @@ class ReadingState(Generic[T]):
         self.demand.add(n)
         self.is_processed = True
 
-    def put(self, elements: Iterator[T], count: int) -> None:
-        """Take the next batch; the one before has been handed over."""
-        self._elements, self.remaining = elements, count
-
-    def push(self, downstream: "Downstream[T]") -> None:
+    def push(self, receiver: "Receiver[T]") -> None:
         """Hand over as many elements as demand allows."""
-        count = self.demand.take(min(self.remaining, _AT_A_TIME))
-        self.remaining -= count
-        self._delivered += count
         self.is_processed = False
-        push_next(downstream, self._elements, count)
+        self._delivered += self.held.push(receiver, self.demand)
 
     # -- events -----------------------------------------------------------------------------------
     def on_planned(self, partitions: int) -> None:
@@ -305,7 +342,7 @@ class ReadingState(Generic[T]):
     def close(self) -> None:
         """The subscription has ended: drop everything."""
         self._in_flight, self._current = [], None
-        self._elements, self.remaining = iter(()), 0
+        self.held.clear()
 
     # -- the decision -----------------------------------------------------------------------------
     def next_action(self) -> Action:
@@ -319,7 +356,7 @@ class ReadingState(Generic[T]):
             return Action.CONFIRM
         if self._launch():
             return Action.LAUNCH
-        if self.remaining:
+        if self.held.remaining:
             return Action.PUSH if self.demand else Action.WAIT
         if current is None:
             current = self._current = self._next_window()
@@ -336,7 +373,7 @@ class ReadingState(Generic[T]):
         demand, current = self.demand, self._current
         if not demand or (current is not None and current.error is not None):
             return False  # in the second case, the flow is about to fail
-        outstanding = inf if demand.unbounded else demand.outstanding - self.remaining
+        outstanding = inf if demand.unbounded else demand.outstanding - self.held.remaining
         window = self._windows.launch(outstanding, AHEAD, self._delivered)
         if window is None:
             return False

@@ -7,23 +7,21 @@ wait in the JVM, where they block nothing: the tasks of the job have ended, and 
 serves the rows.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from time import perf_counter
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, TypeVar, cast
 from weakref import finalize
 
-from ..._core.flow_subscription import FlowSubscription
-from ..._core.loop import LoopHandle
 from ...stage import Downstream
 from .._internals import ArrowBatches, java_dataset, release
 from .._internals.partition_jobs import RunJob, job_runner, marking_job_runner
 from ..call_threads import CallThreads
+from ..checkpoint import Resume
 from ..errors import PartitionTooLarge
-from ..progress import ProgressMeter
-from ..resuming import Resume
+from ..progress import MakeMeter
 from ..rows import Decode
+from ..stepping import SteppedSubscription
 from ..tagged_jobs import TaggedJobs
 from .commits import PartitionCommits
 from .jvm_socket import END, LARGE, PARTITION_END, FrameReader, connect
@@ -32,10 +30,6 @@ from .reading_state import Action, ReadingState, Window
 T = TypeVar("T")
 R = TypeVar("R")
 
-_TIME_SLICE: Final = 0.0005
-"""Seconds of work before other callbacks run. Less than a drain may take: rows are seldom the only
-work on their loop."""
-
 
 class WindowJobs:
     """The jobs of one subscription. Its methods block, and are called on its threads."""
@@ -43,7 +37,8 @@ class WindowJobs:
     def __init__(self, jobs: TaggedJobs, rows: int, resume: Resume | None = None) -> None:
         self._jobs = jobs
         self._rows = rows  # of a record batch of the first window
-        self._resume = resume
+        self.resume: Resume | None = resume
+        """Which partitions are computed; None: all of them."""
         self._batches: ArrowBatches | None = None
         self._publish: Callable[[Any], object] | None = None  # the query's observations, if any
         self._run_job: RunJob | None = None
@@ -54,42 +49,27 @@ class WindowJobs:
         """Look up what does not depend on the plan, on another thread than `plan`."""
         with self._jobs.explained():
             self._publish = self._jobs.observe(java_dataset(self._jobs.df))
-            runner = job_runner if self._resume is None else marking_job_runner
+            runner = job_runner if self.resume is None else marking_job_runner
             self._run_job = runner(self._jobs.context)
 
     def plan(self) -> int:
         """Plan the query, and run its shuffles; return the number of partitions to compute."""
         with self._jobs.starting():
             self._require_active()
-            if self._resume is not None:
-                self._resume.list_files_again(self._jobs.df)
+            if self.resume is not None:
+                self.resume.list_files_again(self._jobs.df)
             dataset = java_dataset(self._jobs.plan())
             self._batches = ArrowBatches(self._jobs.context, dataset)
             self._rdds.append(self._rdd(self._rows))
             partitions = cast("int", self._rdds[0].getNumPartitions())
-            if self._resume is None:
+            if self.resume is None:
                 return partitions
-            return self._resume.begin(self._batches.dataset, partitions)
+            return self.resume.begin(self._batches.dataset, partitions)
 
     @property
     def is_observed(self) -> bool:
         """Whether the query has observations, which count rows that are computed twice."""
         return self._publish is not None
-
-    @property
-    def resumed(self) -> int:
-        """How many partitions are not computed, since they are committed."""
-        return 0 if self._resume is None else self._resume.committed
-
-    def commit(self, position: int) -> None:
-        """Commit the partition at *position* among those that are computed."""
-        assert self._resume is not None
-        self._resume.commit(position)
-
-    def number(self, position: int) -> int:
-        """Return the number of the partition at *position* among those that are computed."""
-        assert self._resume is not None
-        return self._resume.partitions[position]
 
     def _rdd(self, rows: int) -> Any:
         """Return a new RDD of record batches over the plan of this subscription.
@@ -114,8 +94,8 @@ class WindowJobs:
             self._require_active()
             assert self._run_job is not None
             partitions: Sequence[int] = range(start, stop)
-            if self._resume is not None:
-                partitions = self._resume.partitions[start:stop]
+            if self.resume is not None:
+                partitions = self.resume.partitions[start:stop]
             address, secret, server = self._run_job(self._rdd(rows), partitions)
             self._servers[start] = server
             return connect(address, secret)
@@ -164,14 +144,13 @@ class WindowJobs:
             raise RuntimeError("the subscription has been cancelled")
 
 
-class ArrowSubscription(FlowSubscription, Generic[T]):
+class ArrowSubscription(SteppedSubscription[T]):
     """One subscription. Every method runs on the loop's thread."""
 
-    __slots__ = (
-        "__weakref__", "_commits", "_decode", "_downstream", "_finalizer", "_is_advancing",
-        "_is_started", "_jobs", "_loop_handle", "_meter", "_parts", "_readers", "_state",
-        "_threads", "_unmade", "_watched",
-    )  # fmt: skip
+    __slots__ = ("_commits", "_decode", "_finalizer", "_is_started", "_jobs", "_readers", "_state",
+                 "_threads", "_watched")  # fmt: skip
+    # Less than a drain may take: rows are seldom the only work on their loop.
+    time_slice = 0.0005
 
     def __init__(
         self,
@@ -179,29 +158,22 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         state: ReadingState[T],
         jobs: WindowJobs,
         decode: Decode,
-        meter: ProgressMeter,
-        *,
-        commits: bool = False,
+        make_meter: MakeMeter,
     ) -> None:
-        """With *commits*, elements are deliveries, and *jobs* mark the end of each partition."""
-        self._downstream: Downstream[T] | None = downstream
+        """With a checkpoint, elements are deliveries, and *jobs* mark the end of each partition."""
+        super().__init__(downstream, "from_dataframe()", make_meter)
         self._state = state
         self._jobs = jobs
         self._decode = decode
-        self._meter = meter
-        self._loop_handle = LoopHandle("from_dataframe()")
         self._threads = CallThreads(self._loop_handle, "from_dataframe", interrupt=jobs.cancel)
         self._commits: PartitionCommits | None = None
-        if commits:
+        if (resume := jobs.resume) is not None:
             self._commits = PartitionCommits(
-                self._loop_handle, jobs.commit, jobs.number, self._on_commit
+                self._loop_handle, resume.commit, resume.number, self._on_commit
             )
         self._readers: dict[Window, FrameReader] = {}  # whose connections are open
         self._watched: FrameReader | None = None
-        self._parts: Iterator[tuple[Iterator[T], int]] = iter(())
-        self._unmade = 0  # elements of these parts
         self._is_started = False
-        self._is_advancing = False
         # Not __del__: in a cycle, the sockets could be collected before it is called.
         self._finalizer = finalize(self, _release, self._readers, jobs, self._threads)
         self._finalizer.atexit = False
@@ -209,6 +181,7 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
 
     # -- the subscription that the island sees ----------------------------------------------------
     def request(self, n: int, /) -> None:
+        self._meter.on_request(n)
         self._state.request(n)
         if self._is_started:
             self._advance()
@@ -221,11 +194,6 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         """Everything handed over has been processed, and there is no new demand."""
         self._state.is_processed = True
         self._advance()
-
-    def cancel(self) -> None:
-        """Close the sockets now; the jobs end as soon as Spark has cancelled them."""
-        self._downstream = None
-        self._close()
 
     async def aclose(self) -> None:
         """Wait, after a cancellation, until Spark has ended the jobs."""
@@ -247,7 +215,8 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
     def _on_planned(self, partitions: int) -> None:
         self._state.on_planned(partitions)
         self._meter.add("partitions", partitions)
-        self._meter.add("resumed", self._jobs.resumed)
+        if (resume := self._jobs.resume) is not None:
+            self._meter.add("resumed", resume.committed)
 
     def _on_prepared(self, _: None) -> None:
         self._state.is_prepared = True
@@ -288,36 +257,12 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
             self._advance()
 
     # -- carrying out the decisions ---------------------------------------------------------------
-    def _advance(self) -> None:
-        """Act until there is nothing to do. Handing elements over leads to requests, and here."""
-        if self._is_advancing:
-            return
-        self._is_advancing, is_paused = True, False
-        slice_end = perf_counter() + _TIME_SLICE
-        try:
-            while (downstream := self._downstream) is not None and self._act(downstream):
-                if perf_counter() >= slice_end:
-                    # After two turns of the loop: a task that sleeps needs one for its timer and
-                    # one for itself.
-                    self._loop_handle.call_soon(self._loop_handle.call_later, 0.0, self._resume)
-                    is_paused = True
-                    break
-        finally:
-            self._is_advancing = is_paused
-
-    def _resume(self) -> None:
-        self._is_advancing = False
-        self._advance()
-
-    def _act(self, downstream: Downstream[T]) -> bool:
+    def _act(self) -> bool:
         """Carry out one action; return whether another one may follow at once."""
         state = self._state
         match state.next_action():
             case Action.PUSH:
-                try:
-                    state.push(downstream)
-                except Exception as error:  # of a function that makes an element
-                    self._end(error)
+                state.push(self)
             case Action.READ:
                 return self._read(state.window)
             case Action.LAUNCH:
@@ -346,8 +291,6 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         reader = self._readers[window]
         has_demand = bool(self._state.demand)
         try:
-            if self._unmade:
-                return has_demand and self._make_part(window)
             if reader.is_storing:
                 return False
             frame = reader.read(body=has_demand)
@@ -367,8 +310,6 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
                 self._take_frame(window, frame)
         except (OSError, EOFError) as error:
             self._end_window(window, reader, error)
-        except Exception as error:
-            self._end(error)
         return True
 
     def _take_frame(self, window: Window, frame: Any) -> None:
@@ -376,21 +317,12 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         window.bytes += len(frame)
         window.rows += decoded.rows
         self._meter.add("bytes", len(frame))
-        self._parts, self._unmade = decoded.parts, decoded.elements
-        if self._unmade:
-            self._make_part(window)
-
-    def _make_part(self, window: Window) -> bool:
-        """Make the next elements of the frame."""
-        elements, count = next(self._parts)
-        self._unmade -= count
-        if not self._unmade:
-            self._parts = iter(())  # which holds the frame; the elements hold what they need of it
-        window.elements += count
+        window.elements += decoded.elements
+        parts = decoded.parts
         if self._commits is not None:
-            elements = self._commits.deliver(window.current, elements, count)
-        self._state.put(elements, count)
-        return True
+            deliver = partial(self._commits.deliver, window.current)
+            parts = ((deliver(*part), part[1]) for part in parts)
+        self._state.held.put(parts, decoded.elements)
 
     def _on_stored(
         self, window: Window, reader: FrameReader, _: None, error: Exception | None
@@ -419,16 +351,6 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
         reader.close()
         self._state.on_end(window, error)
 
-    def _end(self, error: BaseException | None) -> None:
-        downstream, self._downstream = self._downstream, None
-        if downstream is None:
-            return
-        self._close()
-        if error is None:
-            downstream.complete()
-        else:
-            downstream.fail(error)
-
     # -- sockets ----------------------------------------------------------------------------------
     def _watch(self, reader: FrameReader | None) -> None:
         """Advance when the connection of *reader*, and no other, can be read."""
@@ -440,11 +362,10 @@ class ArrowSubscription(FlowSubscription, Generic[T]):
                 self._loop_handle.add_reader(reader.connection, self._advance)
 
     def _close(self) -> None:
-        """Close every connection, drop what was read, and let the jobs and the threads end."""
+        """Close every connection now, drop what was read, and let the jobs and the threads end."""
         self._watch(None)
         self._jobs.stop()
         self._state.close()
-        self._parts, self._unmade = iter(()), 0
         self._threads.interrupt()  # after an error too, other windows may be in flight
         self._finalizer()
 

@@ -1,18 +1,20 @@
 """serve_flow: a flow that Spark reads."""
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from math import inf
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import uuid4
 
 import anyio
 
-from ...stage import FlowSubscription, describe, require_int
+from ...stage import describe, require_int
 from ..conversion import RowConversion, RowRejected
 from ..errors import require_pyspark, require_text
-from ..gathering import cut
+from ..gathering import Elements
+from ..rows import cut
 from ..schemas import parsed_schema, require_schema
 from .listener import Connection, ListenOptions, ServedAddress, listen
 from .replay_log import ReplayLog, RowsUnavailable
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from ...flow import Flow
-    from ...spec import Subscription
 
 _LARGEST_PART: Final = 1 << 30
 """Bytes of what is sent at a time."""
@@ -109,11 +110,8 @@ async def serve_flow(
     require_schema("serve_flow", schema)
     columns = await anyio.to_thread.run_sync(parsed_schema, "serve_flow", schema, _parse)
     server = _FlowServer(flow, columns, log, name or uuid4().hex)
-    try:
-        async with listen(server.respond, options) as where:
-            yield ServedFlow(*where, log)
-    finally:
-        await server.cursor.aclose()
+    async with server.elements, listen(server.respond, options) as where:
+        yield ServedFlow(*where, log)
 
 
 class _FlowServer:
@@ -124,7 +122,8 @@ class _FlowServer:
         self._schema = schema
         self._log = log
         self._name = name
-        self.cursor = _FlowCursor(flow, log.add)
+        self.elements = Elements("serve_flow()", flow)
+        self._lock = anyio.Lock()
 
     async def respond(self, connection: Connection) -> None:
         try:
@@ -166,18 +165,22 @@ class _FlowServer:
 
         With *drain*, wait for at least one row or the end of the flow.
         """
-        log, cursor = self._log, self.cursor
-        cursor.fetch(log.missing(start, limit))
-        with anyio.move_on_after(None if drain else _BATCH_DELAY) as scope:
-            while not cursor.is_done and not log.is_filled(start, limit):
-                if drain and log.stop > start and scope.deadline == float("inf"):
-                    scope.deadline = anyio.current_time() + _BATCH_DELAY
-                await cursor.arrival.wait()
-        log.is_done = cursor.is_done
+        log = self._log
+        async with self._lock:  # of two queries, which the log refuses, but not at once
+            if drain and log.stop == start:
+                await self._gather(min(1, log.missing(start, limit)), inf)
+            await self._gather(log.missing(start, limit), anyio.current_time() + _BATCH_DELAY)
         stop = log.end_of(start, limit)
-        if stop == start and cursor.error is not None:
-            raise _FlowFailed from cursor.error
+        if stop == start and self.elements.error is not None:
+            raise _FlowFailed from self.elements.error
         return stop
+
+    async def _gather(self, count: int, deadline: float) -> None:
+        if count:
+            self.elements.ask(count)
+            await self.elements.wait(deadline)
+            self._log.add(self.elements.taken())
+            self._log.is_done = self.elements.is_over
 
     async def _encode(self, rows: list[Any], first: int) -> bytes:
         try:
@@ -187,8 +190,6 @@ class _FlowServer:
 
     async def _send_all(self, connection: Connection, limit: int) -> None:
         """Send the rows of a new subscription, *limit* for each message of the client."""
-        rows = list[Any]()
-        cursor = _FlowCursor(self._flow, rows.append)
         requests = anyio.Semaphore(0)
 
         async def receive_requests() -> None:
@@ -199,29 +200,29 @@ class _FlowServer:
                     requests.release()
             tasks.cancel_scope.cancel()
 
-        try:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(receive_requests)
-                while True:
-                    await requests.acquire()
-                    try:
-                        content = await self._next_part(cursor, rows, limit)
-                    except _FlowFailed as error:
-                        content = encode({"error": str(error)})
-                    await connection.send(content)
-        finally:
-            await cursor.aclose()
+        async with (
+            Elements("serve_flow()", self._flow) as elements,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(receive_requests)
+            first = 0
+            while True:
+                await requests.acquire()
+                elements.ask(limit)
+                await elements.wait()
+                rows = elements.taken()
+                try:
+                    content = await self._part(elements, rows, first)
+                except _FlowFailed as error:
+                    content = encode({"error": str(error)})
+                await connection.send(content)
+                first += len(rows)
 
-    async def _next_part(self, cursor: "_FlowCursor", rows: list[Any], limit: int) -> bytes:
-        cursor.fetch(limit)
-        while not cursor.is_done and len(rows) < limit:
-            await cursor.arrival.wait()
-        part = rows[:]
-        rows.clear()
-        if part:
-            return await self._encode(part, cursor.count - len(part))
-        if cursor.error is not None:
-            raise _FlowFailed from cursor.error
+    async def _part(self, elements: Elements, rows: list[Any], first: int) -> bytes:
+        if rows:
+            return await self._encode(rows, first)
+        if elements.error is not None:
+            raise _FlowFailed from elements.error
         return encode({"end": True})
 
 
@@ -232,60 +233,6 @@ class _FlowFailed(Exception):
         if isinstance(self.__cause__, RowRejected):
             return str(self.__cause__)
         return f"the served flow failed: {self.__cause__!r}"
-
-
-class _FlowCursor:
-    """A subscriber with explicit requests, which reports each arrival to *add*.
-
-    Its subscription begins with the first `fetch`.
-    """
-
-    def __init__(self, flow: "Flow[Any]", add: Callable[[Any], None]) -> None:
-        self._flow = flow
-        self._add = add
-        self._subscription: Subscription | None = None
-        self.count: int = 0
-        """How many elements have arrived."""
-        self.arrival = anyio.Event()
-        """Set at the next element, or the terminal signal."""
-        self.is_done: bool = False
-        self.error: BaseException | None = None
-
-    def fetch(self, count: int) -> None:
-        """Request *count* more elements."""
-        if count <= 0:
-            return
-        if self._subscription is None:
-            self._flow.subscribe(self)
-        if self._subscription is not None:
-            self._subscription.request(count)
-
-    async def aclose(self) -> None:
-        """Cancel, and wait for the cleanup of the source."""
-        if isinstance(self._subscription, FlowSubscription):
-            with anyio.CancelScope(shield=True):
-                await self._subscription.aclose()
-
-    # -- the subscriber ---------------------------------------------------------------------------
-    def on_subscribe(self, subscription: "Subscription") -> None:
-        self._subscription = subscription
-
-    def on_next(self, element: Any) -> None:
-        self.count += 1
-        self._add(element)
-        self._notify()
-
-    def on_error(self, error: BaseException) -> None:
-        self.error = error
-        self.on_complete()
-
-    def on_complete(self) -> None:
-        self.is_done = True
-        self._notify()
-
-    def _notify(self) -> None:
-        arrival, self.arrival = self.arrival, anyio.Event()
-        arrival.set()
 
 
 def encode_rows(rows: Sequence[Any], schema: "StructType", first: int = 0) -> bytes:

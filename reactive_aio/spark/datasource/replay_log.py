@@ -15,14 +15,13 @@ class RowsUnavailable(ReactiveError):
 
 
 class ReplayLog:
-    """Holds at most *capacity* rows, and computes how many more to request of the flow."""
+    """Holds at most *capacity* rows, and computes how many more are needed."""
 
     def __init__(self, first: int, capacity: int) -> None:
         self.first: int = first
         """The number of the oldest row that is held."""
         self.capacity: int = capacity
         self._rows: list[Any] = []
-        self._requested = first
         self.is_done: bool = False
         """Whether the flow has ended."""
 
@@ -32,17 +31,9 @@ class ReplayLog:
         return self.first + len(self._rows)
 
     def missing(self, start: int, limit: int) -> int:
-        """Count as requested, and return, the rows to request for *limit* rows from *start* on."""
+        """Return how many rows have yet to arrive for *limit* rows from *start* on."""
         self._require(start, start)
-        more = self._target(start, limit) - self._requested
-        if more <= 0 or self.is_done:
-            return 0
-        self._requested += more
-        return more
-
-    def is_filled(self, start: int, limit: int) -> bool:
-        """Whether no more rows can be expected for *limit* rows from *start* on."""
-        return self.is_done or self.stop >= self._target(start, limit)
+        return 0 if self.is_done else max(0, self._target(start, limit) - self.stop)
 
     def end_of(self, start: int, limit: int) -> int:
         """Return the end of the rows that are available for *limit* rows from *start* on."""
@@ -52,8 +43,9 @@ class ReplayLog:
         # Half of the capacity: Spark commits a micro-batch when it knows the end of the next one.
         return min(start + min(limit, max(1, self.capacity // 2)), self.first + self.capacity)
 
-    def add(self, row: Any) -> None:
-        self._rows.append(row)
+    def add(self, rows: list[Any]) -> None:
+        """Rows have arrived."""
+        self._rows += rows
 
     def read(self, start: int, stop: int) -> list[Any]:
         self._require(start, stop)

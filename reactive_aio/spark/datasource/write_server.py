@@ -2,21 +2,22 @@
 
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import count, islice
+from itertools import chain, count
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 import anyio
 
 from ...errors import AlreadySubscribed, ReactiveError
-from ...stage import Coordinator, Downstream, from_push, require_int
+from ...stage import Downstream, from_push, require_int
 from ..errors import explained, require_dataframe_type, require_option, require_pyspark
-from ..rows import ROW_KINDS, RowKind, row_converter, with_a_column
+from ..rows import ROW_KINDS, Decoded, RowKind, elements_of, with_a_column
+from ..stepping import RowSubscription
 from ..tagged_jobs import SparkCalls
 from .listener import Connection, ListenOptions, ServedAddress, listen
 from .task_attempts import JobKey, TaskAttempts
@@ -135,7 +136,7 @@ class _WriteServer:
         self._batch = batch
         self._numbered = numbered
         self._attempts = TaskAttempts()
-        self._subscription: _WriteSubscription | None = None
+        self._subscription: RowSubscription | None = None
         self._unread: set[str] = set()
         """The jobs of `writing` that no subscriber has read, nor their failure."""
         self._failures: deque[WriteFailed] = deque(maxlen=_MOST_FAILURES)
@@ -144,24 +145,31 @@ class _WriteServer:
         self._lock = anyio.Lock()
 
     # -- the flow ---------------------------------------------------------------------------------
-    def subscribe(self, downstream: Downstream[Any]) -> "_WriteSubscription":
+    def subscribe(self, downstream: Downstream[Any]) -> RowSubscription:
         if self._subscription is not None:
             raise AlreadySubscribed(
                 "rule 1.11: what Spark writes serves one subscriber at a time; share it with a "
                 "MulticastProcessor"
             )
-        self._subscription = _WriteSubscription(downstream, self)
+        self._subscription = RowSubscription(
+            downstream, "serve_writes()", self._on_first_request, self._on_end
+        )
         self.notify()
         return self._subscription
 
-    def on_end(self) -> None:
+    def _on_first_request(self) -> None:
+        """Fail, if a write has failed before it had a subscriber."""
+        assert self._subscription is not None, "it has called this"
+        self._subscription.on_wanted = self.notify
+        if self._failures:
+            self._subscription.end(self._failures.popleft())
+        else:
+            self.notify()
+
+    def _on_end(self) -> None:
         self._subscription = None
         self._attempts.refuse_current()
         self.notify()
-
-    def take_failure(self) -> "WriteFailed | None":
-        """Return the failure of a write that ended before it had a subscriber, if there is one."""
-        return self._failures.popleft() if self._failures else None
 
     @contextmanager
     def writing(self, job: str) -> Generator[None]:
@@ -192,7 +200,7 @@ class _WriteServer:
         """Fail the flow, if it has a subscriber; return the error."""
         error = _write_failed(message, cause)
         if self._subscription is not None:
-            self._subscription.fail(error)
+            self._subscription.end(error)
         return error
 
     def notify(self) -> None:
@@ -260,10 +268,10 @@ class _WriteServer:
                 if subscription is not self._subscription:
                     raise _cancelled()
                 received.append(digest)
-                subscription.put(rows)
+                subscription.feed(rows)
                 return
 
-    async def _wait_for_demand(self, key: JobKey) -> "_WriteSubscription":
+    async def _wait_for_demand(self, key: JobKey) -> RowSubscription:
         """Wait until this job is the current one, all rows are processed, and one is requested."""
         while True:
             if self._attempts.is_refused(key):
@@ -272,12 +280,12 @@ class _WriteServer:
                 return subscription
             await self._change.wait()
 
-    def _ready_subscription(self, key: JobKey) -> "_WriteSubscription | None":
+    def _ready_subscription(self, key: JobKey) -> RowSubscription | None:
         subscription = self._subscription
         if subscription is None or not self._attempts.select(key):
             return None
         self._unread.discard(key[0])
-        return subscription if subscription.needs_rows else None
+        return subscription if subscription.is_wanting else None
 
     async def _commit(self, request: Message) -> None:
         key = _job_key(request)
@@ -285,7 +293,7 @@ class _WriteServer:
         self._attempts.commit(key, is_durable=request["durable"])
         self.notify()
         if subscription is not None:
-            subscription.complete()
+            subscription.end()
 
     def _abort(self, request: Message) -> None:
         key, is_stream = _job_key(request), bool(request["stream"])
@@ -296,18 +304,15 @@ class _WriteServer:
         self._attempts.abort(key, is_repeated=is_stream)
         self.notify()
 
-    def _decode(self, request: Message, content: bytes) -> list[Any]:
+    def _decode(self, request: Message, content: bytes) -> Decoded:
         """Make the elements of a chunk. Blocks: for threads."""
-        elements = read_batches(content)
-        if self._kind == "batch":
-            if not json.loads(request["schema"])["fields"]:
-                elements = [batch.select([]) for batch in elements]
-        else:
-            convert = _row_converter(request["schema"], self._kind)
-            elements = [row for batch in elements for row in convert(batch)]
+        read, batches = _reader(request["schema"], self._kind), read_batches(content)
+        parts = (part for batch in batches for part, _ in read(batch, batch.num_rows).parts)
+        elements = [*chain.from_iterable(parts)]
         if self._numbered:
-            return [(request["batch"], element) for element in elements]
-        return elements
+            elements = [(request["batch"], element) for element in elements]
+        rows = sum(batch.num_rows for batch in batches)
+        return Decoded(iter(((iter(elements), len(elements)),)), len(elements), rows)
 
 
 def _job_key(request: Message) -> JobKey:
@@ -325,51 +330,7 @@ def _cancelled() -> WriteFailed:
 
 
 @lru_cache(maxsize=16)
-def _row_converter(schema: str, kind: RowKind) -> Callable[[Any], Iterator[Any]]:
+def _reader(schema: str, kind: RowKind) -> Callable[[Any, int], Decoded]:
     from pyspark.sql.types import StructType
 
-    return row_converter(StructType.fromJson(json.loads(schema)), kind)
-
-
-@dataclass(eq=False, repr=False)
-class _WriteSubscription(Coordinator[Any]):
-    """Hands over one chunk of rows at a time. Every method runs on the loop's thread."""
-
-    is_serialized: ClassVar[bool] = False
-    server: _WriteServer
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._rows: Iterator[Any] = iter(())
-        self._remaining = 0
-
-    @property
-    def needs_rows(self) -> bool:
-        """Whether there is demand, and every row has been processed."""
-        is_processed = not self._remaining and self.processed_count == self.emitted
-        return is_processed and bool(self.demand)
-
-    def put(self, rows: list[Any]) -> None:
-        """Take a chunk of rows; only when they are needed."""
-        self._rows, self._remaining = iter(rows), len(rows)
-        self.on_demand()
-
-    # -- decisions --------------------------------------------------------------------------------
-    def on_start(self) -> None:
-        if (error := self.server.take_failure()) is not None:
-            self.fail(error)
-
-    def on_demand(self) -> None:
-        if self._remaining:
-            count = min(self._remaining, self.demand.outstanding)
-            self._remaining -= count
-            self.emit(list(islice(self._rows, count)))
-        elif self.needs_rows:
-            self.server.notify()
-
-    def on_processed(self) -> None:
-        self.on_demand()
-
-    def on_stop(self) -> None:
-        self._rows, self._remaining = iter(()), 0
-        self.server.on_end()
+    return elements_of(StructType.fromJson(json.loads(schema)), kind)

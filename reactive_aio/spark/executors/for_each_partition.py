@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 FUNCTION: Final = "for_each_partition"
 _SCHEMA: Final = "partition int, attempt int, elements long"
 
-Sink = "Callable[[Flow[Any]], Flow[Any] | Awaitable[int | None]]"
-
 
 @dataclass(frozen=True, slots=True)
 class PartitionResult:

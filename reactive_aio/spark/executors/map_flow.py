@@ -19,14 +19,13 @@ from ..errors import (
 from ..rows import (
     ROW_KINDS,
     RowKind,
-    UnreadableType,
-    columns_of,
     read_schema,
-    unreadable_column,
+    rows_per_batch,
+    unreadable,
     with_a_column,
 )
 from ..schemas import parse_with, parsed_schema, repeated_name, require_schema
-from .resources import Manager, WorkerResource, resources
+from .resources import Manager, WorkerResource
 from .shipping import pickle_pipeline, worker_function
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 FUNCTION: Final = "map_flow"
-_ROWS_PER_BATCH: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _TIME_ZONE: Final = "spark.sql.session.timeZone"
 
 
@@ -60,10 +58,9 @@ class MapFlow:
     It returns a DataFrame, lazily: nothing runs until Spark computes it. *df* may be that of a
     classic session, of Spark Connect, or of a streaming query.
 
-    A flow of synchronous operators is iterated on the worker's main thread. Any other flow runs on
-    an event loop (uvloop where it is installed), which goes on between the batches and the tasks
-    of a worker. The pipeline is pickled with what it refers to: `map_flow.resources` is for what
-    cannot be, such as a client. The workers need this package.
+    The flow runs on an event loop (uvloop where it is installed), which goes on between the batches
+    and the tasks of a worker. The pipeline is pickled with what it refers to: `map_flow.resources`
+    is for what cannot be, such as a client. The workers need this package.
 
     Demand: begins with Spark, which takes a batch of the result when it can send one. The flow
         receives a request for the rows of that batch, and Spark's next batch is read when one of
@@ -136,7 +133,7 @@ class MapFlow:
         manager; ``async with`` is preferred over ``with``. `WorkerResource` says when it is closed.
         An *open* that fails fails those who wait for it; the next call tries again.
         """
-        return resources(open)
+        return WorkerResource(open)
 
 
 map_flow: Final = MapFlow()
@@ -159,7 +156,8 @@ def map_partitions(
         output = parsed_schema(function, schema, parse_with(df.sparkSession))
         options: dict[str, Any] = {
             "input_schema": read_schema(df), "output_schema": output, "rows": rows,
-            "most": _batch_rows(df), "zone": df.sparkSession.conf.get(_TIME_ZONE),
+            "most": rows_per_batch(df.sparkSession) or LARGEST_INT,
+            "zone": df.sparkSession.conf.get(_TIME_ZONE),
         }  # fmt: skip
         run = worker_function(function, pickle_pipeline(function, pipeline), options)
         untyped: Any = _unique_names(df)
@@ -186,25 +184,12 @@ def _require_readable(function: str, schema: "StructType", rows: RowKind) -> Non
                 f"named {name!r}, which Spark does not send to its workers. Cast the column to a "
                 "struct with other names."
             )
-    if rows == "batch":
+    if rows == "batch" or (reason := next(unreadable(schema), None)) is None:
         return
-    reason = unreadable_column(schema)
-    if reason is None:
-        try:
-            columns_of(schema)
-            return
-        except UnreadableType as error:
-            reason = str(error)
     raise UnsupportedDataFrame(
         f"{function}() cannot read {reason}: PySpark has no Python value for it. Cast it, or leave "
         "it out with df.select(...), or use rows='batch'."
     )
-
-
-def _batch_rows(df: "DataFrame") -> int:
-    """Return how many rows a batch may have; a setting of 0 or less means no limit."""
-    rows = int(df.sparkSession.conf.get(_ROWS_PER_BATCH) or 0)
-    return rows if rows > 0 else LARGEST_INT
 
 
 def _unique_names(df: "DataFrame") -> "DataFrame":

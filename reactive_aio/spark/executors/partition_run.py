@@ -5,23 +5,23 @@ it the next batch of the result whenever it can send one. So demand begins with 
 returned here, and reaches Spark's batches through the flow.
 """
 
-import logging
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from time import perf_counter
+from contextlib import closing, suppress
+from functools import partial
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import anyio
+
+from ...errors import Interrupted
 from ...flow import Flow
 from ...stage import describe
 from ..conversion import RowConversion, RowMismatch
 from ..errors import LARGEST_INT
-from ..gathering import cut
-from ..rows import RowKind, row_converter
+from ..gathering import Elements
+from ..rows import RowKind, cut, elements_of
 from .batch_size import BatchSize
 from .input_rows import InputRows
-from .loop_run import LoopRun
-from .pulled_run import PulledRun, pulled
 from .spark_connection import SparkConnection
 from .spark_task import inside, running_task
 from .worker_loop import WORKER, WorkerLoop
@@ -32,9 +32,15 @@ if TYPE_CHECKING:
 Pipeline = Callable[[Flow[Any]], Flow[Any]]
 """Makes the flow of a partition's result of that of its rows."""
 
+TICK: Final = 0.25
+"""Seconds after which the main thread looks whether Spark still waits for this task."""
+LONGEST_WAIT: Final = 1.0
+"""Seconds after which rows are sent although their batch is not full."""
+_PART: Final = 1024
+_PART_VALUES: Final = 1 << 18
+"""Rows, and values, that are made at a time at most, which delays other work on the loop."""
 _LARGEST_BATCH: Final = 64 << 20
 """Bytes of a record batch of the result, about, unless one row has more."""
-_log: Final = logging.getLogger("reactive_aio.spark")
 
 
 def run_partition(
@@ -54,9 +60,9 @@ def run_partition(
     worker.begin_task()
     try:
         connection = SparkConnection(batches)
-        run = _PartitionRun(worker, function, connection)
         source = _source(input_schema, rows, most)
-        with inside(task), run.chunks(pipeline, source, size := BatchSize(most)) as chunks:
+        run = _PartitionRun(worker, function, source, connection)
+        with inside(task), closing(run.chunks(pipeline, size := BatchSize(most))) as chunks:
             conversion = RowConversion(
                 function, output_schema, zone, counted="of the output", rejected=RowMismatch
             )
@@ -73,18 +79,10 @@ def run_partition(
 
 
 def _source(schema: "StructType", rows: RowKind, most: int) -> InputRows:
-    if rows == "batch":
-        names = schema.names
-        return InputRows(lambda batch: _one_batch(batch, names), has_batches=True, holds=0)
-    holds = most - 1 if most < LARGEST_INT else None
-    return InputRows(row_converter(schema, rows), has_batches=False, holds=holds)
-
-
-def _one_batch(batch: Any, names: list[str]) -> Iterator[Any]:
-    """The batch, with the names that the columns have in the DataFrame."""
-    if not names:  # the column was added for Spark
-        return iter((batch.select([]),))
-    return iter((batch if batch.schema.names == names else batch.rename_columns(names),))
+    elements = elements_of(schema, rows)
+    together = max(1, min(_PART, _PART_VALUES // max(1, len(schema.names))))
+    holds = 0 if rows == "batch" else most - 1 if most < LARGEST_INT else None
+    return InputRows(lambda batch: elements(batch, together), holds=holds)
 
 
 def _encoded(
@@ -100,49 +98,72 @@ def _encoded(
         began = perf_counter()
 
 
-@dataclass(eq=False)
 class _PartitionRun:
-    """One run of a pipeline."""
+    """The run of one pipeline: its flow is on the loop, and the main thread works for it.
 
-    worker: WorkerLoop
-    function: str
-    connection: SparkConnection
+    The main thread asks for the rows of a batch, and then does what the loop requests until it has
+    them: it reads record batches of the partition, which blocks. The loop goes on meanwhile, so
+    that calls in flight are answered, and time limits are kept, while Spark is slow.
+    """
 
-    @contextmanager
-    def chunks(
-        self, pipeline: Pipeline, source: InputRows, size: BatchSize
-    ) -> Generator[Iterator[list[Any]]]:
-        """Run the flow as long as its elements are iterated inside the ``with``."""
-        flow = self.worker.call(self._build, pipeline, source)
-        chain = pulled(flow, source, self.connection)
-        run: LoopRun | PulledRun
-        if chain is None:
-            run = LoopRun(flow, source, self.connection)
-        else:
-            run = PulledRun(chain, self.worker)
-        self.worker.call(run.start)
+    def __init__(
+        self, worker: WorkerLoop, function: str, source: InputRows, connection: SparkConnection
+    ) -> None:
+        self._worker = worker
+        self._function = function
+        self._source = source
+        self._connection = connection
+        self._elements: Elements
+
+    # -- on the main thread -----------------------------------------------------------------------
+    def chunks(self, pipeline: Pipeline, size: BatchSize) -> Generator[list[Any]]:
+        """Yield lists of elements, each as long as *size* says, or those of a second."""
+        self._worker.call(self._build, pipeline)
         try:
-            yield run.chunks(size)
-        except BaseException:
-            self._close_after_error(run)
+            while (rows := self._next_rows(size.rows)) is not None:
+                yield rows
+        except BaseException as error:
+            with suppress(Interrupted):  # of a loop that has stopped; *error* says why
+                self._worker.call(self._elements.__aexit__, None, error, None)
             raise
-        self.worker.call(run.aclose)
+        self._worker.call(self._elements.__aexit__, None, None, None)
 
-    async def _build(self, pipeline: Pipeline, source: InputRows) -> Flow[Any]:
+    def _next_rows(self, count: int) -> list[Any] | None:
+        act: Callable[[], object] = partial(self._elements.ask, count)
+        due = monotonic() + LONGEST_WAIT
+        while True:
+            answer = self._worker.call(self._answer, act, due)
+            if answer is None or answer:
+                return answer
+            act = _go_on
+            if self._source.is_wanted:  # which only the answer to it changes
+                act = partial(self._source.feed, self._connection.next())
+            else:
+                self._connection.require_open()
+
+    # -- on the loop ------------------------------------------------------------------------------
+    async def _build(self, pipeline: Pipeline) -> None:
         """Call the pipeline on the loop: what it makes may belong to that."""
-        flow = pipeline(source.flow)
-        if isinstance(cast("object", flow), Flow):
-            return flow
-        close = getattr(flow, "close", None)
-        if hasattr(flow, "__await__") and callable(close):
-            close()  # a coroutine, which would warn that it was never awaited
-        raise TypeError(
-            f"{self.function}: {describe(pipeline)} returned {type(flow).__name__}, which is not a "
-            "flow; the pipeline is a function of a flow that returns a flow"
-        )
+        flow = pipeline(self._source.flow)
+        if not isinstance(cast("object", flow), Flow):
+            close = getattr(flow, "close", None)
+            if hasattr(flow, "__await__") and callable(close):
+                close()  # a coroutine, which would warn that it was never awaited
+            raise TypeError(
+                f"{self._function}: {describe(pipeline)} returned {type(flow).__name__}, which is "
+                "not a flow; the pipeline is a function of a flow that returns a flow"
+            )
+        self._elements = Elements(f"{self._function}()", flow)
+        self._source.on_wanted = self._elements.wake
 
-    def _close_after_error(self, run: LoopRun | PulledRun) -> None:
-        try:
-            self.worker.call(run.aclose)
-        except Exception:
-            _log.warning("%s: the cleanup of the flow has failed", self.function, exc_info=True)
+    async def _answer(self, act: Callable[[], object], due: float) -> list[Any] | None:
+        """Call *act*, and return rows; none where a record batch is wanted, or it takes long."""
+        act()
+        elements = self._elements
+        if not self._source.is_wanted:
+            await elements.wait(anyio.current_time() + TICK)
+        return elements.take() if elements.is_ready or monotonic() >= due else []
+
+
+def _go_on() -> None:
+    """Only wait."""

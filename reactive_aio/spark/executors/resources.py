@@ -32,6 +32,11 @@ class WorkerResource(Generic[T]):
     """
 
     def __init__(self, open: Callable[[], Manager[T]], key: str | None = None) -> None:
+        if not callable(cast("object", open)):
+            raise TypeError(
+                "map_flow.resources: open must be a function that opens the resource in a worker, "
+                f"not {describe(open)} ({type(open).__name__}), which belongs to this process"
+            )
         self._open = open
         self._key = key or uuid4().hex
         self._here: AsyncExitStack | None = None
@@ -87,28 +92,6 @@ class WorkerResource(Generic[T]):
             "is not a context manager; give a class such as httpx.AsyncClient, or a function with "
             "@asynccontextmanager that yields the resource"
         )
-
-
-def resources(open: Callable[[], Manager[T]]) -> WorkerResource[T]:
-    """Make a resource that each of Spark's Python workers opens once.
-
-    ::
-
-        client = map_flow.resources(httpx.AsyncClient)
-
-        async def look_up(row):
-            return (row.id, (await (await client()).get(f"{URL}/{row.id}")).text)
-
-    *open* is called without arguments, on the event loop of a worker, and returns a context
-    manager; ``async with`` is preferred over ``with``. `WorkerResource` says when it is closed. An
-    *open* that fails fails those who wait for it; the next call tries again.
-    """
-    if not callable(cast("object", open)):
-        raise TypeError(
-            f"map_flow.resources: open must be a function that opens the resource in a worker, not "
-            f"{describe(open)} ({type(open).__name__}), which belongs to this process"
-        )
-    return WorkerResource(open)
 
 
 # -- in a worker -----------------------------------------------------------------------------------
