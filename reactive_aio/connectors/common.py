@@ -1,10 +1,12 @@
 """What all connectors have in common: messages that are sent, and lost connections."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeVar
+
+import anyio
 
 from .._core.arguments import describe_given
 from ..delivery import BatchFailed, DeliveryFlow, Outage
@@ -23,6 +25,7 @@ ATTEMPTS: Final = RetryPolicy(attempts=5, delay=0.2)
 """How often an element is tried before *on_dead_letter* is called, unless *attempts* is given."""
 
 ACK_TIMEOUT: Final = 30.0
+CLOSED: Final = 2.0  # seconds within which a client is closed, or cut off
 DAY: Final = 86_400.0
 
 OWN: Final = (ValueError, TypeError, LookupError, ArithmeticError)
@@ -83,6 +86,23 @@ def require_name(call: str, what: str, name: object) -> str:
     if not name:
         raise ValueError(f"{call}: {what} must not be empty")
     return name
+
+
+@asynccontextmanager
+async def closing(
+    close: Callable[[], Awaitable[object]], cut: Callable[[], object] | None = None
+) -> AsyncGenerator[None]:
+    """Close a client after the block, or *cut* it off where its server does not answer in time.
+
+    A program that stops has to end although its server is frozen.
+    """
+    try:
+        yield
+    finally:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSED) as limit:
+            await close()
+        if limit.cancelled_caught and cut is not None:
+            cut()
 
 
 class Send(Protocol[T_contra]):

@@ -26,6 +26,7 @@ from .common import (
     Message,
     Send,
     ack_timeout,
+    closing,
     outage_of,
     raise_failed,
     require_client,
@@ -97,11 +98,9 @@ async def connect(url: str, *, group: str, **options: Any) -> AsyncGenerator[Any
     settings["auto_offset_reset"] = "earliest"
     settings["bootstrap_servers"] = url.removeprefix("kafka://").rstrip("/")
     consumer: Any = AIOKafkaConsumer(**(settings | options))
-    try:
+    async with closing(consumer.stop):
         await consumer.start()
         yield consumer
-    finally:
-        await consumer.stop()
 
 
 @asynccontextmanager
@@ -111,11 +110,9 @@ async def producer(url: str, **options: Any) -> AsyncGenerator[Any]:
     settings: dict[str, Any] = {"acks": "all", "enable_idempotence": True}
     settings["bootstrap_servers"] = url.removeprefix("kafka://").rstrip("/")
     made: Any = AIOKafkaProducer(**(settings | options))
-    try:
+    async with closing(made.stop):
         await made.start()
         yield made
-    finally:
-        await made.stop()
 
 
 def source(

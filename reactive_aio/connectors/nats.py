@@ -29,6 +29,7 @@ from .common import (
     Message,
     Send,
     ack_timeout,
+    closing,
     content,
     outage_of,
     raise_failed,
@@ -107,10 +108,8 @@ async def connect(url: str, **options: Any) -> AsyncGenerator[Client]:
         # It says that no server is left, and not what the server has said before it hung up.
         raise min(first, key=lambda each: isinstance(each, OSError)) from error
     client.options |= {"max_reconnect_attempts": -1} | options
-    try:
+    async with closing(client.close):
         yield client
-    finally:
-        await client.close()
 
 
 def source(
@@ -273,14 +272,16 @@ class _Reader:
         return Delivery(message, partial(self._ack, message), partial(self._nack, message))
 
     async def _ack(self, message: Msg) -> None:
-        try:
-            await message.ack_sync(CONFIRMED)
-        except LOST:  # or the consumer is gone, of which nobody answers
-            await self.outage.call(self._ack_again, message)
+        is_answered = True
 
-    async def _ack_again(self, message: Msg) -> None:
-        await self._require()
-        await message.ack_sync(CONFIRMED)
+        async def confirm() -> None:
+            nonlocal is_answered
+            if not is_answered:  # or the consumer is gone, for which nobody answers
+                await self._require()
+            is_answered = False
+            await message.ack_sync(CONFIRMED)
+
+        await self.outage.call(confirm)
 
     def _nack(self, message: Msg, error: Exception) -> Awaitable[None]:
         return self._given_back(message, None if isinstance(error, Unfinished) else AGAIN)

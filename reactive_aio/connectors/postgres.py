@@ -29,6 +29,7 @@ from .common import (
     RECONNECT,
     Send,
     ack_timeout,
+    closing,
     outage_of,
     require_client,
     require_name,
@@ -81,7 +82,8 @@ SENT: Final = "delete from {} where id = any($1::bigint[])"
 async def connect(url: str, **options: Any) -> AsyncGenerator["Pool"]:
     """A pool of connections, 2 to 10 unless *options* say otherwise; the server has to be there."""
     settings: dict[str, Any] = {"min_size": 2, "max_size": 10}
-    async with asyncpg.create_pool(url, **(settings | options)) as pool:
+    pool = await asyncpg.create_pool(url, **(settings | options))
+    async with closing(pool.close, pool.terminate):
         yield pool
 
 

@@ -27,6 +27,7 @@ from .common import (
     RECONNECT,
     Message,
     Send,
+    closing,
     content,
     outage_of,
     raise_failed,
@@ -74,7 +75,7 @@ async def connect(url: str, **options: Any) -> AsyncGenerator[AbstractRobustConn
     require_scheme("rabbitmq.connect", url, "amqp", "amqps")
     options = {"reconnect_interval": 0.5, "fail_fast": True} | options
     connection = await aio_pika.connect_robust(url, **options)
-    async with connection:
+    async with closing(connection.close):
         yield connection
 
 

@@ -12,6 +12,7 @@ from reactive_aio.connectors import kafka, mqtt, nats, postgres, rabbitmq, redis
 from reactive_aio.connectors.common import (
     ATTEMPTS,
     ack_timeout,
+    closing,
     outage_of,
     raise_failed,
     with_dead_letters,
@@ -46,6 +47,23 @@ async def test_a_loss_is_repeated_as_the_policy_allows() -> None:
     with pytest.raises(ConnectionError):
         await outage_of("the server", 2, OSError).call(server.ask)
     assert server.calls == 61 + 2
+
+
+async def test_a_client_whose_server_does_not_answer_is_cut_off() -> None:
+    closed: list[str] = []
+
+    async def hang() -> None:
+        await asyncio.sleep(3600)
+
+    async def close() -> None:
+        closed.append("closed")
+
+    async with closing(hang, lambda: closed.append("cut off")):
+        pass
+    assert asyncio.get_running_loop().time() == 2
+    async with closing(hang), closing(close, lambda: closed.append("cut off")):
+        pass
+    assert closed == ["cut off", "closed"]
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,32 @@ async def test_a_lost_connection_is_made_again(
     assert info.state.messages == 100, "what was sent again was dropped by its id"
 
 
+async def test_a_drain_ends_in_time_although_the_server_is_frozen(
+    nats_server: NatsServer, context: JetStreamContext, subject: str
+) -> None:
+    await publish(context, subject, 4)
+    release, started = asyncio.Event(), list[int]()
+
+    async def work(number: int) -> None:
+        started.append(number)
+        await release.wait()
+
+    async with proxy_of(nats_server.url) as proxy, nats.connect(proxy.url) as client:
+        flow = messages(client, subject, "d").map(number).ack_after(work, concurrency=4)
+        async with flow.name("orders").running() as run:
+            await until(lambda: len(started) == 4)
+            proxy.freeze()
+            release.set()
+            report = await run.drain(timeout=0.5)
+            proxy.thaw()
+            assert (await run.drain()).is_clean, "what it did not wait for has gone on"
+    assert (report.is_complete, report.is_clean) == (False, False)
+    assert report.seconds < 2, "the server has five seconds for its answer"
+    server = f"an answer of NATS (subject {subject!r})"
+    assert f"4 × orders: an acknowledgement: waits for {server}" in report.waits_for
+    assert report.unacknowledged == 4
+
+
 async def produce(send: Any, count: int) -> None:
     for first in range(0, count, 10):
         await send([Message(str(n).encode()) for n in range(first, first + 10)])
