@@ -31,6 +31,7 @@ from .common import (
     raise_failed,
     require_client,
     require_name,
+    require_open,
     require_scheme,
     with_dead_letters,
 )
@@ -143,6 +144,7 @@ def source(
     Rules: 1.1, 1.7
     """
     require_client("kafka.source", "an AIOKafkaConsumer", consumer, "getmany", "commit")
+    _require_started("kafka.source", consumer)
     for topic in topics:
         require_name("kafka.source", "a topic", topic)
     require_int("kafka.source", "count", count, least=1)
@@ -171,6 +173,7 @@ def sink(producer: Any, topic: str) -> Send[Message]:
 
     what = "an AIOKafkaProducer"
     require_client("kafka.sink", what, producer, "send", "flush", made_by="producer")
+    _require_started("kafka.sink", producer)
     require_name("kafka.sink", "topic", topic)
 
     async def send(batch: Sequence[Message]) -> None:
@@ -184,6 +187,15 @@ def sink(producer: Any, topic: str) -> Send[Message]:
         raise_failed([await _result(each) for each in results])
 
     return send
+
+
+def _require_started(call: str, client: Any) -> None:
+    """It is started and not stopped, for which aiokafka has no public question."""
+    if isinstance(client, AIOKafkaConsumer):
+        require_open(call, is_new=client._fetcher is None, is_closed=client._closed is True)
+    if isinstance(client, AIOKafkaProducer):
+        is_new, is_closed = client._sender.sender_task is None, client._closed is True
+        require_open(call, is_new=is_new, is_closed=is_closed, made_by="producer")
 
 
 async def _result(awaited: Any) -> object:

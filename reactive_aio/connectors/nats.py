@@ -35,6 +35,7 @@ from .common import (
     raise_failed,
     require_client,
     require_name,
+    require_open,
     require_scheme,
     with_dead_letters,
 )
@@ -140,14 +141,13 @@ def source(
     Rules: 1.1
     """
     require_int("nats.source", "count", count, least=1)
-    outage = outage_of(f"NATS (subject {subject!r})", retry, LOST)
+    context = _jetstream("nats.source", client)
+    outage = outage_of(f"NATS (subject {subject!r})", retry, LOST, partial(_is_closed, context))
     seconds = to_seconds(ack_wait, "nats.source: ack_wait")
     config = ConsumerConfig(ack_wait=seconds, max_ack_pending=10 * limit)
     for what, name in (("subject", subject), ("group", group)):
         require_name("nats.source", what, name)
-    reader = _Reader(
-        _jetstream("nats.source", client), subject, group, stream, count, config, outage
-    )
+    reader = _Reader(context, subject, group, stream, count, config, outage)
     lists = from_async(reader.lists, name=f"nats({subject!r}, group={group!r})")
     flow = deliveries(
         lists.concat_map(lambda each: each),
@@ -166,9 +166,9 @@ def sink(
     Messages have an id, by which the stream drops what is sent again after a lost connection. What
     the stream refuses is an error in `BatchFailed`.
     """
-    outage = outage_of(f"NATS (sink {subject!r})", retry, LOST)
     require_name("nats.sink", "subject", subject)
     context = _jetstream("nats.sink", client)
+    outage = outage_of(f"NATS (sink {subject!r})", retry, LOST, partial(_is_closed, context))
 
     async def send(batch: Sequence[Message]) -> None:
         prefix = uuid4().hex
@@ -190,12 +190,21 @@ def sink(
 
 
 def _jetstream(call: str, client: Client | JetStreamContext) -> JetStreamContext:
-    if isinstance(client, JetStreamContext):
-        return client
-    require_client(call, "a nats.aio.client.Client or its JetStream context", client, "jetstream")
-    made: Any = client
-    context: JetStreamContext = made.jetstream()
-    return context
+    context: Any = client
+    if not isinstance(client, JetStreamContext):
+        what = "a nats.aio.client.Client or its JetStream context"
+        require_client(call, what, client, "jetstream")
+        context = context.jetstream()
+    if isinstance(of := context._nc, Client):
+        is_used = of.is_connected or of.is_connecting or of.is_reconnecting
+        require_open(call, is_new=not is_used, is_closed=of.is_closed)
+    made: JetStreamContext = context
+    return made
+
+
+def _is_closed(context: Any) -> bool:
+    is_closed: bool = context._nc.is_closed
+    return is_closed
 
 
 async def _begun(context: Any, to: str, message: Message, id: str) -> Any:

@@ -33,6 +33,7 @@ from .common import (
     raise_failed,
     require_client,
     require_name,
+    require_open,
     require_scheme,
     with_dead_letters,
 )
@@ -106,9 +107,11 @@ def source(
     Rules: 1.1
     """
     require_client("rabbitmq.source", _CLIENT, connection, "ready", "channel")
+    require_open("rabbitmq.source", is_closed=_is_closed(connection))
     require_name("rabbitmq.source", "queue", queue)
     require_int("rabbitmq.source", "limit", limit, least=1)
-    outage = outage_of(f"RabbitMQ (queue {queue!r})", retry, LOST)
+    lost = partial(_is_closed, connection)
+    outage = outage_of(f"RabbitMQ (queue {queue!r})", retry, LOST, lost)
     reader = _Reader(connection, queue, limit, dead_letters, outage)
     lists = from_async(reader.lists, name=f"rabbitmq({queue!r})", holds=limit)
     flow = deliveries(lists.concat_map(lambda each: each), limit=limit)
@@ -132,8 +135,9 @@ def sink(
     may then be there twice.
     """
     require_client("rabbitmq.sink", _CLIENT, connection, "ready", "channel")
+    require_open("rabbitmq.sink", is_closed=_is_closed(connection))
     require_name("rabbitmq.sink", "to", to)
-    outage = outage_of(f"RabbitMQ (sink {to!r})", retry, LOST)
+    outage = outage_of(f"RabbitMQ (sink {to!r})", retry, LOST, partial(_is_closed, connection))
     writer = _Writer(connection, to, exchange)
 
     async def send(batch: Sequence[Message]) -> None:
@@ -142,6 +146,10 @@ def sink(
         raise_failed(results[n] for n in range(len(batch)))
 
     return send
+
+
+def _is_closed(connection: AbstractConnection) -> bool:
+    return connection.is_closed is True
 
 
 async def _channel(connection: AbstractConnection, **options: bool) -> aio_pika.Channel:

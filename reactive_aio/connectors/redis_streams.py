@@ -38,6 +38,7 @@ from .common import (
 )
 
 try:
+    from redis import Redis as Synchronous
     from redis.asyncio import Redis
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
@@ -77,6 +78,13 @@ DIED: Final = "{} processes have ended while they worked on this entry alone"
 _CLIENT: Final = "a redis.asyncio.Redis"
 
 Fields: TypeAlias = Mapping[Any, Any]
+
+
+def _require_redis(call: str, redis: object, *methods: str) -> None:
+    """A client of Redis connects when it is used, also when it was closed: its kind counts."""
+    if isinstance(redis, Synchronous):
+        raise TypeError(f"{call}: give {_CLIENT}, not a redis.Redis, which blocks the event loop")
+    require_client(call, _CLIENT, redis, *methods)
 
 
 def is_outage(error: BaseException) -> bool:
@@ -165,7 +173,7 @@ def sink(
     With *maxlen*, older entries are removed, whether they were read or not: about that many remain.
     A list whose answer was lost is sent again, and may then be there twice.
     """
-    require_client("redis_streams.sink", _CLIENT, redis, "pipeline")
+    _require_redis("redis_streams.sink", redis, "pipeline")
     require_name("redis_streams.sink", "stream", stream)
     outage = outage_of(f"Redis (sink {stream!r})", retry, LOST)
 
@@ -214,7 +222,7 @@ class Consumer:
     _client: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        require_client("redis_streams.source", _CLIENT, self.redis, "xreadgroup", "xack")
+        _require_redis("redis_streams.source", self.redis, "xreadgroup", "xack")
         for what in ("stream", "group", "name"):
             require_name("redis_streams.source", what, getattr(self, what))
         require_int("redis_streams.source", "count", self.count, least=1)
