@@ -62,7 +62,6 @@ __all__ = ("connect", "sink", "source")
 
 LOST: Final = (AMQPConnectionError, ChannelInvalidStateError, OSError)
 READY: Final = 5.0  # seconds that one attempt waits for a connection that is being made again
-DELIVERIES: Final = 20  # after so many that were not acknowledged, the broker sets a message aside
 GONE: Final = "the queue was deleted: restart the service, which declares it again"
 
 _CLIENT: Final = "a connection of aio_pika"
@@ -94,9 +93,10 @@ def source(
 
     A queue that does not exist is declared, as a durable quorum queue. With *dead_letters*, the
     name of another one, RabbitMQ moves there what fails after the last of *attempts*, unless
-    *on_dead_letter* is called with it, and what was delivered 20 times without an answer, as it may
-    stop its consumers. Each subscription has a channel of its own, whose prefetch count is *limit*.
-    A message that fails otherwise goes back to the queue.
+    *on_dead_letter* is called with it. A message that ends its process each time is not found:
+    RabbitMQ keeps a count of deliveries alone, to which each outage adds. Each subscription has a
+    channel of its own, whose prefetch count is *limit*. A message that fails otherwise goes back to
+    the queue.
 
     Demand: the broker sends what is not acknowledged up to *limit* messages, whatever is requested.
     Completes: never; a drain ends it.
@@ -290,11 +290,10 @@ class _Reader:
             await channel.declare_queue(self.queue, passive=True)
         except ChannelNotFoundEntity:
             channel = await _channel(self.connection)
-            arguments: dict[str, Any] = {"x-queue-type": "quorum"}
+            arguments: dict[str, Any] = {"x-queue-type": "quorum"} | delivery_limit(self.connection)
             if self.dead_letters is not None:
                 await channel.declare_queue(self.dead_letters, durable=True, arguments=arguments)
                 arguments |= {
-                    "x-delivery-limit": DELIVERIES,
                     "x-dead-letter-exchange": "",
                     "x-dead-letter-routing-key": self.dead_letters,
                     "x-dead-letter-strategy": "at-least-once",
@@ -303,6 +302,12 @@ class _Reader:
             await channel.declare_queue(self.queue, durable=True, arguments=arguments)
         finally:
             await channel.close()
+
+
+def delivery_limit(connection: Any) -> dict[str, int]:
+    """No limit: from version 4 on, a quorum queue drops by itself what was delivered 20 times."""
+    version = str(connection.transport.connection.server_properties["version"])
+    return {"x-delivery-limit": -1} if int(version.partition(".")[0]) >= 4 else {}
 
 
 @dataclass(slots=True, eq=False)

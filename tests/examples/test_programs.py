@@ -45,8 +45,7 @@ PROGRAMS = sorted(EXAMPLES.rglob("*.py"))
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_what_an_example_imports_is_there(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of those that no test runs: what they import of this package or of each other."""
-    monkeypatch.syspath_prepend(EXAMPLES)
-    monkeypatch.syspath_prepend(EXAMPLES / "service")
+    monkeypatch.setattr(sys, "path", [str(EXAMPLES / "service"), str(EXAMPLES), *sys.path])
     local = {each.stem for each in EXAMPLES.iterdir()} | {"reactive_aio", "station"}
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in local:
