@@ -73,6 +73,11 @@ def _of_threads(*, own: bool) -> Iterator[str]:
             yield f"{line}, in the thread {thread.name}"
 
 
+def line_of_thread(thread: Thread) -> str | None:
+    """Where *thread* runs a function of the user, if it does."""
+    return _running_line(sys._current_frames(), thread)
+
+
 def _waited_for() -> list[Thread]:
     """The threads that the end of the program waits for, or that of a flow."""
     others = [each for each in all_threads() if each is not main_thread()]
