@@ -168,8 +168,9 @@ def _step(place: _Place, waiting: "deque[_Place]") -> Cause | None:
 
 def _is_in_source(island: Island) -> bool:
     frame: FrameType | None = getattr(island.awaited, "cr_frame", None)
-    is_signalling = _is_signalling(island) or frame is None
-    return not is_signalling and operator_at(frame, island.chain) == island.chain.name
+    if frame is None or _is_signalling(island):
+        return False
+    return operator_at(frame, island.chain) == island.chain.name
 
 
 def _of_operator(
