@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 from .foreign_text import printable
 from .loop import LoopHandle, Task, current_task
 from .observation.waiting import what_waits
+from .run_control import DrainTimes
 
 if TYPE_CHECKING:
     from types import FrameType
 
 NOT_DONE: Final = 75  # EX_TEMPFAIL of sysexits.h: what was not done is to be done again
 _FLUSHED_WITHIN: Final = 0.5
-_LEAST_CLEANUP: Final = 0.5
 _LEAST_END: Final = 1.0
-"""The seconds that a cleanup, and the end of the program, may take although there is no time."""
+"""The seconds that the end of the program may take although there is no time."""
 
 
 called_off: Final = Event()
@@ -32,8 +32,8 @@ class ProcessEnd:
     ===========================  ================================================================
     seconds after the signal     what happens
     ===========================  ================================================================
-    0.8 of them                  what the flow has not done is cancelled: `work`
-    0.9, or half a second more   its cleanup is not awaited any longer: `cleanup`
+    0.8 of them                  what the flow has not done is cancelled: `drain`
+    0.9, or half a second more   its cleanup is not awaited any longer: `drain`
     1.0, or a second more        the process ends, with the status 75
     ===========================  ================================================================
 
@@ -59,14 +59,9 @@ class ProcessEnd:
         return bool(self._first)
 
     @property
-    def work(self) -> float | None:
-        """The seconds for which the flow is drained."""
-        return None if self._seconds is None else 0.8 * self._seconds
-
-    @property
-    def cleanup(self) -> float | None:
-        """The seconds for which its cleanup is awaited after that."""
-        return None if self._seconds is None else max(_LEAST_CLEANUP, 0.1 * self._seconds)
+    def drain(self) -> DrainTimes:
+        """The times of the flow: it leaves a tenth to what the program does after it."""
+        return DrainTimes.within(self._seconds, ends_at=0.9)
 
     def begin(self, number: int) -> None:
         """The process was asked to terminate: the next signal ends it then and there.

@@ -8,13 +8,41 @@ complete one after another. A source that is opened later completes at once.
 """
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, cast
+from typing import Final, Literal, NamedTuple, Protocol, cast
 
 OnDiscard = Callable[[object], object]
 """Receives one discarded element, and never raises."""
 UpstreamKind = Literal["source", "work", "control"]
 """A source of the run, one that was made of an element, or one that only controls an operator."""
+
+
+_CLEANUP: Final = 0.1
+_LEAST_CLEANUP: Final = 0.5
+"""The part of the time of a drain that is for cleanups, and the seconds that they have at least."""
+
+
+class DrainTimes(NamedTuple):
+    """How long a drain may take: both come from one time that is given, and fit into it."""
+
+    work: float | None
+    """The seconds after which what is not delivered is cancelled; None if there is no limit."""
+    cleanup: float | None
+    """The seconds for which cleanups and acknowledgements are awaited after that."""
+
+    @classmethod
+    def within(cls, seconds: float | None, *, ends_at: float = 1.0) -> "DrainTimes":
+        """The times of a drain that has *seconds*, and ends when *ends_at* of them have passed."""
+        if seconds is None:
+            return cls(None, None)
+        return cls((ends_at - _CLEANUP) * seconds, max(_CLEANUP * seconds, _LEAST_CLEANUP))
+
+    def left_after(self, passed: float) -> float | None:
+        """The seconds that are left for cleanups: what the work has not used is for them too."""
+        if self.work is None or self.cleanup is None:
+            return None
+        return max(0.0, self.work + self.cleanup - passed)
 
 
 class Stoppable(Protocol):
@@ -80,6 +108,10 @@ class RunControl:
     def interrupt(self, element: object, /) -> None:
         if not isinstance(element, NestedFlow):
             self.interrupted += 1
+
+
+current_run: "ContextVar[RunControl | None]" = ContextVar("reactive_aio run", default=None)
+"""The run that a task of a flow belongs to, for reports."""
 
 
 @dataclass(slots=True, eq=False)

@@ -1,12 +1,14 @@
 """running: a flow that runs beside the block of an ``async with``, and can be drained."""
 
 from collections.abc import Callable, Hashable
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from .._core.cleanup import CleanupErrors
 from .._core.loop import CancelledError, Future, current_task, timeout as time_limit, wait_first
-from .._core.run_control import OnDiscard, RunControl, RunDiscards
+from .._core.observation.waiting import what_run_waits_for
+from .._core.run_control import DrainTimes, OnDiscard, RunControl, RunDiscards, current_run
 from .._core.subscription.bulk_subscriber import BulkSubscriber
 from .._shared.element_work import OnError
 from ..errors import Interrupted, WrongLoop
@@ -101,6 +103,10 @@ class DrainReport:
     - is_complete: whether the flow completed within the time. What a queue of asyncio still holds
       was not read, and is not counted anywhere.
     - seconds: how long it took.
+    - is_clean: whether its cleanups and acknowledgements have ended as well. Otherwise they go on,
+      and nothing waits for them.
+    - waits_for: what it waited for when its time was over: each flow, operator and call, and your
+      line. Empty if it is complete and clean.
     """
 
     delivered: int
@@ -110,14 +116,17 @@ class DrainReport:
     unacknowledged: int
     is_complete: bool
     seconds: float
+    is_clean: bool = True
+    waits_for: str = ""
 
     def __str__(self) -> str:
         how = "drained" if self.is_complete else "not drained"
+        when = "when its time was over, it waited for" if self.is_clean else "still waiting"
         return (
             f"{how} in {self.seconds:.3g} s: {self.delivered} delivered ({self.drained} of them "
             f"since the drain began), {self.in_flight} in flight, {self.discarded} discarded, "
             f"{self.unacknowledged} unacknowledged"
-        )
+        ) + (f"; {when}: {self.waits_for}" if self.waits_for else "")
 
 
 class Run(Generic[T]):
@@ -178,8 +187,12 @@ class Run(Generic[T]):
 
         No source reads any more. What was read before passes through every stage, queue and call,
         and the operators complete one after another, as at the end of the input: a ``buffer`` emits
-        its last list. What has not been delivered after *timeout* seconds (None: without a limit)
-        is cancelled.
+        its last list.
+
+        *timeout* is the time for all of it (None: without a limit). What has not been delivered
+        after nine tenths is cancelled. The rest, half a second at least, is for acknowledgements
+        and cleanups: what has not ended then is not cut, but nothing waits for it any longer, and
+        the report names it (``waits_for``).
 
         A source that was made of an element, as by ``flat_map``, is work on that element and runs
         to its end; but one that has no end, such as a queue, ``interval`` or a processor,
@@ -188,8 +201,7 @@ class Run(Generic[T]):
         Raises the error of a flow that fails, with the report as a note.
         """
         seconds = None if timeout is None else to_seconds(timeout, "drain: timeout", zero=True)
-        report, _ = await self.drain_and_clean(seconds, None)
-        return report
+        return await self.drain_within(DrainTimes.within(seconds))
 
     async def ended_before(self, signalled: Future[Any]) -> bool:
         """Wait until the flow has ended, or *signalled* is done; return whether it has ended."""
@@ -199,25 +211,24 @@ class Run(Generic[T]):
             await self._raise_error(subscriber)
         return subscriber.is_done
 
-    async def drain_and_clean(
-        self,
-        seconds: float | None,
-        cleanup: float | None,
-        on_late: Callable[[], object] | None = None,
-    ) -> tuple[DrainReport, bool]:
-        """`drain`; and wait at most *cleanup* seconds more. Return whether that was enough.
-
-        If the work is not done in time, *on_late* is called before it is cancelled.
-        """
+    async def drain_within(
+        self, times: DrainTimes, on_late: Callable[[], object] | None = None
+    ) -> DrainReport:
+        """`drain`. If the work is not done in time, *on_late* is called before it is cancelled."""
         subscriber = self._started("drain()")
         before, loop_handle = subscriber.delivered, subscriber.loop_handle
-        began = loop_handle.time()
+        began, waits = loop_handle.time(), ""
         loop_handle.run(subscriber.control.stop)
-        await self._wait_for_end(subscriber, seconds, None)
+        await self._wait_for_end(subscriber, times.work, None)
         is_complete = subscriber.is_done
-        if not is_complete and on_late is not None:
-            on_late()
-        is_clean = await subscriber.closed_within(cleanup)
+        if not is_complete:
+            waits = subscriber.waits()
+            if on_late is not None:
+                on_late()
+        passed = loop_handle.time() - began
+        is_clean = await subscriber.closed_within(times.left_after(passed))
+        if not is_clean:
+            waits = subscriber.waits()
         control = subscriber.control
         report = DrainReport(
             delivered=subscriber.delivered + control.finished,
@@ -227,9 +238,11 @@ class Run(Generic[T]):
             unacknowledged=control.unacknowledged,
             is_complete=is_complete,
             seconds=loop_handle.time() - began,
+            is_clean=is_clean,
+            waits_for=waits,
         )
         await self._raise_error(subscriber, str(report))
-        return report, is_clean
+        return report
 
     def _started(self, call: str) -> "_RunSubscriber":
         if self._subscriber is None:
@@ -276,7 +289,9 @@ class Run(Generic[T]):
         if self._task is not None:
             self._cancelled_before = self._task.cancelling()
         subscriber = self._subscriber = _RunSubscriber(LoopHandle("running()"), self._on_failure)
-        source.subscribe(subscriber)
+        context = copy_context()
+        context.run(current_run.set, subscriber.control)
+        context.run(source.subscribe, subscriber)
         return self
 
     def _on_failure(self) -> None:
@@ -347,6 +362,7 @@ class _RunSubscriber(BulkSubscriber):
     _discards: RunDiscards = field(init=False)
     _error: BaseException | None = None
     _subscription: "Subscription | None" = None
+    _closing: "Task[Any] | None" = None
 
     def __post_init__(self) -> None:
         self.end = self.loop_handle.create_future()
@@ -368,7 +384,9 @@ class _RunSubscriber(BulkSubscriber):
         if seconds is None:
             await self.aclose()
             return True
-        closing = self.loop_handle.create_task(self.aclose(), "closes the flow")
+        if self._closing is None:  # else another drain has begun it
+            self._closing = self.loop_handle.create_task(self.aclose(), "closes the flow")
+        closing = self._closing
         timer = self.loop_handle.create_future()
         handle = self.loop_handle.call_later(seconds, _wake, timer)
         await wait_first(closing, timer)
@@ -376,6 +394,10 @@ class _RunSubscriber(BulkSubscriber):
         if closing.done():
             closing.result()
         return closing.done()
+
+    def waits(self) -> str:
+        """One line: what runs for the flow now."""
+        return what_run_waits_for(self.control, self.loop_handle.event_loop)
 
     def _set_ended(self) -> None:
         self.is_done = True

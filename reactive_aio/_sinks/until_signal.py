@@ -99,16 +99,14 @@ class _Service:
 
     async def _drain(self) -> int:
         end = self._end
-        report, is_clean = await self._run.drain_and_clean(
-            end.work, end.cleanup, end.note_what_waits
-        )
-        if not is_clean:
+        report = await self._run.drain_within(end.drain, end.note_what_waits)
+        if not report.is_clean:
             end.say_what_waits()
         elif not report.is_complete:
             end.say_what_was_cut()
         if self._on_drained is not None:
             self._on_drained(report)
-        return 0 if report.is_complete and is_clean else NOT_DONE
+        return 0 if report.is_complete and report.is_clean else NOT_DONE
 
     def _install(self) -> "dict[signal.Signals, Any]":
         """Set the handlers of the signals; return those that were set before."""

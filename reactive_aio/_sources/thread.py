@@ -26,6 +26,8 @@ from .._core.cleanup import CleanupErrors, add_cleanup_error
 from .._core.compiler.discards import OnDiscard, discard
 from .._core.failures import as_failure, not_an_end
 from .._core.loop import yield_to_loop
+from .._core.observation.awaited import Wait
+from .._core.observation.waiting import line_of_thread
 from ..stage import (
     UNBOUNDED,
     Downstream,
@@ -450,6 +452,14 @@ class _ThreadSubscription(FlowSubscription, Generic[T]):
             worker.owners.clear()
             worker.loop_handle.need_not_join(worker)
             self._end(error)
+
+    @property
+    def own_wait(self) -> Wait | None:
+        worker = self._worker
+        if not self._is_started or worker.state.is_finished or worker.event.is_parked():
+            return None  # it waits for demand, if for anything
+        line = line_of_thread(worker.thread)
+        return None if line is None else Wait("function", line)
 
     def deliver(self) -> None:
         """Deliver the ready elements."""

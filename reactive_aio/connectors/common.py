@@ -1,12 +1,15 @@
 """What all connectors have in common: messages that are sent, and lost connections."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeVar
 
+import anyio
+
 from .._core.arguments import describe_given
+from .._core.compiler.error_notes import add_bounded_note
 from ..delivery import BatchFailed, DeliveryFlow, Outage
 from ..retry import Errors, RetryPolicy, matches
 from ..stage import to_seconds
@@ -23,7 +26,13 @@ ATTEMPTS: Final = RetryPolicy(attempts=5, delay=0.2)
 """How often an element is tried before *on_dead_letter* is called, unless *attempts* is given."""
 
 ACK_TIMEOUT: Final = 30.0
+CLOSED: Final = 2.0  # seconds within which a client is closed, or cut off
 DAY: Final = 86_400.0
+_NOTE: Final = "connectors: "
+WAS_CLOSED: Final = (
+    "the client was closed while the flow runs: leave the block of the client after that of the "
+    "flow"
+)
 
 OWN: Final = (ValueError, TypeError, LookupError, ArithmeticError)
 """Errors of an element itself. Any other may be one of what all elements need."""
@@ -76,6 +85,17 @@ def require_client(
     raise TypeError(f"{call}: give {what}, not {given}: {how}, with `async with {made} as client`")
 
 
+def require_open(
+    call: str, *, is_new: bool = False, is_closed: bool = False, made_by: str = "connect"
+) -> None:
+    """The client is connected, and not closed: else its calls would fail one after another."""
+    if is_new or is_closed:
+        state = "is closed" if is_closed else "was not connected"
+        made = f"{call.partition('.')[0]}.{made_by}(url, …)"
+        remedy = f"make and run the flow inside of `async with {made} as client`"
+        raise RuntimeError(f"{call}: the client {state}: {remedy}")
+
+
 def require_name(call: str, what: str, name: object) -> str:
     """*name*, of a stream, topic, queue, group and the like, is a text that is not empty."""
     if not isinstance(name, str):
@@ -83,6 +103,23 @@ def require_name(call: str, what: str, name: object) -> str:
     if not name:
         raise ValueError(f"{call}: {what} must not be empty")
     return name
+
+
+@asynccontextmanager
+async def closing(
+    close: Callable[[], Awaitable[object]], cut: Callable[[], object] | None = None
+) -> AsyncGenerator[None]:
+    """Close a client after the block, or *cut* it off where its server does not answer in time.
+
+    A program that stops has to end although its server is frozen.
+    """
+    try:
+        yield
+    finally:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSED) as limit:
+            await close()
+        if limit.cancelled_caught and cut is not None:
+            cut()
 
 
 class Send(Protocol[T_contra]):
@@ -95,13 +132,24 @@ class Send(Protocol[T_contra]):
 
 
 def outage_of(
-    name: str, retry: RetryPolicy | int, lost: Errors | Callable[[BaseException], object]
+    name: str,
+    retry: RetryPolicy | int,
+    lost: Errors | Callable[[BaseException], object],
+    is_closed: Callable[[], bool] = lambda: False,
 ) -> Outage:
-    """Calls of a server, repeated as *retry* allows after an error that is one of *lost*."""
+    """Calls of a server, repeated as *retry* allows after an error that is one of *lost*.
+
+    Nothing is repeated with a client of which *is_closed* says that the program has closed it.
+    """
     policy = RetryPolicy.of(retry)
 
     def is_lost(error: BaseException) -> bool:
-        return matches("connectors", lost, error) and policy.covers(error)
+        if not matches("connectors", lost, error) or not policy.covers(error):
+            return False
+        if is_closed():
+            add_bounded_note(error, _NOTE, _NOTE + WAS_CLOSED)
+            return False
+        return True
 
     return Outage(name, replace(policy, only=is_lost))
 

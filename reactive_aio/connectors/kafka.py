@@ -28,10 +28,12 @@ from .common import (
     Message,
     Send,
     ack_timeout,
+    closing,
     outage_of,
     raise_failed,
     require_client,
     require_name,
+    require_open,
     require_scheme,
     with_dead_letters,
 )
@@ -99,11 +101,9 @@ async def connect(url: str, *, group: str, **options: Any) -> AsyncGenerator[Any
     settings["auto_offset_reset"] = "earliest"
     settings["bootstrap_servers"] = url.removeprefix("kafka://").rstrip("/")
     consumer: Any = AIOKafkaConsumer(**(settings | options))
-    try:
+    async with closing(consumer.stop):
         await consumer.start()
         yield consumer
-    finally:
-        await consumer.stop()
 
 
 @asynccontextmanager
@@ -113,11 +113,9 @@ async def producer(url: str, **options: Any) -> AsyncGenerator[Any]:
     settings: dict[str, Any] = {"acks": "all", "enable_idempotence": True}
     settings["bootstrap_servers"] = url.removeprefix("kafka://").rstrip("/")
     made: Any = AIOKafkaProducer(**(settings | options))
-    try:
+    async with closing(made.stop):
         await made.start()
         yield made
-    finally:
-        await made.stop()
 
 
 def source(
@@ -148,6 +146,7 @@ def source(
     Rules: 1.1, 1.7
     """
     require_client("kafka.source", "an AIOKafkaConsumer", consumer, "getmany", "commit")
+    _require_started("kafka.source", consumer)
     for topic in topics:
         require_name("kafka.source", "a topic", topic)
     require_int("kafka.source", "count", count, least=1)
@@ -176,6 +175,7 @@ def sink(producer: Any, topic: str) -> Send[Message]:
 
     what = "an AIOKafkaProducer"
     require_client("kafka.sink", what, producer, "send", "flush", made_by="producer")
+    _require_started("kafka.sink", producer)
     require_name("kafka.sink", "topic", topic)
 
     async def send(batch: Sequence[Message]) -> None:
@@ -189,6 +189,15 @@ def sink(producer: Any, topic: str) -> Send[Message]:
         raise_failed([await _result(each) for each in results])
 
     return send
+
+
+def _require_started(call: str, client: Any) -> None:
+    """It is started and not stopped, for which aiokafka has no public question."""
+    if isinstance(client, AIOKafkaConsumer):
+        require_open(call, is_new=client._fetcher is None, is_closed=client._closed is True)
+    if isinstance(client, AIOKafkaProducer):
+        is_new, is_closed = client._sender.sender_task is None, client._closed is True
+        require_open(call, is_new=is_new, is_closed=is_closed, made_by="producer")
 
 
 async def _result(awaited: Any) -> object:

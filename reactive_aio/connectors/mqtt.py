@@ -34,6 +34,7 @@ from .common import (
     raise_failed,
     require_client,
     require_name,
+    require_open,
     require_scheme,
     with_dead_letters,
 )
@@ -104,6 +105,7 @@ def source(
     Rules: 1.1
     """
     require_client("mqtt.source", _CLIENT, client, "subscribe")
+    require_open("mqtt.source", is_new=not _is_entered(client))
     if not topics:
         raise ValueError("mqtt.source: give at least one topic")
     for topic in topics:
@@ -125,6 +127,7 @@ def sink(client: Client, topic: str, *, retry: RetryPolicy | int = RECONNECT) ->
     become user properties of MQTT 5.
     """
     require_client("mqtt.sink", _CLIENT, client, "publish")
+    require_open("mqtt.sink", is_new=not _is_entered(client))
     require_name("mqtt.sink", "topic", topic)
     outage = outage_of(f"MQTT (sink {topic})", retry, LOST)
     is_lost = False
@@ -173,6 +176,11 @@ async def _publish(client: Client, topic: str, message: Outgoing) -> None:
     if message.headers:
         properties.UserProperty = [*message.headers.items()]
     await client.publish(topic, content(message, "MQTT"), qos=1, properties=properties)
+
+
+def _is_entered(client: Any) -> bool:
+    """Whether it is in its block: a connection that was lost does not leave that."""
+    return not isinstance(client, Client) or client._lock.locked()
 
 
 async def _enter_again(client: Client) -> None:

@@ -9,9 +9,10 @@
 The extra ``nats`` is needed (nats-py). The stream of the subject has to exist.
 """
 
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from sys import modules
 from typing import Any, Final
@@ -20,22 +21,27 @@ from uuid import uuid4
 import anyio
 
 from .._shared.foreign_options import explain_foreign_options
+from .._sources.timers import interval
 from ..delivery import Delivery, DeliveryFlow, Outage, Unfinished, deliveries
+from ..delivery.crash_marks import CRASHES, SUSPECT, CrashMarks
 from ..errors import MissingExtra
 from ..retry import RetryPolicy
 from ..stage import Duration, from_async, require_int, to_seconds
 from .common import (
     ATTEMPTS,
+    DAY,
     LOG,
     RECONNECT,
     Message,
     Send,
     ack_timeout,
+    closing,
     content,
     outage_of,
     raise_failed,
     require_client,
     require_name,
+    require_open,
     require_scheme,
     with_dead_letters,
 )
@@ -53,9 +59,11 @@ try:
         TimeoutError as NoAnswer,
     )
     from nats.js import JetStreamContext
-    from nats.js.api import ConsumerConfig
+    from nats.js.api import ConsumerConfig, KeyValueConfig
     from nats.js.errors import (
         APIError,
+        BucketNotFoundError,
+        KeyNotFoundError,
         NoStreamResponseError,
         NotFoundError,
         ServiceUnavailableError,
@@ -109,10 +117,8 @@ async def connect(url: str, **options: Any) -> AsyncGenerator[Client]:
         # It says that no server is left, and not what the server has said before it hung up.
         raise min(first, key=lambda each: isinstance(each, OSError)) from error
     client.options |= {"max_reconnect_attempts": -1} | options
-    try:
+    async with closing(client.close):
         yield client
-    finally:
-        await client.close()
 
 
 def source(
@@ -131,8 +137,11 @@ def source(
     """The messages of *subject*, for the durable consumer *group*, which several processes share.
 
     The consumer is created if it does not exist. Messages are pulled, at most *count* with one
-    call, and each acknowledgement is confirmed by the server. One without an answer is delivered
-    again after *ack_wait*: more than its work takes.
+    call, and each acknowledgement is confirmed by the server. Those in work are shown to be,
+    however long that takes; what a process did not answer before it ended is delivered again after
+    *ack_wait*. With *on_dead_letter*, a message that was delivered twice before is tried alone,
+    with a mark in a key-value bucket; what three processes died of while they worked on it alone is
+    a dead letter.
 
     Demand: passed through, while fewer than *limit* messages are held.
     Completes: never; a drain ends it.
@@ -143,14 +152,13 @@ def source(
     Rules: 1.1
     """
     require_int("nats.source", "count", count, least=1)
-    outage = outage_of(f"NATS (subject {subject!r})", retry, LOST)
+    context = _jetstream("nats.source", client)
+    outage = outage_of(f"NATS (subject {subject!r})", retry, LOST, partial(_is_closed, context))
     seconds = to_seconds(ack_wait, "nats.source: ack_wait")
     config = ConsumerConfig(ack_wait=seconds, max_ack_pending=10 * limit)
     for what, name in (("subject", subject), ("group", group)):
         require_name("nats.source", what, name)
-    reader = _Reader(
-        _jetstream("nats.source", client), subject, group, stream, count, config, outage
-    )
+    reader = _Reader(context, subject, group, stream, count, config, outage, on_dead_letter)
     lists = from_async(reader.lists, name=f"nats({subject!r}, group={group!r})")
     flow = deliveries(
         lists.concat_map(lambda each: each),
@@ -169,9 +177,9 @@ def sink(
     Messages have an id, by which the stream drops what is sent again after a lost connection. What
     the stream refuses is an error in `BatchFailed`.
     """
-    outage = outage_of(f"NATS (sink {subject!r})", retry, LOST)
     require_name("nats.sink", "subject", subject)
     context = _jetstream("nats.sink", client)
+    outage = outage_of(f"NATS (sink {subject!r})", retry, LOST, partial(_is_closed, context))
 
     async def send(batch: Sequence[Message]) -> None:
         prefix = uuid4().hex
@@ -193,12 +201,21 @@ def sink(
 
 
 def _jetstream(call: str, client: Client | JetStreamContext) -> JetStreamContext:
-    if isinstance(client, JetStreamContext):
-        return client
-    require_client(call, "a nats.aio.client.Client or its JetStream context", client, "jetstream")
-    made: Any = client
-    context: JetStreamContext = made.jetstream()
-    return context
+    context: Any = client
+    if not isinstance(client, JetStreamContext):
+        what = "a nats.aio.client.Client or its JetStream context"
+        require_client(call, what, client, "jetstream")
+        context = context.jetstream()
+    if isinstance(of := context._nc, Client):
+        is_used = of.is_connected or of.is_connecting or of.is_reconnecting
+        require_open(call, is_new=not is_used, is_closed=of.is_closed)
+    made: JetStreamContext = context
+    return made
+
+
+def _is_closed(context: Any) -> bool:
+    is_closed: bool = context._nc.is_closed
+    return is_closed
 
 
 async def _begun(context: Any, to: str, message: Message, id: str) -> Any:
@@ -222,6 +239,37 @@ async def _confirmed(future: Any) -> object:
         return error
 
 
+@dataclass(eq=False)
+class _Bucket:
+    """The marks of a consumer, in a key-value bucket that is made when there is a first suspect."""
+
+    context: Any
+    name: str
+    _bucket: Any = None
+
+    async def read(self, ids: Sequence[str]) -> list[int]:
+        if self._bucket is None:
+            try:
+                self._bucket = await self.context.key_value(self.name)
+            except BucketNotFoundError:
+                config = KeyValueConfig(bucket=self.name, history=1, ttl=7 * DAY)
+                self._bucket = await self.context.create_key_value(config)
+        return [await self._mark(id) for id in ids]
+
+    async def _mark(self, id: str) -> int:
+        try:
+            return int((await self._bucket.get(id)).value)
+        except KeyNotFoundError:
+            return 0
+
+    async def write(self, id: str, crashes: int) -> None:
+        await self._bucket.put(id, str(crashes).encode())
+
+    async def clear(self, ids: Sequence[str]) -> None:
+        for id in ids:
+            await self._bucket.delete(id)
+
+
 @dataclass(slots=True, eq=False)
 class _Reader:
     context: JetStreamContext
@@ -231,26 +279,73 @@ class _Reader:
     count: int
     config: ConsumerConfig
     outage: Outage
+    on_dead_letter: Callable[[Msg, Exception], object] | None
     _subscription: Any = None
+    _marks: CrashMarks = field(init=False)
+    _suspects: dict[str, Msg] = field(default_factory=dict[str, Msg])
+    """Messages that came again, and are tried one after another."""
 
     async def lists(self) -> AsyncGenerator[list[Delivery[Msg]]]:
         self._subscription = subscription = await self.outage.call(self._subscribe)
+        patience = self.config.ack_wait or 30.0
+        name = re.sub("[^A-Za-z0-9_-]", "_", f"marks_{await self._stream_name()}_{self.group}")
+        self._marks = CrashMarks(_Bucket(self.context, name), self.outage, patience)
         try:
-            while True:
-                try:
-                    found = await subscription.fetch(self.count, WAIT)
-                except NoAnswer:
-                    # A consumer that is gone is silent for ever.
-                    await self.outage.call(self._require)
-                except LOST as error:
-                    await self.outage.wait(error)
-                    await self.outage.call(self._require)
-                else:
-                    self.outage.over()
-                    yield [self._delivery(each) for each in found]
+            async with interval(patience / 3).running(self._keep):
+                while True:
+                    yield (await self._suspect() if self._suspects else await self._fetched())
+                    await self._marks.done_alone()
         finally:
+            await self._marks.worked()
             with suppress(*LOST):
+                for each in self._suspects.values():
+                    await each.nak()
                 await subscription.unsubscribe()
+
+    async def _stream_name(self) -> str:
+        info: Any = await self.outage.call(self._subscription.consumer_info)
+        name: str = info.stream_name
+        return name
+
+    async def _fetched(self) -> list[Delivery[Msg]]:
+        """The next messages; those that have come again become suspects."""
+        try:
+            found = await self._subscription.fetch(self.count, WAIT)
+        except NoAnswer:
+            # A consumer that is gone is silent for ever.
+            await self.outage.call(self._require)
+            return []
+        except LOST as error:
+            await self.outage.wait(error)
+            await self.outage.call(self._require)
+            return []
+        self.outage.over()
+        # One that is in work here comes again when what shows that was lost with the connection.
+        found = [each for each in found if _id(each) not in self._marks.working]
+        if self.on_dead_letter is None:
+            return [self._delivery(each) for each in found]
+        again = {_id(each): each for each in found if each.metadata.num_delivered > SUSPECT}
+        self._suspects |= again
+        return [self._delivery(each) for each in found if _id(each) not in again]
+
+    async def _suspect(self) -> list[Delivery[Msg]]:
+        """One that has come again, alone; or nothing, if processes have died of it."""
+        is_alone = await self._marks.all_done()
+        id, crashes = (await self._marks.crashes_of([*self._suspects]))[0]
+        message = self._suspects.pop(id)
+        if crashes >= CRASHES and self.on_dead_letter is not None:
+            await self._marks.bury(message, id, crashes, self.on_dead_letter)
+            await self._ack(message)
+            return []
+        if is_alone:
+            await self._marks.begin(id, crashes)
+        return [self._delivery(message)]
+
+    async def _keep(self, _: object) -> None:
+        """Show that messages are in work, or wait to be tried: they are not delivered again."""
+        with suppress(*LOST):  # of which the next read knows as well
+            for each in [*self._marks.working.values(), *self._suspects.values()]:
+                await each.in_progress()
 
     async def _subscribe(self) -> Any:
         context: Any = self.context
@@ -272,24 +367,34 @@ class _Reader:
             raise
 
     def _delivery(self, message: Msg) -> Delivery[Msg]:
+        self._marks.working[_id(message)] = message
         return Delivery(message, partial(self._ack, message), partial(self._nack, message))
 
     async def _ack(self, message: Msg) -> None:
-        try:
-            await message.ack_sync(CONFIRMED)
-        except LOST:  # or the consumer is gone, of which nobody answers
-            await self.outage.call(self._ack_again, message)
+        is_answered = True
 
-    async def _ack_again(self, message: Msg) -> None:
-        await self._require()
-        await message.ack_sync(CONFIRMED)
+        async def confirm() -> None:
+            nonlocal is_answered
+            if not is_answered:  # or the consumer is gone, for which nobody answers
+                await self._require()
+            is_answered = False
+            await message.ack_sync(CONFIRMED)
+
+        await self.outage.call(confirm)
+        await self._marks.over([_id(message)])
 
     def _nack(self, message: Msg, error: Exception) -> Awaitable[None]:
         return self._given_back(message, None if isinstance(error, Unfinished) else AGAIN)
 
     async def _given_back(self, message: Msg, delay: float | None) -> None:
+        await self._marks.over([_id(message)])
         with suppress(*LOST):  # it follows after ack_wait
             await message.nak(delay)
+
+
+def _id(message: Msg) -> str:
+    """The number of a message in its stream, whose consumer delivers it with others each time."""
+    return str(message.metadata.sequence.stream)
 
 
 explain_foreign_options(modules[__name__], __all__)

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from sys import modules
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -31,9 +32,11 @@ from .common import (
     RECONNECT,
     Send,
     ack_timeout,
+    closing,
     outage_of,
     require_client,
     require_name,
+    require_open,
     with_dead_letters,
 )
 
@@ -83,7 +86,8 @@ SENT: Final = "delete from {} where id = any($1::bigint[])"
 async def connect(url: str, **options: Any) -> AsyncGenerator["Pool"]:
     """A pool of connections, 2 to 10 unless *options* say otherwise; the server has to be there."""
     settings: dict[str, Any] = {"min_size": 2, "max_size": 10}
-    async with asyncpg.create_pool(url, **(settings | options)) as pool:
+    pool = await asyncpg.create_pool(url, **(settings | options))
+    async with closing(pool.close, pool.terminate):
         yield pool
 
 
@@ -134,10 +138,10 @@ def listen(
     Holds: *limit* notifications.
     Rules: 1.1
     """
-    require_client("postgres.listen", _CLIENT, pool, "acquire")
+    _require_pool("postgres.listen", pool, "acquire")
     require_name("postgres.listen", "channel", channel)
     require_int("postgres.listen", "limit", limit, least=1)
-    outage = outage_of(f"PostgreSQL (channel {channel!r})", retry, LOST)
+    outage = outage_of(f"PostgreSQL (channel {channel!r})", retry, LOST, partial(_is_closed, pool))
 
     async def lists() -> AsyncGenerator[list[str]]:
         while True:
@@ -167,7 +171,7 @@ def rows(pool: "Pool", query: str, *arguments: object, count: int = 256) -> "Flo
     Holds: *count* rows.
     Rules: 1.1
     """
-    require_client("postgres.rows", _CLIENT, pool, "acquire")
+    _require_pool("postgres.rows", pool, "acquire")
     require_name("postgres.rows", "query", query)
     require_int("postgres.rows", "count", count, least=1)
 
@@ -188,9 +192,9 @@ def sink(
     A list whose answer was lost is sent again, and is there twice unless the table has a key that
     refuses it.
     """
-    require_client("postgres.sink", _CLIENT, pool, "acquire")
+    _require_pool("postgres.sink", pool, "acquire")
     require_name("postgres.sink", "table", table)
-    outage = outage_of(f"PostgreSQL (table {table!r})", retry, LOST)
+    outage = outage_of(f"PostgreSQL (table {table!r})", retry, LOST, partial(_is_closed, pool))
 
     async def send(batch: Sequence[Sequence[object]]) -> None:
         await outage.call(copy, batch)
@@ -200,6 +204,17 @@ def sink(
             await connection.copy_records_to_table(table, records=batch, columns=columns)
 
     return send
+
+
+def _require_pool(call: str, pool: object, *methods: str) -> None:
+    require_client(call, _CLIENT, pool, *methods)
+    given: Any = pool  # or what is used in its place
+    is_new = isinstance(pool, asyncpg.Pool) and not given._initialized
+    require_open(call, is_new=is_new, is_closed=_is_closed(pool))
+
+
+def _is_closed(pool: Any) -> bool:
+    return isinstance(pool, asyncpg.Pool) and pool.is_closing()
 
 
 @dataclass(slots=True)
@@ -218,14 +233,15 @@ class Outbox:
     _outage: Outage = field(init=False)
 
     def __post_init__(self) -> None:
-        require_client("postgres.source", _CLIENT, self.pool, "acquire", "fetch")
+        _require_pool("postgres.source", self.pool, "acquire", "fetch")
         require_name("postgres.source", "table", self.table)
         require_int("postgres.source", "count", self.count, least=1)
         if not re.fullmatch(r"[a-z_][a-z0-9_]*", self.table):
             raise ValueError(
                 f"postgres.source: table must be a plain name in lower case, not {self.table!r}"
             )
-        self._outage = outage_of(f"PostgreSQL (table {self.table!r})", self.retry, LOST)
+        is_closed = partial(_is_closed, self.pool)
+        self._outage = outage_of(f"PostgreSQL (table {self.table!r})", self.retry, LOST, is_closed)
 
     def rows(
         self,

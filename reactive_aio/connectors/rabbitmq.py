@@ -29,11 +29,13 @@ from .common import (
     RECONNECT,
     Message,
     Send,
+    closing,
     content,
     outage_of,
     raise_failed,
     require_client,
     require_name,
+    require_open,
     require_scheme,
     with_dead_letters,
 )
@@ -62,7 +64,6 @@ __all__ = ("connect", "sink", "source")
 
 LOST: Final = (AMQPConnectionError, ChannelInvalidStateError, OSError)
 READY: Final = 5.0  # seconds that one attempt waits for a connection that is being made again
-DELIVERIES: Final = 20  # after so many that were not acknowledged, the broker sets a message aside
 GONE: Final = "the queue was deleted: restart the service, which declares it again"
 
 _CLIENT: Final = "a connection of aio_pika"
@@ -76,7 +77,7 @@ async def connect(url: str, **options: Any) -> AsyncGenerator[AbstractRobustConn
     require_scheme("rabbitmq.connect", url, "amqp", "amqps")
     options = {"reconnect_interval": 0.5, "fail_fast": True} | options
     connection = await aio_pika.connect_robust(url, **options)
-    async with connection:
+    async with closing(connection.close):
         yield connection
 
 
@@ -94,9 +95,10 @@ def source(
 
     A queue that does not exist is declared, as a durable quorum queue. With *dead_letters*, the
     name of another one, RabbitMQ moves there what fails after the last of *attempts*, unless
-    *on_dead_letter* is called with it, and what was delivered 20 times without an answer, as it may
-    stop its consumers. Each subscription has a channel of its own, whose prefetch count is *limit*.
-    A message that fails otherwise goes back to the queue.
+    *on_dead_letter* is called with it. A message that ends its process each time is not found:
+    RabbitMQ keeps a count of deliveries alone, to which each outage adds. Each subscription has a
+    channel of its own, whose prefetch count is *limit*. A message that fails otherwise goes back to
+    the queue.
 
     Demand: the broker sends what is not acknowledged up to *limit* messages, whatever is requested.
     Completes: never; a drain ends it.
@@ -107,9 +109,11 @@ def source(
     Rules: 1.1
     """
     require_client("rabbitmq.source", _CLIENT, connection, "ready", "channel")
+    require_open("rabbitmq.source", is_closed=_is_closed(connection))
     require_name("rabbitmq.source", "queue", queue)
     require_int("rabbitmq.source", "limit", limit, least=1)
-    outage = outage_of(f"RabbitMQ (queue {queue!r})", retry, LOST)
+    lost = partial(_is_closed, connection)
+    outage = outage_of(f"RabbitMQ (queue {queue!r})", retry, LOST, lost)
     reader = _Reader(connection, queue, limit, dead_letters, outage)
     lists = from_async(reader.lists, name=f"rabbitmq({queue!r})", holds=limit)
     flow = deliveries(lists.concat_map(lambda each: each), limit=limit)
@@ -133,8 +137,9 @@ def sink(
     may then be there twice.
     """
     require_client("rabbitmq.sink", _CLIENT, connection, "ready", "channel")
+    require_open("rabbitmq.sink", is_closed=_is_closed(connection))
     require_name("rabbitmq.sink", "to", to)
-    outage = outage_of(f"RabbitMQ (sink {to!r})", retry, LOST)
+    outage = outage_of(f"RabbitMQ (sink {to!r})", retry, LOST, partial(_is_closed, connection))
     writer = _Writer(connection, to, exchange)
 
     async def send(batch: Sequence[Message]) -> None:
@@ -143,6 +148,10 @@ def sink(
         raise_failed(results[n] for n in range(len(batch)))
 
     return send
+
+
+def _is_closed(connection: AbstractConnection) -> bool:
+    return connection.is_closed is True
 
 
 async def _channel(connection: AbstractConnection, **options: bool) -> aio_pika.Channel:
@@ -283,11 +292,10 @@ class _Reader:
             await channel.declare_queue(self.queue, passive=True)
         except ChannelNotFoundEntity:
             channel = await _channel(self.connection)
-            arguments: dict[str, Any] = {"x-queue-type": "quorum"}
+            arguments: dict[str, Any] = {"x-queue-type": "quorum"} | delivery_limit(self.connection)
             if self.dead_letters is not None:
                 await channel.declare_queue(self.dead_letters, durable=True, arguments=arguments)
                 arguments |= {
-                    "x-delivery-limit": DELIVERIES,
                     "x-dead-letter-exchange": "",
                     "x-dead-letter-routing-key": self.dead_letters,
                     "x-dead-letter-strategy": "at-least-once",
@@ -296,6 +304,12 @@ class _Reader:
             await channel.declare_queue(self.queue, durable=True, arguments=arguments)
         finally:
             await channel.close()
+
+
+def delivery_limit(connection: Any) -> dict[str, int]:
+    """No limit: from version 4 on, a quorum queue drops by itself what was delivered 20 times."""
+    version = str(connection.transport.connection.server_properties["version"])
+    return {"x-delivery-limit": -1} if int(version.partition(".")[0]) >= 4 else {}
 
 
 @dataclass(slots=True, eq=False)

@@ -15,7 +15,6 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from inspect import isawaitable
 from sys import modules
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -23,7 +22,8 @@ import anyio
 
 from .._shared.foreign_options import explain_foreign_options
 from .._sources.timers import interval
-from ..delivery import DeliveryFlow, Outage, Unfinished, deliveries
+from ..delivery import DeliveryFlow, Outage, deliveries
+from ..delivery.crash_marks import CRASHES, SUSPECT, CrashMarks
 from ..errors import MissingExtra
 from ..retry import RetryPolicy
 from ..stage import Duration, from_async, require_int, to_seconds
@@ -40,6 +40,7 @@ from .common import (
 )
 
 try:
+    from redis import Redis as Synchronous
     from redis.asyncio import Redis
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
@@ -68,17 +69,21 @@ READ_BYTES: Final = 1_000_000  # about that much is read with one call; more, if
 HELD_BYTES: Final = 32_000_000  # nothing is read while that much is in work
 ANSWER: Final = 5.0  # seconds within which a call has to be answered that need not succeed
 LEAVE: Final = 2.0  # seconds that a consumer has for leaving its group
-CRASHES: Final = 3  # as many processes have to die of an entry until it is a dead letter
 GONE: Final = (
     "the stream or its group was deleted, or never created; entries since then are not read: "
     "restart the service, which creates the group from the first entry on"
 )
 
-DIED: Final = "{} processes have ended while they worked on this entry alone"
-
 _CLIENT: Final = "a redis.asyncio.Redis"
 
 Fields: TypeAlias = Mapping[Any, Any]
+
+
+def _require_redis(call: str, redis: object, *methods: str) -> None:
+    """A client of Redis connects when it is used, also when it was closed: its kind counts."""
+    if isinstance(redis, Synchronous):
+        raise TypeError(f"{call}: give {_CLIENT}, not a redis.Redis, which blocks the event loop")
+    require_client(call, _CLIENT, redis, *methods)
 
 
 def is_outage(error: BaseException) -> bool:
@@ -167,7 +172,7 @@ def sink(
     With *maxlen*, older entries are removed, whether they were read or not: about that many remain.
     A list whose answer was lost is sent again, and may then be there twice.
     """
-    require_client("redis_streams.sink", _CLIENT, redis, "pipeline")
+    _require_redis("redis_streams.sink", redis, "pipeline")
     require_name("redis_streams.sink", "stream", stream)
     outage = outage_of(f"Redis (sink {stream!r})", retry, LOST)
 
@@ -197,7 +202,7 @@ class Consumer:
     - count: how many entries are read with one call.
     - retry: what follows when the connection is lost, or Redis refuses what it may allow later.
     - outage: the calls of Redis, repeated as *retry* allows.
-    - working: the ids of the entries that are in work, and their bytes.
+    - crash_marks: the entries that are in work, their bytes, and the marks of those tried alone.
     """
 
     redis: "Redis"
@@ -208,20 +213,19 @@ class Consumer:
     count: int = 100
     retry: RetryPolicy | int = RECONNECT
     outage: Outage = field(init=False)
-    working: dict[str, int] = field(default_factory=dict[str, int], init=False)
-    _alone: set[str] = field(default_factory=set[str], init=False)
-    """Entries that are tried alone: a mark of each is in Redis, until it is settled."""
+    crash_marks: CrashMarks = field(init=False)
     _mean: float = field(default=READ_BYTES, init=False)
     """The bytes of an entry, as of the last reads."""
     _client: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        require_client("redis_streams.source", _CLIENT, self.redis, "xreadgroup", "xack")
+        _require_redis("redis_streams.source", self.redis, "xreadgroup", "xack")
         for what in ("stream", "group", "name"):
             require_name("redis_streams.source", what, getattr(self, what))
         require_int("redis_streams.source", "count", self.count, least=1)
         self._client = self.redis
         self.outage = outage_of(self._server, self.retry, is_outage)
+        self.crash_marks = CrashMarks(_Hash(self._client, self.marks), self.outage, self.idle)
 
     @property
     def marks(self) -> str:
@@ -267,9 +271,7 @@ class Consumer:
         They are acknowledged or fail later; until then, no process that ends is put to their
         account.
         """
-        if self._alone and (marked := self._alone.intersection(ids)):
-            await self.outage.call(self._client.hdel, self.marks, *marked)
-            self._alone -= marked
+        await self.crash_marks.worked(ids)
 
     async def keep(self, _: object = None) -> None:
         """Show that entries are in work: no other consumer takes them over.
@@ -277,7 +279,7 @@ class Consumer:
         While entries are read, that is done. Where work goes on for longer than *idle* after that,
         as in a drain, call it more often than each *idle* seconds.
         """
-        ids, me = [*self.working], (self.stream, self.group, self.name)
+        ids, me = [*self.crash_marks.working], (self.stream, self.group, self.name)
         try:
             with anyio.fail_after(ANSWER):
                 if ids:  # with JUSTID, no delivery is counted
@@ -288,7 +290,7 @@ class Consumer:
 
     # -- reading ----------------------------------------------------------------------------------
     async def _lists(self, on_dead_letter: OnDeadLetter | None) -> AsyncGenerator[list[Entry]]:
-        self.working.clear()
+        self.crash_marks.working.clear()
         await self._begin()
         now, due, buries = anyio.current_time, 0.0, on_dead_letter is not None
         try:
@@ -302,10 +304,9 @@ class Consumer:
                         await self._bury(entries[0], on_dead_letter)
                         continue
                     yield entries or await self.outage.call(self._new, min(due - now(), WAIT))
-                    if self._alone:
-                        await self._all_done()
+                    await self.crash_marks.done_alone()
         finally:  # what was not handed over is not given back either
-            await self.worked([*self._alone])
+            await self.crash_marks.worked()
 
     async def _begin(self) -> None:
         """Create the group. A server that is full at the start is an error at once."""
@@ -320,7 +321,7 @@ class Consumer:
 
     async def _new(self, seconds: float) -> list[Entry]:
         """Entries that no consumer has received; wait *seconds* for the first of them."""
-        if sum(self.working.values()) > HELD_BYTES:
+        if sum(self.crash_marks.working.values()) > HELD_BYTES:
             await anyio.sleep(min(seconds, 0.05))
             return []
         me, wait = (self.group, self.name), max(1, round(1000 * seconds))
@@ -340,7 +341,7 @@ class Consumer:
         while True:
             found: Any = await self._client.xpending_range(*where, first, "+", PAGE, idle=idle)
             times = {text(each["message_id"]): each["times_delivered"] for each in found}
-            free = {id: times[id] for id in times if id not in self.working}
+            free = {id: times[id] for id in times if id not in self.crash_marks.working}
             if entries := await self._taken_over(free, buries):
                 return entries
             if len(found) < PAGE:
@@ -348,23 +349,18 @@ class Consumer:
             first = f"({text(found[-1]['message_id'])}"  # those were trimmed, or are in work here
 
     async def _taken_over(self, times: dict[str, int], buries: bool) -> list[Entry]:
-        fresh = [id for id in times if times[id] < 2]
+        fresh = [id for id in times if times[id] < SUSPECT]
         for start in range(0, len(fresh), count := self._fitting()):
             if entries := await self._claimed(fresh[start : start + count], 2, 0):
                 return entries
-        suspects = [id for id in times if times[id] >= 2]
+        suspects = [id for id in times if times[id] >= SUSPECT]
         if not suspects:
             return []
-        await self._all_done()
-        marks: Any = await self._client.hmget(self.marks, suspects)
-        crashes = {id: int(mark or 0) for id, mark in zip(suspects, marks, strict=True)}
-        for id in sorted(suspects, key=lambda id: crashes[id]):  # others pass before it comes again
-            is_alone = not self.working
-            if found := await self._claimed([id], times[id] + 1, crashes[id]):
+        is_alone = await self.crash_marks.all_done()
+        for id, crashes in await self.crash_marks.crashes_of(suspects):
+            if found := await self._claimed([id], times[id] + 1, crashes):
                 if is_alone and not (buries and self._has_died(found)):
-                    # With an outage, what waits for its end is never done: then it is not alone.
-                    self._alone.add(id)
-                    await self.outage.call(self._client.hset, self.marks, id, crashes[id] + 1)
+                    await self.crash_marks.begin(id, crashes)
                 return found
         return []
 
@@ -386,10 +382,7 @@ class Consumer:
 
     async def _bury(self, entry: Entry, on_dead_letter: OnDeadLetter) -> None:
         """Do not try again what others have died of."""
-        result = on_dead_letter(entry, Unfinished(DIED.format(entry.crashes)))
-        if isawaitable(result):
-            await result
-        self._alone.add(entry.id)  # whose marks are no longer needed
+        await self.crash_marks.bury(entry, entry.id, entry.crashes, on_dead_letter)
         await self._ack([entry])
 
     def _fitting(self) -> int:
@@ -403,28 +396,37 @@ class Consumer:
             whole = {as_bytes(n): as_bytes(fields[n]) for n in fields} if decoded else fields
             begun.append(Entry(text(id), whole, times, crashes))
         sizes = [size_of(each.fields) for each in begun]
-        self.working.update(zip((each.id for each in begun), sizes, strict=True))
+        self.crash_marks.working.update(zip((each.id for each in begun), sizes, strict=True))
         if begun:  # a larger read than four times the last one might not fit
             self._mean = max(sum(sizes) / len(sizes), self._mean / 4)
         return begun
 
-    async def _all_done(self) -> None:
-        for _ in range(100):  # not for ever: a buffer may wait for more entries
-            if self.working:
-                await anyio.sleep(self.idle / 100)
-
     # -- acknowledging ----------------------------------------------------------------------------
     async def _release(self, entry: Entry, error: Exception) -> None:
         """Redis takes nothing back: the entry follows after *idle* seconds."""
-        self.working.pop(entry.id, None)
-        await self.worked([entry.id])
+        await self.crash_marks.over([entry.id])
 
     async def _ack(self, entries: list[Entry]) -> None:
         ids = [entry.id for entry in entries]
         await self.outage.call(self._client.xack, self.stream, self.group, *ids)
-        await self.worked(ids)
-        for id in ids:
-            self.working.pop(id, None)
+        await self.crash_marks.over(ids)
+
+
+@dataclass(slots=True, frozen=True)
+class _Hash:
+    """The marks, in a hash."""
+
+    redis: Any
+    key: str
+
+    async def read(self, ids: Sequence[str]) -> list[int]:
+        return [int(mark or 0) for mark in await self.redis.hmget(self.key, ids)]
+
+    async def write(self, id: str, crashes: int) -> None:
+        await self.redis.hset(self.key, id, crashes)
+
+    async def clear(self, ids: Sequence[str]) -> None:
+        await self.redis.hdel(self.key, *ids)
 
 
 def entries_in(answer: Any) -> list[Any]:

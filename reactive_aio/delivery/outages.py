@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 from .._core.compiler.error_notes import add_bounded_note
 from .._core.foreign_text import printable, without_secrets
 from .._core.loop import LoopHandle, sleep
+from .._core.observation.awaited import tells_wait
 from ..retry import Attempts, RetryPolicy
 
 __all__ = ("Outage",)
@@ -52,10 +53,17 @@ class Outage:
         return f"{self._name} fails since {self._since}, {self._failed} attempts"
 
     @property
+    def awaited(self) -> str:
+        """What a call waits for, for reports."""
+        how = "" if self._began is None else f", which fails since {self._since}"
+        return f"an answer of {self._name}{how}"
+
+    @property
     def is_out(self) -> bool:
         """Whether the last call has failed."""
         return self._began is not None
 
+    @tells_wait(lambda local: local["self"].awaited)
     async def call(self, function: Callable[..., Awaitable[T]], *arguments: object) -> T:
         """Call *function*, again after an error that the policy covers."""
         loop_handle = LoopHandle("Outage.call()")

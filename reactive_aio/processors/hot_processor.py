@@ -316,6 +316,12 @@ class HotProcessor(Flow[T], BulkReceiver, ABC):
         """The subscriber for which all others wait, for reports."""
         return None
 
+    def _fullest(self) -> Downstream[Any] | None:
+        """The subscriber with the least room, for which a publisher waits that has no demand."""
+        if self._overflow != "wait" or not self._outputs:
+            return None
+        return min(self._outputs, key=lambda each: each.room).downstream
+
     def _new_drops(self) -> DropCounter:
         """Counts what the queue of one subscriber drops: for the named flow that it is part of."""
         return DropCounter(self._name, total=self._dropped)
@@ -513,7 +519,7 @@ class _UpstreamFeed(Generic[T]):
 
     @property
     def held_back_by(self) -> Downstream[Any] | None:
-        return self._processor._slowest()
+        return self._processor._fullest()
 
     def pass_on(self, *_: object) -> None:
         """Deliver the elements for which there is room; then end as the publisher did."""

@@ -4,14 +4,20 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import asyncpg
 import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from nats.aio.client import Client as Nats
+from redis import Redis as SynchronousRedis
 
 import reactive_aio as rx
 from reactive_aio import RetryPolicy
 from reactive_aio.connectors import kafka, mqtt, nats, postgres, rabbitmq, redis_streams
 from reactive_aio.connectors.common import (
     ATTEMPTS,
+    WAS_CLOSED,
     ack_timeout,
+    closing,
     outage_of,
     raise_failed,
     with_dead_letters,
@@ -46,6 +52,23 @@ async def test_a_loss_is_repeated_as_the_policy_allows() -> None:
     with pytest.raises(ConnectionError):
         await outage_of("the server", 2, OSError).call(server.ask)
     assert server.calls == 61 + 2
+
+
+async def test_a_client_whose_server_does_not_answer_is_cut_off() -> None:
+    closed: list[str] = []
+
+    async def hang() -> None:
+        await asyncio.sleep(3600)
+
+    async def close() -> None:
+        closed.append("closed")
+
+    async with closing(hang, lambda: closed.append("cut off")):
+        pass
+    assert asyncio.get_running_loop().time() == 2
+    async with closing(hang), closing(close, lambda: closed.append("cut off")):
+        pass
+    assert closed == ["cut off", "closed"]
 
 
 @pytest.mark.parametrize(
@@ -154,6 +177,84 @@ def test_what_is_no_client_is_refused_where_it_is_given(
     assert "secret" not in str(refused.value)
     with pytest.raises(TypeError, match=r"enter it first, with `async with .* as client`"):
         make(nats.connect("nats://127.0.0.1:4222"))
+
+
+async def closed_pool() -> Any:
+    pool = asyncpg.create_pool("postgresql://127.0.0.1:9", min_size=0)
+    async with pool:
+        pass
+    return pool
+
+
+async def closed_nats() -> Any:
+    client = Nats()
+    client._status = Nats.CLOSED  # as `close` leaves one that was connected
+    return client
+
+
+async def closed_consumer() -> Any:
+    consumer = AIOKafkaConsumer()
+    await consumer.stop()
+    return consumer
+
+
+ANY_NATS: Any = Nats  # whose methods have no types
+
+
+async def new(client: Any) -> Any:
+    return client
+
+
+UNUSABLE: dict[str, tuple[Callable[[], Any], Callable[[Any], object], str]] = {
+    "a pool that was not awaited": (
+        lambda: new(asyncpg.create_pool("postgresql://127.0.0.1:9")),
+        postgres.source,
+        "was not connected",
+    ),
+    "a pool that is closed": (closed_pool, lambda c: postgres.sink(c, "t", ["c"]), "is closed"),
+    "a NATS client": (lambda: new(Nats()), lambda c: nats.source(c, "s", group="g"), "not conn"),
+    "its context": (lambda: new(ANY_NATS().jetstream()), lambda c: nats.sink(c, "s"), "not conn"),
+    "a closed NATS client": (closed_nats, lambda c: nats.sink(c, "s"), "is closed"),
+    "an MQTT client": (
+        lambda: new(mqtt.connect("mqtt://127.0.0.1:9", name="n")),
+        lambda c: mqtt.source(c, "t"),
+        "was not connected",
+    ),
+    "a closed consumer": (closed_consumer, lambda c: kafka.source(c, "t"), "is closed"),
+}
+
+
+@pytest.mark.parametrize("kind", UNUSABLE)
+async def test_a_client_that_is_not_open_is_refused_where_it_is_given(kind: str) -> None:
+    make, use, state = UNUSABLE[kind]
+    client = await make()
+    with pytest.raises(RuntimeError, match=state) as refused:
+        use(client)
+    assert "make and run the flow inside of `async with " in str(refused.value)
+
+
+async def test_a_consumer_or_producer_of_kafka_that_was_not_started_is_refused() -> None:
+    consumer, producer = AIOKafkaConsumer(), AIOKafkaProducer()
+    with pytest.raises(RuntimeError, match=r"kafka\.source: the client was not .* kafka\.connect"):
+        kafka.source(consumer, "t")
+    with pytest.raises(RuntimeError, match=r"kafka\.sink: the client was not .* kafka\.producer"):
+        kafka.sink(producer, "t")
+    await consumer.stop()
+    await producer.stop()
+
+
+async def test_what_is_closed_while_it_is_used_is_not_waited_for() -> None:
+    server = Server(3600, ConnectionError("closed"))
+    with pytest.raises(ConnectionError) as failed:
+        await outage_of("the server", MINUTE, OSError, lambda: server.calls == 3).call(server.ask)
+    assert failed.value.__notes__ == [f"connectors: {WAS_CLOSED}"]
+    assert server.calls == 3
+
+
+def test_the_redis_client_that_blocks_is_refused() -> None:
+    blocking: Any = SynchronousRedis()
+    with pytest.raises(TypeError, match=r"give a redis\.asyncio\.Redis, not a redis\.Redis"):
+        redis_streams.source(blocking, "s", group="g")
 
 
 @pytest.mark.parametrize(

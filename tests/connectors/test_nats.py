@@ -2,19 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error, NoServersError
 from nats.js import JetStreamContext
-from nats.js.api import StorageType, StreamConfig
-from nats.js.errors import APIError, NotFoundError
+from nats.js.api import ConsumerConfig, StorageType, StreamConfig
+from nats.js.errors import APIError, NoKeysError, NotFoundError
 
 import reactive_aio as rx
 from reactive_aio.connectors import Message, nats
 from reactive_aio.delivery import BatchFailed, DeliveryFlow
+from reactive_aio.delivery.crash_marks import CRASHES, DIED
 from tests.harness.outages import proxy_of
 from tests.harness.servers import NatsServer, nats_running
 from tests.recipes.waiting import until
@@ -130,6 +131,62 @@ async def test_a_message_that_always_fails_is_a_dead_letter(
     assert buried == ["2 ValueError('never')"]
 
 
+async def left_several_times(context: Any, subject: str, times: int) -> None:
+    """Deliver what there is so often, to nobody that answers."""
+    config = ConsumerConfig(ack_wait=0.05)
+    pulled = await context.pull_subscribe(subject, "d", config=config)
+    for _ in range(times):
+        for message in await pulled.fetch(10, 5):
+            assert message.metadata.num_delivered
+        await asyncio.sleep(0.1)
+    await pulled.unsubscribe()
+
+
+async def test_what_came_often_is_tried_alone_and_buried_for_its_marks_only(
+    context: JetStreamContext, subject: str
+) -> None:
+    await publish(context, subject, 4)
+    await left_several_times(context, subject, 6)  # outages, of which the last three are no proof
+    bucket = await cast("Any", context).create_key_value(bucket=f"marks_{subject}_d", history=1)
+    await bucket.put("2", str(CRASHES).encode())
+    in_work, most, buried, marks = 0, 0, list[str](), list[int]()
+
+    async def write(message: Msg) -> None:
+        nonlocal in_work, most
+        in_work += 1
+        most = max(most, in_work)
+        marks.append(int((await bucket.get(str(message.metadata.sequence.stream))).value))
+        await asyncio.sleep(0.01)
+        in_work -= 1
+
+    def bury(message: Msg, error: Exception) -> None:
+        buried.append(f"{number(message)} {error}")
+
+    flow = messages(context, subject, "d", ack_wait=0.5, on_dead_letter=bury)
+    async with flow.ack_after(write, concurrency=8).running():
+        await until(lambda: is_done(context, subject))
+    assert (most, marks) == (1, [1, 1, 1])
+    assert buried == [f"1 {DIED.format(CRASHES)}"]
+    with pytest.raises(NoKeysError):
+        await bucket.keys()
+
+
+async def test_work_that_takes_longer_than_the_wait_is_done_once(
+    context: JetStreamContext, subject: str
+) -> None:
+    await publish(context, subject, 2)
+    done: list[int] = []
+
+    async def write(number: int) -> None:
+        await asyncio.sleep(1)
+        done.append(number)
+
+    flow = messages(context, subject, "d", ack_wait=0.3)
+    async with flow.map(number).ack_after(write, concurrency=2).running():
+        await until(lambda: is_done(context, subject))
+    assert sorted(done) == [0, 1]
+
+
 async def test_a_message_that_fails_is_delivered_again(
     context: JetStreamContext, subject: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +261,32 @@ async def test_a_lost_connection_is_made_again(
     assert report.is_complete
     info: Any = await context.stream_info(subject)
     assert info.state.messages == 100, "what was sent again was dropped by its id"
+
+
+async def test_a_drain_ends_in_time_although_the_server_is_frozen(
+    nats_server: NatsServer, context: JetStreamContext, subject: str
+) -> None:
+    await publish(context, subject, 4)
+    release, started = asyncio.Event(), list[int]()
+
+    async def work(number: int) -> None:
+        started.append(number)
+        await release.wait()
+
+    async with proxy_of(nats_server.url) as proxy, nats.connect(proxy.url) as client:
+        flow = messages(client, subject, "d").map(number).ack_after(work, concurrency=4)
+        async with flow.name("orders").running() as run:
+            await until(lambda: len(started) == 4)
+            proxy.freeze()
+            release.set()
+            report = await run.drain(timeout=0.5)
+            proxy.thaw()
+            assert (await run.drain()).is_clean, "what it did not wait for has gone on"
+    assert (report.is_complete, report.is_clean) == (False, False)
+    assert report.seconds < 2, "the server has five seconds for its answer"
+    server = f"an answer of NATS (subject {subject!r})"
+    assert f"4 × orders: an acknowledgement: waits for {server}" in report.waits_for
+    assert report.unacknowledged == 4
 
 
 async def produce(send: Any, count: int) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -157,6 +158,16 @@ async def exists(connection: AbstractRobustConnection, queue: str) -> bool:
     except ChannelNotFoundEntity:
         return False
     return True
+
+
+@pytest.mark.parametrize(
+    ("version", "limits"), [("3.10.8", {}), ("4.1.2", {"x-delivery-limit": -1})]
+)
+def test_no_count_of_deliveries_sets_a_message_aside(version: str, limits: dict[str, int]) -> None:
+    """RabbitMQ 4 would drop it; version 3 has no limit, and knows none below zero."""
+    of_server = SimpleNamespace(server_properties={"version": version})
+    connection: Any = SimpleNamespace(transport=SimpleNamespace(connection=of_server))
+    assert rabbitmq.delivery_limit(connection) == limits
 
 
 async def test_dead_letters_of_a_function(connection: AbstractRobustConnection, queue: str) -> None:

@@ -21,6 +21,7 @@ from reactive_aio import RetryPolicy
 from reactive_aio.connectors import redis_streams
 from reactive_aio.connectors.redis_streams import Consumer, Entry
 from reactive_aio.delivery import BatchFailed
+from reactive_aio.delivery.crash_marks import CRASHES, DIED
 from tests.harness.servers import RedisServer
 from tests.recipes.waiting import until
 
@@ -99,7 +100,7 @@ async def test_reads_are_bounded_in_bytes(redis: Redis, monkeypatch: pytest.Monk
 
     class Watched(Consumer):
         async def _new(self, seconds: float) -> list[Entry]:
-            assert sum(self.working.values()) < 70_000
+            assert sum(self.crash_marks.working.values()) < 70_000
             lists.append(len(found := await super()._new(seconds)))
             return found
 
@@ -209,7 +210,7 @@ async def test_an_entry_knows_how_often_it_was_delivered_and_is_alone_from_the_t
     beside: dict[str, int] = {}
 
     async def work(entry: Entry) -> Entry:
-        times[entry.id], beside[entry.id] = entry.deliveries, len(consumer.working)
+        times[entry.id], beside[entry.id] = entry.deliveries, len(consumer.crash_marks.working)
         return entry
 
     flow = consumer.entries().map_async(work, concurrency=9).ack_after(nothing)
@@ -377,7 +378,7 @@ async def test_what_processes_died_of_while_it_was_alone_is_a_dead_letter(redis:
     ids = [id.decode() for id, _ in found[0][1]]
     for _ in range(5):  # an outage after another: that is no proof
         await redis.xclaim(STREAM, "g", "dead", 0, cast("Any", ids))
-    for _ in range(redis_streams.CRASHES):
+    for _ in range(CRASHES):
         await redis.hincrby(f"{STREAM}:g:alone", ids[1], 1)
     done: list[int] = []
     buried: list[str] = []
@@ -392,7 +393,7 @@ async def test_what_processes_died_of_while_it_was_alone_is_a_dead_letter(redis:
         await until(lambda: buried and len(done) == 2)
         await run.drain()
     assert sorted(done) == [0, 2]
-    assert buried == [f"{ids[1]} {redis_streams.DIED.format(redis_streams.CRASHES)}"]
+    assert buried == [f"{ids[1]} {DIED.format(CRASHES)}"]
     assert await pending(redis) == 0
     assert await redis.exists(f"{STREAM}:g:alone") == 0, "no mark is left"
 

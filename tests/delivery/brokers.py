@@ -35,7 +35,7 @@ class Broker:
         self.nacked: dict[Any, Exception] = {}
         self.sent: list[Any] = []
         self.calls = 0
-        self._seconds = seconds
+        self.seconds = seconds
         self._check = check
 
     async def ack(self, value: Any) -> None:
@@ -54,7 +54,7 @@ class Broker:
         self.calls += 1
         assert self.calls == 1, "one call after another"
         try:
-            await asyncio.sleep(self._seconds)
+            await asyncio.sleep(self.seconds)
         finally:
             self.calls -= 1
 

@@ -127,13 +127,14 @@ class TestOutOfTime:
 
     async def test_what_a_publisher_sends_too_late_is_given_back(self) -> None:
         """It may send what was requested before it sees the cancellation (2.8)."""
-        probe, broker = PublisherProbe[Delivery[int]](), Broker(seconds=9)
+        probe, broker = PublisherProbe[Delivery[int]](), Broker(seconds=9.5)
         flow = deliveries(r.from_publisher(probe)).ack_after(nothing)
         async with flow.running() as run:
             await asyncio.sleep(0)
             probe.emit(broker.delivery(0))
-            drained = asyncio.ensure_future(run.drain(timeout=1))
-            await asyncio.sleep(3)
+            drained = asyncio.ensure_future(run.drain(timeout=10))
+            await asyncio.sleep(9.2)
+            broker.seconds = 0.1
             probe.emit(broker.delivery(1))
             report = await drained
         assert (broker.acked, [*broker.nacked]) == ([0], [1])

@@ -1,6 +1,8 @@
 """The short examples, in this process: what each prints or serves. And the index lists all."""
 
+import ast
 import asyncio
+import importlib
 import importlib.util
 import json
 import os
@@ -35,6 +37,22 @@ def program(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+PROGRAMS = sorted(EXAMPLES.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_what_an_example_imports_is_there(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of those that no test runs: what they import of this package or of each other."""
+    monkeypatch.setattr(sys, "path", [str(EXAMPLES / "service"), str(EXAMPLES), *sys.path])
+    local = {each.stem for each in EXAMPLES.iterdir()} | {"reactive_aio", "station"}
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in local:
+            module = importlib.import_module(node.module or "")
+            for name in node.names:
+                if getattr(module, name.name, None) is None:  # a module of the package
+                    importlib.import_module(f"{node.module}.{name.name}")
 
 
 # -- those that end by themselves ------------------------------------------------------------------

@@ -3,7 +3,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -136,6 +136,10 @@ RUNS: dict[str, tuple[Callable[[], Flow[Any]], str]] = {
         lambda: r.merge(r.never(), fast().map_async(hangs, concurrency=2)),
         "map_async(hangs, concurrency=2), in hangs (",
     ),
+    "the one that holds elements, beside a quiet source": (
+        lambda: r.merge(r.from_aiter(hanging_source), fast().map_async(hangs, concurrency=2)),
+        "map_async(hangs, concurrency=2), in hangs (",
+    ),
     "the silent one of a zip": (
         lambda: r.zip(fast(), r.never()),
         "never(), which sends nothing",
@@ -210,6 +214,45 @@ async def test_an_acknowledgement_or_dead_letter_that_hangs_is_named(
                 await asyncio.sleep(20)
     expected = "deliveries(limit=8).nack_on_error(attempts=1, dead_letter=<lambda>), in hangs ("
     assert expected in stuck_at(reports)
+
+
+async def test_a_thread_that_does_not_return_is_named_with_its_line() -> None:
+    loop, entered, released = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def blocks() -> Iterator[int]:
+        yield 1
+        loop.call_soon_threadsafe(entered.set)
+        released.wait()
+
+    orders = r.from_thread(blocks).name("orders")
+    async with orders.running() as run:
+        await entered.wait()
+        [stats] = orders.stats().subscriptions
+        released.set()
+        await run.wait()
+    assert (stats.waits_on, stats.cause.partition(" (")[0]) == (
+        "elements",
+        "from_thread, in test_a_thread_that_does_not_return_is_named_with_its_line.<locals>.blocks",
+    )
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("kind", [r.UnicastProcessor, r.MulticastProcessor])
+async def test_the_slow_reader_of_a_processor_is_named(kind: Callable[[int], Any]) -> None:
+    processor = kind(4)
+
+    async def read() -> None:
+        async for element in processor:
+            await hangs(element)
+
+    async with watched() as reports:
+        reading = asyncio.create_task(read())
+        await asyncio.sleep(1)
+        fast().name("orders").into(processor)
+        await asyncio.sleep(60)
+        reading.cancel()
+        await asyncio.gather(reading, return_exceptions=True)
+    assert stuck_at(reports).startswith("its subscriber, in hangs (")
 
 
 @asynccontextmanager

@@ -16,10 +16,13 @@ UNREACHABLE = {
     "nats_jetstream": ["--nats", "nats://127.0.0.1:9"],
     "postgres_copy": [*NO_DATABASE, "--query", "select 1", "--table", "t", "--columns", "c"],
     "postgres_outbox": NO_DATABASE,
+    "kafka_log": ["--servers", "127.0.0.1:9", "topic"],
     "redis_streams": ["--redis", "redis://127.0.0.1:9"],
     "follow_files": ["--to", "http://127.0.0.1:9/", "/no/such/file.log"],
 }
 """Arguments with which there is nothing to connect to, or to read."""
+TRIES_AGAIN = {"sse_resume", "websocket_client"}
+"""Those that do not end where there is no server."""
 
 
 def run(path: Path, arguments: list[str], patch: pytest.MonkeyPatch) -> object:
@@ -41,7 +44,12 @@ def test_it_is_short_and_has_help(
     assert f"usage: {path.name}" in capsys.readouterr().out
 
 
+def test_each_recipe_is_tried_without_its_server() -> None:
+    assert {path.stem for path in PROGRAMS} == {*UNREACHABLE, *TRIES_AGAIN}
+
+
 @pytest.mark.slow  # the client of NATS tries for seconds
+@pytest.mark.usefixtures("expects_error_logs")  # aiokafka reports each attempt
 @pytest.mark.parametrize("name", UNREACHABLE)
 def test_an_error_is_one_line(
     name: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

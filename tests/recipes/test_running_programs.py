@@ -15,6 +15,7 @@ from nats.aio.client import Client
 from recipes import (
     follow_files,
     http_pages,
+    kafka_log,
     nats_jetstream,
     postgres_copy,
     postgres_outbox,
@@ -25,8 +26,8 @@ from recipes import (
 from redis.asyncio import Redis
 from websockets.asyncio.server import ServerConnection, serve
 
-from reactive_aio.connectors import postgres
-from tests.harness.servers import NatsServer, PostgresServer, RedisServer
+from reactive_aio.connectors import Message, kafka, postgres
+from tests.harness.servers import KafkaServer, NatsServer, PostgresServer, RedisServer
 from tests.recipes.http_server import Answer, Request, http_server
 from tests.recipes.waiting import until
 
@@ -97,6 +98,15 @@ async def test_nats_jetstream(nats_server: NatsServer, capsys: Captured) -> None
     finally:
         await client.close()
     printed = await run_until(printing("hello"), nats_jetstream.main, capsys, **options)
+    assert "drained in" in printed
+
+
+async def test_kafka_log(kafka_server: KafkaServer, capsys: Captured) -> None:
+    topic = kafka_server.topic()
+    async with kafka.producer(kafka_server.url) as producer:
+        await kafka.sink(producer, topic)([Message(b"hello")])
+    options = {"servers": kafka_server.url, "group": "g", "topics": [topic]}
+    printed = await run_until(printing("b'hello'"), kafka_log.main, capsys, **options)
     assert "drained in" in printed
 
 

@@ -199,9 +199,49 @@ class TestDrain:
             assert ended == ["cancelled"]
             await run.wait()
         assert str(report) == (
-            "not drained in 5 s: 0 delivered (0 of them since the drain began), 1 in flight, "
-            "0 discarded, 0 unacknowledged"
+            "not drained in 4.5 s: 0 delivered (0 of them since the drain began), 1 in flight, "
+            "0 discarded, 0 unacknowledged; when its time was over, it waited for: "
+            "just(1, 2) → map_async(<lambda>) → do_finally(list.append)"
         )
+
+    @pytest.mark.virtual_time
+    async def test_it_ends_in_time_and_names_a_cleanup_that_hangs(self) -> None:
+        released = asyncio.Event()
+
+        async def stubborn(x: int) -> None:
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                await released.wait()
+
+        other = r.range(9).name("fine").running(stubborn)
+        async with other, r.range(9).name("orders").running(stubborn, concurrency=2) as run:
+            await asyncio.sleep(1)
+            report = await run.drain(timeout=5)
+            assert not report.is_complete
+            assert (report.is_clean, report.seconds) == (False, 5)
+            named = "2 × orders: a worker of range(0, 9) → stubborn: "
+            assert report.waits_for.startswith(named), report
+            assert "test_running.py" in report.waits_for
+            assert "fine" not in report.waits_for, "another flow is not to blame"
+            assert f"; still waiting: {report.waits_for}" in str(report)
+            assert (await run.drain(timeout=5)).waits_for == report.waits_for
+            released.set()
+
+    @pytest.mark.virtual_time
+    async def test_a_cleanup_has_the_time_that_the_work_has_left(self) -> None:
+        async def closes_late() -> AsyncIterator[int]:
+            try:
+                yield 1
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(8)
+
+        async with r.from_aiter(closes_late).running() as run:
+            await asyncio.sleep(1)
+            report = await run.drain(timeout=10)
+        assert report.is_complete
+        assert report.seconds == 8
 
     @pytest.mark.virtual_time
     async def test_a_failure_while_it_drains_has_the_report_as_a_note(self) -> None:

@@ -46,11 +46,11 @@ def tells_wait(describe: Describe) -> Callable[[F], F]:
 def wait_of(awaited: Any) -> Wait | None:
     """What *awaited*, which is suspended, waits for; None if that is nothing of the user's."""
     frames = list(suspended_frames(awaited))
+    line = line_of(reversed(frames))
     for frame in reversed(frames):
         describe = _waits.get(frame.f_code)
         if describe is not None and (text := describe(frame.f_locals)) is not None:
-            return Wait("limit", text)
-    line = line_of(reversed(frames))
+            return Wait("limit", text if line is None else f"{text}, in {line}")
     return None if line is None else Wait("function", line)
 
 

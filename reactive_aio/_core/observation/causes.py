@@ -46,6 +46,8 @@ class Cause:
     path: tuple[FlowSubscription, ...] = ()
     """The operators upstream that lead to it, the one to blame last; empty if that is its own
     function, or what follows it."""
+    is_source: bool = False
+    """Whether it is a source that waits for its next element, in a function of the user."""
 
 
 # -- what a loop waits for -------------------------------------------------------------------------
@@ -131,11 +133,13 @@ def _above(island: Island) -> Cause | None:
         if not waiting:
             break
         found = _step(waiting.popleft(), waiting)
-        if found is not None and found.kind not in ("demand", "elements"):
+        if found is None:
+            continue
+        if found.kind not in ("demand", "elements") and not found.is_source:
             return found
-        if found is not None:
-            vague.setdefault(found.kind, found)
-    return vague.get("demand") or vague.get("elements")
+        vague.setdefault("source" if found.is_source else found.kind, found)
+    # A source may be quiet. What has elements, and does not pass them on, is to blame before it.
+    return next((vague[each] for each in ("source", "demand", "elements") if each in vague), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +159,18 @@ def _step(place: _Place, waiting: "deque[_Place]") -> Cause | None:
     if not place.is_first and isinstance(at, Island):
         kind, text = waits_on_what(at)
         if kind != "elements":
-            return Cause(kind, _with_operator(at, kind, text), path)
+            return Cause(kind, _with_operator(at, kind, text), path, _is_in_source(at))
     upstream = _upstream_of(cast("Any", at))
     if upstream is None:
         return Cause("elements", f"{at.chain.name}, which sends nothing", path)
     return _of_operator(at.chain.name, upstream, (*path, upstream), waiting)
+
+
+def _is_in_source(island: Island) -> bool:
+    frame: FrameType | None = getattr(island.awaited, "cr_frame", None)
+    if frame is None or _is_signalling(island):
+        return False
+    return operator_at(frame, island.chain) == island.chain.name
 
 
 def _of_operator(
@@ -185,7 +196,8 @@ def _own_cause(
 ) -> Cause | None:
     """What the operator *at* waits for itself, or the calls that it makes."""
     if (wait := at.own_wait) is not None:
-        return Cause(wait.kind, f"{name}, {_how(*wait)}", path)
+        is_source = wait.kind == "function" and not at.upstreams
+        return Cause(wait.kind, f"{name}, {_how(*wait)}", path, is_source)
     if not at.calls:
         return None
     waits = dict.fromkeys(islice(at.call_waits(), _MOST_CALLS))

@@ -7,6 +7,7 @@ from threading import Thread, current_thread, enumerate as all_threads, main_thr
 from typing import TYPE_CHECKING, Any, Final
 
 from ..loop import Task, context_of, unfinished_tasks
+from ..run_control import RunControl, current_run
 from ..unwinding import suspended_frames
 from .awaited import is_of_package, line_of, wait_of
 from .registry import current_flow
@@ -30,6 +31,23 @@ def what_waits(loop: "AbstractEventLoop", besides: Task[Any] | None = None) -> s
     if not found and besides is not None:
         found = _of_tasks([besides])
     found = found or [f"the thread {thread.name}" for thread in _waited_for() if not thread.daemon]
+    return _one_line(found)
+
+
+def what_run_waits_for(run: RunControl, loop: "AbstractEventLoop") -> str:
+    """The same for what runs on *loop* for one run: no other flow, and no task of the program."""
+    tasks = [task for task in unfinished_tasks(loop) if _run_of(task) is run]
+    # A call that awaits nothing but something of Python, such as a sleep, has no line.
+    found = _of_tasks(tasks) or [task.get_name() for task in tasks]
+    return _one_line(found or list(_of_threads(own=True)))
+
+
+def _run_of(task: Task[Any]) -> RunControl | None:
+    context = context_of(task)
+    return None if context is None else context.get(current_run)
+
+
+def _one_line(found: list[str]) -> str:
     counts = Counter(found)
     named = [*counts][:_MOST_NAMED]
     texts = [text if counts[text] == 1 else f"{counts[text]} × {text}" for text in named]
@@ -43,9 +61,21 @@ def _found(loop: "AbstractEventLoop", besides: Task[Any] | None) -> Iterator[str
     if line is not None:
         yield f"the event loop is blocked by {line}"
     yield from _of_tasks([task for task in unfinished_tasks(loop) if task is not besides])
+    yield from _of_threads(own=False)
+
+
+def _of_threads(*, own: bool) -> Iterator[str]:
+    """What threads run: those of flows (*own*), or all that are waited for."""
+    frames = sys._current_frames()
     for thread in _waited_for():
-        if (line := _running_line(frames, thread)) is not None:
+        is_asked = not own or thread.name.startswith(_OWN_THREADS)
+        if is_asked and (line := _running_line(frames, thread)) is not None:
             yield f"{line}, in the thread {thread.name}"
+
+
+def line_of_thread(thread: Thread) -> str | None:
+    """Where *thread* runs a function of the user, if it does."""
+    return _running_line(sys._current_frames(), thread)
 
 
 def _waited_for() -> list[Thread]:
