@@ -36,8 +36,8 @@ from .protocol.resume import MAX_SESSIONS, Resumption
 from .requesting.interceptors import Intercepting, checked_outgoing
 from .requesting.requester import Requester
 from .serving.admission import Admission
-from .serving.client_places import KeyOf, key_of_address
-from .serving.responder import TOO_MANY, ResponderOptions, RouterResponder
+from .serving.client_places import TOO_MANY, KeyOf, key_of_address
+from .serving.responder import ResponderOptions, RouterResponder
 from .serving.route_stats import ServerStats
 from .serving.routing import Router, to_router
 from .uri import Address
@@ -361,16 +361,18 @@ class AsgiApp(Server):
             return
         client = tuple(scope.get("client") or ())
         driver, admission = self.new_driver(), self._admission
-        now = driver.loop_handle.time()
-        if not self._has_sessions and not admission.has_room(admission.places.key_at(client), now):
-            self._aborted_connections += 1
-            driver.abort()
+        reason = "the server is closing" if self._is_closing else ""
+        if not (reason or self._has_sessions):
+            now = driver.loop_handle.time()
+            reason = admission.refusal(admission.places.key_at(client), now)
+            if reason:
+                self._aborted_connections += 1
+                driver.abort()
         transport = AsgiTransport(driver, receive, send, client)
         driver.attach(transport)
         if transport.is_aborted:
-            reason = "the server is closing" if self._is_closing else TOO_MANY
             driver.connection_lost()
-            await _refuse(scope, send, 503, f"{reason}\n".encode())
+            await _refuse(scope, send, 503, f"{reason or TOO_MANY}\n".encode())
         else:
             offered = scope.get("subprotocols", ())
             name = RSOCKET if RSOCKET in offered else None

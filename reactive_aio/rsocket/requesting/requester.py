@@ -26,6 +26,7 @@ from ..link.driver import Driver
 from ..link.intake import IN_HANDLER
 from ..link.shutdown import wait_closed
 from ..option_checks import require_codec, require_route
+from ..payloads import bounded
 from ..protocol.errors import MustWait, StreamFailed
 from ..protocol.frames import Payload, PayloadTuple
 from ..protocol.metadata import (
@@ -87,6 +88,7 @@ class Requester(Generic[T]):
     ) -> None:
         self._driver = driver
         self._codec = codec
+        self._decode = bounded(codec, driver.connection.limits.max_decoded)
         self._route = route
         self._prefetch = prefetch
         self._route_metadata: dict[str | None, bytes | None] = {}
@@ -171,7 +173,7 @@ class Requester(Generic[T]):
         found = None
         if type(data) is Payload:
             data, found = data
-        decode = self._codec.decode if codec is None else codec.decode
+        decode = self._decode if codec is None else self._decoder(codec)
         decoded = data if decode is bytes else decode(data)
         return Received(decoded, found, driver.connection.setup) if with_metadata else decoded
 
@@ -396,7 +398,7 @@ class Requester(Generic[T]):
         *,
         window: int = WINDOW,
     ) -> "Flow[Any]":
-        decode = (codec or self._codec).decode
+        decode = self._decoder(codec)
 
         def subscribe(downstream: Downstream[Any]) -> InboundStream:
             stream = InboundStream(self._driver, downstream, decode, begin, limit)
@@ -408,6 +410,12 @@ class Requester(Generic[T]):
             f"{model}({printable(route or self._route or '')})"  # a gateway's may be a stranger's
         )
         return from_push(subscribe, name=name, holds=window, window=window)
+
+    def _decoder(self, codec: "Codec[Any] | None") -> "Callable[[bytes], Any]":
+        """What decodes elements in *codec*, no more of each than the limits allow."""
+        if codec is None:
+            return self._decode
+        return bounded(codec, self._driver.connection.limits.max_decoded)
 
     def _encode(
         self,

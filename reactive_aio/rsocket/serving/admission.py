@@ -40,22 +40,27 @@ class Admission:
         self.arrivals.leave(driver)
         self._keys.pop(driver, None)
 
-    def may_be_served(self, driver: Driver) -> bool:
-        """Whether there is a place for *driver*, whose SETUP has come, if it is accepted."""
+    def set_up(self, driver: Driver) -> str:
+        """The SETUP of *driver* has come: why there is no place for it, if it is accepted."""
         self.arrivals.set_up(driver)
-        return self.has_room(self._keys.get(driver), driver.loop_handle.time())
+        return self.refusal(self._keys.get(driver), driver.loop_handle.time())
 
-    def has_room(self, key: Hashable | None, now: float) -> bool:
-        """Whether there is a place for a client with this *key*."""
-        limit = self.places.reached(key, now)
-        if limit:
-            self._on_full(limit)
-        return not limit
+    def refusal(self, key: Hashable | None, now: float) -> str:
+        """Why there is no place for a client with this *key*; empty if there is one."""
+        full = self.places.reached(key, now)
+        if full is None:
+            return ""
+        self._on_full(full.limit)
+        return full.reason
 
-    def serve(self, driver: Driver) -> bool:
-        """Give *driver*, whose client is accepted, a place; False if there is none any more."""
+    def serve(self, driver: Driver) -> str:
+        """Give *driver*, whose client is accepted, a place; why there is none any more."""
         self.arrivals.leave(driver)
-        return self.places.take(driver, self._keys.get(driver))
+        key, now = self._keys.get(driver), driver.loop_handle.time()
+        reason = self.refusal(key, now)
+        if not reason:
+            self.places.take(driver, key, now)
+        return reason
 
     def least_wanted(self, drivers: "list[Driver]") -> Driver | None:
         """Of the client that has most of *drivers*: the first of them."""

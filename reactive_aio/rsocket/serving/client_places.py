@@ -10,7 +10,7 @@ address of a proxy, nobody's request is ended for another.
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from ..._core.hosts import client_of
 from ..._core.loop import report
@@ -21,6 +21,10 @@ from ..protocol.frames import ErrorCode
 
 IDLE_AFTER: Final = 10.0
 """Seconds without an open request, after which a connection gives way if the server is full."""
+TOO_MANY: Final = "the server has too many connections; try again later"
+_CLIENT_HAS_ALL: Final = (
+    "this client has too many connections (max_per_client={}): close one, or send more over it"
+)
 GAVE_WAY: Final = "the server has too many connections, and this one was used least"
 _LOOK_AGAIN: Final = 0.1
 """How long the server stays full, once nobody was found who gives way."""
@@ -45,6 +49,14 @@ def first_of_most(candidates: "Iterable[tuple[Hashable | None, T]]") -> "T | Non
     for key, each in candidates:
         by_key.setdefault(key, []).append(each)
     return max(by_key.values(), key=len)[0] if by_key else None
+
+
+class Full(NamedTuple):
+    """The limit that a connection more would exceed."""
+
+    limit: str
+    reason: str
+    """What its client is told."""
 
 
 @dataclass(slots=True, eq=False)
@@ -93,19 +105,16 @@ class ClientPlaces:
             report("client_key failed: the client is taken for one without an address", error)
             return None
 
-    def reached(self, key: Hashable | None, now: float) -> str:
+    def reached(self, key: Hashable | None, now: float) -> Full | None:
         """The limit because of which a client with this key may have no connection more, if any."""
         most = self._most_per_client
         if most is not None and key is not None and len(self._by_key.get(key, ())) >= most:
-            return f"max_per_client={most}"
+            return Full(f"max_per_client={most}", _CLIENT_HAS_ALL.format(most))
         has_room = not self._is_full() or self._least_used(key, now) is not None
-        return "" if has_room else f"max_connections={self.most}"
+        return None if has_room else Full(f"max_connections={self.most}", TOO_MANY)
 
-    def take(self, driver: Driver, key: Hashable | None) -> bool:
-        """Take a place for *driver*, which has been accepted; False if there is none."""
-        now = driver.loop_handle.time()
-        if self.reached(key, now):
-            return False
+    def take(self, driver: Driver, key: Hashable | None, now: float) -> None:
+        """Take a place for *driver*, which has been accepted: no limit is `reached`."""
         if self._is_full() and (place := self._least_used(key, now)) is not None:
             self.gave_way += 1
             self.leave(place.driver)
@@ -114,7 +123,6 @@ class ClientPlaces:
         place.look(now)
         self._places[driver] = self._by_key.setdefault(key, {})[driver] = place
         driver.add_close_callback(self.leave)
-        return True
 
     def running(self, driver: Driver) -> int:
         """How many handlers run for the client of *driver*, over all of its connections."""

@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from ...spec import Publisher
     from .admission import Admission
 
-TOO_MANY: Final = "the server has too many connections; try again later"
 _RESPONSE: Final = InteractionModel.RESPONSE
 _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT, JSON, MSGPACK)}
@@ -244,8 +243,8 @@ class RouterResponder:
     # -- admission ---------------------------------------------------------------------------------
     def admit(self, driver: Driver, setup: Setup) -> None:
         """Accept or reject a client, now or later."""
-        if self.admission is not None and not self.admission.may_be_served(driver):
-            self._refuse_for_now(driver)
+        if self.admission is not None and (reason := self.admission.set_up(driver)):
+            self._refuse_for_now(driver, reason)
             return
         if self.authenticate is None and not self._connection_interceptors:
             self._accept(driver, setup)
@@ -318,7 +317,7 @@ class RouterResponder:
                 return await result
         return result
 
-    def _refuse_for_now(self, driver: Driver, reason: str = TOO_MANY) -> None:
+    def _refuse_for_now(self, driver: Driver, reason: str) -> None:
         """Not a refusal of the SETUP: the client may succeed later, with the same one."""
         self.refused_connections += 1
         driver.reject(reason, ErrorCode.CONNECTION_ERROR)
@@ -326,8 +325,8 @@ class RouterResponder:
     def _accept(self, driver: Driver, setup: Setup) -> None:
         if not driver.connection.is_awaiting_accept:
             return  # it took too long
-        if self.admission is not None and not self.admission.serve(driver):
-            self._refuse_for_now(driver)
+        if self.admission is not None and (reason := self.admission.serve(driver)):
+            self._refuse_for_now(driver, reason)
             return
         token = setup.token
         if token is not None:

@@ -4,7 +4,6 @@ Parts of a route become numbers, enums and the like, data becomes objects of a c
 annotation of its parameter.
 """
 
-import gc
 import re
 import sys
 from collections.abc import AsyncIterable, Callable, Iterator, Mapping
@@ -21,7 +20,16 @@ from ..._core.arguments import require_callable
 from ..._shared.coerce import is_source, to_flow
 from ...flow import Flow
 from ...stage import describe
-from ..payloads import JSON, MSGPACK, TEXT, Codec, PayloadError, error_text, readable, typed
+from ..payloads import (
+    JSON,
+    MSGPACK,
+    Codec,
+    PayloadError,
+    bounded,
+    error_text,
+    readable,
+    typed,
+)
 from ..protocol.errors import RequestInvalid
 from ..protocol.frames import ErrorCode, Payload
 from .route_patterns import MAX_ROUTE, RoutePattern, overlap
@@ -40,14 +48,10 @@ Decode = Callable[[bytes], Any]
 _PUSH_ARGUMENTS: Final = frozenset({"metadata", "user", "peer"})
 _ARGUMENTS: Final = frozenset({"payload", "request", "incoming", "user", "peer"})
 _SCALARS: Final = frozenset({int, float, str, bool, bytes, dict, list})
-_COPYING: Final = frozenset({bytes, TEXT.decode})
-"""Decoders that cost no more than a copy of the data."""
 SINGLE_TYPES: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple})
 """Types of results that are one element."""
 _MAX_DECODERS: Final = 64
 _MAX_ERROR: Final = 1000
-_LARGE: Final = 16 * 1024
-"""The bytes of data above which garbage collection would be most of decoding them."""
 """The number of characters of a decoding error that are sent to the peer."""
 
 
@@ -145,13 +149,13 @@ class Handler:
     def decoder(self, codec: Codec[Any], most: int = sys.maxsize) -> Decode:
         """The function that decodes the data of requests; it raises `RequestInvalid`.
 
-        Data of more than *most* bytes are refused, unless they are bytes or text.
+        Data of more than *most* bytes are refused, as `bounded` says.
         """
         key = codec, most
         decode = self._decoders.get(key)
         if decode is None:
-            inner = codec.decode
-            if inner is bytes and self._scalar in (None, bytes) and not self._class_decoders:
+            inner: Decode | None = None
+            if codec.decode is bytes and self._scalar in (None, bytes) and not self._class_decoders:
                 return bytes  # there is nothing to refuse
             if self._scalar is not None:
                 inner = partial(_decode_scalar, self._scalar, codec)
@@ -159,9 +163,7 @@ class Handler:
                 inner = self._class_decoders.get(codec.mime) or partial(_refuse_type, codec.mime)
             if len(self._decoders) >= _MAX_DECODERS:  # peers choose the types of their data
                 self._decoders.clear()
-            if codec.decode in _COPYING:
-                most = sys.maxsize
-            decode = self._decoders[key] = partial(_decode, inner, codec.mime, most)
+            decode = self._decoders[key] = partial(_decode, bounded(codec, most, inner))
         return decode
 
     def route_arguments(self, texts: dict[str, str]) -> dict[str, Any]:
@@ -178,27 +180,9 @@ class Handler:
         return arguments
 
 
-def _decode_at_once(decode: Decode, data: bytes) -> Any:
-    """Decode *data* without the garbage collector, which could free nothing of it.
-
-    It would look again and again at what is decoded already: of the time that a peer can take by
-    1 MiB of empty lists, three quarters.
-    """
-    is_enabled = gc.isenabled()
-    gc.disable()
+def _decode(decode: Decode, data: bytes) -> Any:
     try:
         return decode(data)
-    finally:
-        if is_enabled:
-            gc.enable()
-
-
-def _decode(decode: Decode, mime: str, most: int, data: bytes) -> Any:
-    if len(data) > most:
-        refusal = f"{len(data)} bytes of {mime}; at most {most} are decoded here"
-        raise RequestInvalid(ErrorCode.INVALID, refusal.encode())
-    try:
-        return decode(data) if len(data) < _LARGE else _decode_at_once(decode, data)
     except PayloadError as error:
         message = error_text(error)[:_MAX_ERROR].encode()
     except Exception as error:
