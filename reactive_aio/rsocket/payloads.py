@@ -23,8 +23,8 @@ _Decoder = tuple[Decode, tuple[type[Exception], ...], Callable[[Any], str]]
 """A function that decodes, the errors it raises, and how they are described to the peer."""
 _MAX_DESCRIBED: Final = 100
 _SMALL: Final = 16 * 1024
-"""Bytes of data that take 2 ms at most, whatever they contain. Above it, garbage collection would be
-most of decoding them."""
+"""Bytes of data that take 2 ms at most, whatever they contain. Above it, garbage collection would
+be most of decoding them."""
 _DENSITY: Final = 4
 """MessagePack may have an object in each byte, JSON in every third, and a list takes more time."""
 

@@ -33,7 +33,7 @@ from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.limits import Limits
 from .protocol.resume import MAX_SESSIONS, Resumption
-from .requesting.interceptors import Intercepting, checked_outgoing
+from .requesting.interceptors import ClientInterceptor, checked_outgoing
 from .requesting.requester import Requester
 from .serving.admission import Admission
 from .serving.client_places import TOO_MANY, KeyOf, key_of_address
@@ -426,17 +426,19 @@ def asgi_app(
 class _Loopback(Requester[T]):
     """A requester that closes its server with itself."""
 
-    def __init__(self, driver: Driver, codec: Codec[T], server_driver: Driver) -> None:
-        super().__init__(driver, codec)
+    def __init__(
+        self,
+        driver: Driver,
+        codec: Codec[T],
+        server_driver: Driver,
+        interceptors: tuple[ClientInterceptor, ...],
+    ) -> None:
+        super().__init__(driver, codec, interceptors=interceptors)
         self._server = server_driver
 
     async def aclose(self) -> None:
         await super().aclose()
         await self._server.aclose()
-
-
-class _InterceptedLoopback(Intercepting[T], _Loopback[T]):
-    """The same, with interceptors."""
 
 
 def loopback(
@@ -468,9 +470,4 @@ def loopback(
     near = client_driver(chosen, client_options, credentials)
     far = Server(served, limits=limits, **options).new_driver()
     join(near, far)
-    interceptors = checked_outgoing(client_options.get("interceptors", ()))
-    if not interceptors:
-        return _Loopback(near, chosen, far)
-    intercepted: _InterceptedLoopback[Any] = _InterceptedLoopback(near, chosen, far)
-    intercepted.intercept(interceptors)
-    return intercepted
+    return _Loopback(near, chosen, far, checked_outgoing(client_options.get("interceptors", ())))
