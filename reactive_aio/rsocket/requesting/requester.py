@@ -306,7 +306,7 @@ def _begin(
 ) -> int:
     """Send *request*, which completes *answer*; its stream id. May raise `MustWait`."""
     if model is RESPONSE:
-        stream_id = driver.connection.fast_path.request_response(request)
+        stream_id = driver.connection.request_response(request)
         driver.streams.responses[stream_id] = answer
         driver.send_request()
         return stream_id

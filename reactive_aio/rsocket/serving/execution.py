@@ -34,7 +34,7 @@ from ..requesting.stream_adapters import (
 )
 from .plans import Plan, Plans
 from .request import Interceptor, Request
-from .routing import SINGLE_TYPES, publisher_of
+from .routing import SINGLE_TYPES, answers_of, publisher_of
 
 if TYPE_CHECKING:
     from ..._core.loop import Task, TimerHandle
@@ -312,9 +312,8 @@ class Execution:
         if self.is_silent:
             self._stop_timer()
             return
-        publisher = publisher_of(value)
-        if publisher is None and self.model is not _RESPONSE:
-            publisher = to_flow([] if value is None else [value])
+        is_single = self.model is _RESPONSE
+        publisher = publisher_of(value) if is_single else answers_of(value)
         if publisher is None:
             self._respond(None if value is None else self._encode(value))
         else:

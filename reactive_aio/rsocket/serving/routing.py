@@ -56,12 +56,19 @@ _MAX_ERROR: Final = 1000
 
 
 class Handler:
-    """A function, the parameters of its route, and the arguments that it takes."""
+    """A function, the parameters of its route, and which *arguments* of a request it takes."""
 
-    def __init__(self, function: Callable[..., Any], pattern: str) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        pattern: str,
+        name: str = "",
+        arguments: frozenset[str] = _ARGUMENTS,
+    ) -> None:
         self._function = function
+        self._arguments = arguments
         self.pattern: str = pattern
-        self._name = f"route {pattern!r}" if pattern else "default handler"
+        self._name = name or f"route {pattern!r}"
         require_callable(self._name, "the handler", function, may_generate=True)
         self.route_parameters: list[str] = RoutePattern(pattern).names
         parameters = signature_parameters(function)
@@ -69,7 +76,7 @@ class Handler:
             name for name, each in parameters.items() if each.kind is not Parameter.VAR_KEYWORD
         }
         self._check_names(parameters, named)
-        self._takes = named & (_ARGUMENTS - set(self.route_parameters))
+        self._takes = named & (arguments - set(self.route_parameters))
         self.takes_payload: bool = "payload" in self._takes
         self.takes_incoming: bool = not self._takes.isdisjoint({"incoming", "request"})
         """Whether it may subscribe to the elements of a channel."""
@@ -97,10 +104,10 @@ class Handler:
         if missing := set(self.route_parameters) - named:
             raise ValueError(f"{self._name}: {name} has no {', '.join(sorted(missing))}")
         required = {each for each in named if parameters[each].default is Parameter.empty}
-        if unknown := required - _ARGUMENTS - set(self.route_parameters):
+        if unknown := required - self._arguments - set(self.route_parameters):
             raise ValueError(
                 f"{self._name}: unknown {', '.join(sorted(unknown))}; a handler takes "
-                f"{', '.join(sorted(_ARGUMENTS))}, and the names in braces"
+                f"{', '.join(sorted(self._arguments))}, and the names in braces"
             )
 
     def _route_converters(self, hints: dict[str, Any]) -> dict[str, Convert]:
@@ -215,6 +222,12 @@ def publisher_of(value: Any) -> "Flow[Any] | None":
     return to_flow(cast("AsyncIterable[Any]", value)) if many else None
 
 
+def answers_of(value: Any) -> "Flow[Any]":
+    """What a handler has returned, as a flow: many elements, one, or none for None."""
+    publisher = publisher_of(value)
+    return to_flow([] if value is None else [value]) if publisher is None else publisher
+
+
 # -- signatures ------------------------------------------------------------------------------------
 def signature_parameters(function: Callable[..., Any]) -> dict[str, Parameter]:
     """The parameters of *function* by name; annotations may be unresolvable."""
@@ -311,8 +324,8 @@ class Router:
         self._exact: dict[str, Handler] = {}
         self._default: Handler | None = None
         self._patterns: list[tuple[RoutePattern, Handler]] = []
-        self.metadata_push: Callable[..., Any] | None = None
-        """The function of `on_metadata_push`, called with its arguments by name."""
+        self.metadata_push: Handler | None = None
+        """The function of `on_metadata_push`: a push is a request without data or a response."""
 
     def route(self, pattern: str) -> Callable[[F], F]:
         """Serve requests for the route *pattern* by the decorated function."""
@@ -343,7 +356,7 @@ class Router:
         """
         if self._default is not None:
             raise ValueError("default: there is a function for it already")
-        self._default = Handler(function, DEFAULT)
+        self._default = Handler(function, DEFAULT, "default handler")
         return function
 
     def on_metadata_push(self, function: F) -> F:
@@ -355,18 +368,7 @@ class Router:
         """
         if self.metadata_push is not None:
             raise ValueError("on_metadata_push: there is a function for it already")
-        require_callable("on_metadata_push", "the handler", function)
-        names = signature_parameters(function).keys()
-        if unknown := names - _PUSH_ARGUMENTS:
-            raise ValueError(
-                f"on_metadata_push: unknown {', '.join(sorted(unknown))}; "
-                f"it is given {', '.join(sorted(_PUSH_ARGUMENTS))}"
-            )
-
-        def call(**given: Any) -> Any:
-            return function(**{name: given[name] for name in names})
-
-        self.metadata_push = call
+        self.metadata_push = Handler(function, DEFAULT, "on_metadata_push", _PUSH_ARGUMENTS)
         return function
 
     @property
