@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from inspect import isawaitable
 from random import random
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
 
 from anyio import Event, fail_after, move_on_after, sleep
+from anyio.abc import AsyncResource
 
 from .._core.arguments import Duration, require_callable, to_seconds
 from .._core.failures import as_failure, stop_program
@@ -42,7 +43,7 @@ _RETRY: Final = RetryPolicy(attempts=None, delay=0.2, maximum=10.0)
 """Servers that are down are tried again as long as the client is open."""
 
 
-class BalancedClient(Requests[T]):
+class BalancedClient(Requests[T], AsyncResource):
     """The requests of a client, to several servers. Close it with ``async with``.
 
     Each request goes to one server, a stream when it is subscribed to: of two servers that are
@@ -52,9 +53,18 @@ class BalancedClient(Requests[T]):
     another one, since only the caller knows whether that is safe: ``flow.retry(policy)`` does it.
     """
 
-    def __init__(self, members: Sequence[Member[T]]) -> None:
+    def __init__(
+        self,
+        members: Sequence[Member[T]],
+        connect_to: Callable[[str], Awaitable[Client[T]]],
+        policy: RetryPolicy,
+        check: "HealthCheck | None",
+    ) -> None:
         self._loop_handle = LoopHandle("connect_balanced()")
         self._members = members
+        self._connect_to = connect_to
+        self._policy = policy
+        self._check = check
         self._tasks: list[Task[Any]] = []
         self._changed = Event()
         self._is_closing = False
@@ -164,40 +174,23 @@ class BalancedClient(Requests[T]):
             self._notify()
             await wait_settled(*closing)
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    def start(
-        self,
-        connect_to: Callable[[str], Awaitable[Client[T]]],
-        policy: RetryPolicy,
-        check: "HealthCheck | None",
-    ) -> None:
+    def start(self) -> None:
         """Begin to connect to each server."""
         for each in self._members:
-            work = self._keep_connected(each, connect_to, policy, check)
+            work = self._keep_connected(each)
             self._tasks.append(self._loop_handle.create_task(work, f"rsocket: {each.uri}"))
 
     def _notify(self) -> None:
         self._changed.set()
         self._changed = Event()
 
-    async def _keep_connected(
-        self,
-        member: Member[T],
-        connect_to: Callable[[str], Awaitable[Client[T]]],
-        policy: RetryPolicy,
-        check: "HealthCheck | None",
-    ) -> None:
+    async def _keep_connected(self, member: Member[T]) -> None:
         """Connect to one server, and again whenever its connection is lost."""
         time = self._loop_handle.time
         began, attempt = time(), 1
         while True:
             try:
-                client = await connect_to(member.uri)
+                client = await self._connect_to(member.uri)
             except BaseException as failure:
                 if ends_task(self._loop_handle, failure):
                     raise
@@ -206,12 +199,12 @@ class BalancedClient(Requests[T]):
             else:
                 member.connected(client)
                 self._notify()
-                error = await self._watch(member, client, check)
+                error = await self._watch(member, client)
                 began, attempt = time(), 1
             member.disconnected(error)
             delay = None
             if not is_permanent(error):
-                delay = policy.decide(attempt, error, time() - began, random())
+                delay = self._policy.decide(attempt, error, time() - began, random())
             if delay is None:
                 member.give_up()
                 self._notify()
@@ -220,13 +213,11 @@ class BalancedClient(Requests[T]):
             attempt += 1
             await sleep(delay)
 
-    async def _watch(
-        self, member: Member[T], client: Client[T], check: "HealthCheck | None"
-    ) -> BaseException:
+    async def _watch(self, member: Member[T], client: Client[T]) -> BaseException:
         """Check the health of a server until its connection has ended; return why it has."""
         checking: Task[Any] | None = None
-        if check is not None:
-            work = check.run(member, client, self._notify)
+        if self._check is not None:
+            work = self._check.run(member, client, self._notify)
             checking = self._loop_handle.create_task(work, f"rsocket: health of {member.uri}")
         try:
             return await client.closed()
@@ -320,8 +311,8 @@ def connect_balanced(
 
     async def opened() -> BalancedClient[Any]:
         members: list[Member[Any]] = [Member(each, is_checked=check is not None) for each in uris]
-        client: BalancedClient[Any] = BalancedClient(members)
-        client.start(connect_to, policy, check)
+        client: BalancedClient[Any] = BalancedClient(members, connect_to, policy, check)
+        client.start()
         try:
             with move_on_after(limit):
                 await client.ready()

@@ -341,7 +341,7 @@ async def test_an_asgi_application_knows_its_clients(monkeypatch: pytest.MonkeyP
     def reached(key: object, _: float) -> Full | None:
         return Full("a limit", refusal) if key == "10.0.0.1" else None
 
-    monkeypatch.setattr(app._admission.places, "reached", reached)
+    monkeypatch.setattr(app._admission, "reached", reached)
     await app(scope, receive, send)
     [answer] = answers
     assert answer["reason"] == refusal

@@ -1,7 +1,9 @@
 """The requester: the four interaction models, for either side of a connection."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from anyio.abc import AsyncResource
 
 from ..._core.arguments import Duration, to_seconds
 from ..._core.failures import stop_program
@@ -46,7 +48,7 @@ _NO_METADATA: Final = ()
 _MAX_CACHED_ROUTES: Final = 256
 
 
-class Requester(Requests[T]):
+class Requester(Requests[T], AsyncResource):
     """One connection, for requests to the other side. Close it with ``async with``.
 
     A *codec* is for requests whose types differ from those of the connection. All other options of
@@ -200,12 +202,6 @@ class Requester(Requests[T]):
     async def aclose(self) -> None:
         """Close the connection; open streams fail."""
         await self._driver.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
     # -- internals ---------------------------------------------------------------------------------
     def _decoder(self, codec: "Codec[Any] | None") -> "Callable[[bytes], Any]":

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 AT_THE_END: Final = "the connection has ended"
 _RESPONSE: Final = InteractionModel.RESPONSE
-_SILENT: Final = frozenset({InteractionModel.FNF, InteractionModel.PUSH})
+SILENT: Final = frozenset({InteractionModel.FNF, InteractionModel.PUSH})
+"""The models of requests without a response."""
 
 
 class Service(Protocol):
@@ -117,7 +118,7 @@ class Execution:
     @property
     def is_silent(self) -> bool:
         """Whether nothing is sent: the request has no response."""
-        return self.model in _SILENT
+        return self.model in SILENT
 
     @property
     def request(self) -> Request:
