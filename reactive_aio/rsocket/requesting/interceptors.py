@@ -120,18 +120,15 @@ def intercepted(
     send: Callable[[OutgoingRequest], Any],
 ) -> Any:
     """Call *interceptors* around *send*: the coroutine, or the flow, of *request*."""
+    if request.model not in FLOWS:
+        return run(interceptors, request, send)
     proceed = send
     for each in reversed(interceptors):
         proceed = _bound(each, proceed)
-    is_flow = request.model in FLOWS
-    return proceed(request) if is_flow else _awaited(proceed, request)
+    return proceed(request)
 
 
 def _bound(
     interceptor: ClientInterceptor, proceed: Callable[[OutgoingRequest], Any]
 ) -> Callable[[OutgoingRequest], Any]:
     return lambda request: interceptor(request, proceed)
-
-
-async def _awaited(proceed: Callable[[OutgoingRequest], Any], request: OutgoingRequest) -> Any:
-    return await proceed(request)

@@ -80,14 +80,17 @@ class Requester(Requests[T], AsyncResource):
     # -- requests ----------------------------------------------------------------------------------
     def _ask(self, model: InteractionModel, payload: Any, options: dict[str, Any]) -> Any:
         if not self._interceptors:
-            send = self._flow if model in FLOWS else self._one
-            return send(model, payload, **options)
+            return self._send(model, payload, options)
         request = OutgoingRequest.of(model, payload, self._route, options)
-        return intercepted(self._interceptors, request, self._send)
+        return intercepted(
+            self._interceptors,
+            request,
+            lambda each: self._send(each.model, each.payload, each.options()),
+        )
 
-    def _send(self, request: OutgoingRequest) -> Any:
-        send = self._flow if request.model in FLOWS else self._one
-        return send(request.model, request.payload, **request.options())
+    def _send(self, model: InteractionModel, payload: Any, options: dict[str, Any]) -> Any:
+        send = self._flow if model in FLOWS else self._one
+        return send(model, payload, **options)
 
     async def _one(
         self, model: InteractionModel, payload: Any, *, with_metadata: bool = False, **options: Any
