@@ -182,7 +182,8 @@ class _Work:
 
 
 async def test_connections_take_turns() -> None:
-    serving = FireAndForget(2, 3, "wait", None, lambda *_: None)
+    errors: Any = []
+    serving = FireAndForget(2, 3, "wait", None, errors.append)
     greedy: Any = _Connection()
     modest: Any = _Connection()
     seen: list[str] = []
