@@ -581,7 +581,8 @@ ROOMS: tuple[Any, ...] = (
 def parameters_of_the_package() -> set[str]:
     exported: list[Any] = [getattr(room, name) for room in ROOMS for name in room.__all__]
     options = {name for each in exported if is_typeddict(each) for name in each.__annotations__}
-    methods = [*vars(Flow).values(), *vars(rsocket.Requester).values()]
+    of_requester = [getattr(rsocket.Requester, name) for name in dir(rsocket.Requester)]
+    methods = [*vars(Flow).values(), *(each for each in of_requester if inspect.isfunction(each))]
     functions = [each for each in (*exported, *methods) if inspect.isroutine(each)]
     classes = [each for each in exported if inspect.isclass(each) and "__init__" in vars(each)]
     named = [inspect.signature(each).parameters for each in (*functions, *classes)]

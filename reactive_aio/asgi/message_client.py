@@ -138,18 +138,18 @@ async def _read(
     """Open one connection, and generate its messages."""
     source = make(progress.last)  # if it raises, there is no socket that had to be closed
     # A ping in the background would take a slow subscriber, which does not read, for a lost one.
-    socket = await address.open(max_queue=_WINDOW, ping_interval=None)
-    sending = _Sending(socket, source)
-    try:
-        while (message := await _next(socket, address)) is not None:
-            progress.last = message
-            yield message
-        sending.check()
-    except SocketLost:
-        sending.check()  # its failure has closed the socket
-        raise
-    finally:
-        await sending.aclose()
+    async with address.opened(max_queue=_WINDOW, ping_interval=None) as socket:
+        sending = _Sending(socket, source)
+        try:
+            while (message := await _next(socket, address)) is not None:
+                progress.last = message
+                yield message
+            sending.check()
+        except SocketLost:
+            sending.check()  # its failure has closed the socket
+            raise
+        finally:
+            await sending.aclose()
 
 
 async def _next(socket: Any, address: SocketAddress) -> Message | None:
@@ -215,13 +215,8 @@ class _Sending:
             raise self._error
 
     async def aclose(self) -> None:
-        """Stop sending, and close the socket."""
-        try:
-            # In a cancelled scope of anyio, each wait would be cancelled again.
+        """Stop sending."""
+        if self._task is not None:
+            self._task.cancel()
             with CancelScope(shield=True):
-                if self._task is not None:
-                    self._task.cancel()
-                    await wait_settled(self._task)
-                await self._socket.close()
-        finally:
-            self._socket.transport.abort()  # it is open if this task was cancelled again
+                await wait_settled(self._task)

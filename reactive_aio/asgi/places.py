@@ -43,7 +43,10 @@ class Places:
         if key is not None and self._per_client is not None:
             count = self._of_client.get(key, 0)
             if count >= self._per_client:
-                raise refused_later(429, f"a client has {count} {self._what} at most")
+                raise refused_later(
+                    429,
+                    f"this client has {count} {self._what}, its most (max_per_client): close one",
+                )
             self._of_client[key] = count + 1
         self.taken += 1
         holder.callback(self._give_back, key)

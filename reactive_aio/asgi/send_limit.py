@@ -4,7 +4,8 @@ from collections.abc import MutableMapping
 from types import TracebackType
 from typing import Any, Self
 
-from .._core.loop import LoopHandle, TimerHandle, timeout
+from .._core.loop import LoopHandle, timeout
+from ..rsocket.link.tasks import DeadlineTimer
 from .http import Send
 
 
@@ -21,7 +22,8 @@ class SendLimit:
         self._seconds = seconds
         self._block = timeout(None)
         self._began: float | None = None  # the send that runs
-        self._timer: TimerHandle | None = None
+        # One timer for many sends: a timer for each would cost more than most of them.
+        self._timer = DeadlineTimer(loop_handle, self._deadline, lambda _: self.end_within(0))
 
     async def __aenter__(self) -> Self:
         await self._block.__aenter__()
@@ -33,9 +35,7 @@ class SendLimit:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.cancel()
         await self._block.__aexit__(kind, error, traceback)
 
     @property
@@ -47,10 +47,7 @@ class SendLimit:
         """Send *event* to the client, within the limit."""
         if self._seconds is not None:
             self._began = self._loop_handle.time()
-            # One timer for many sends: each looks at the send that runs when it fires. A timer for
-            # each send would cost more than most sends.
-            if self._timer is None:
-                self._timer = self._loop_handle.call_later(self._seconds, self._look)
+            self._timer.update()
         try:
             await self._send(event)
         finally:
@@ -66,12 +63,8 @@ class SendLimit:
         if not self._block.expired():
             self._block.reschedule(None)
 
-    def _look(self) -> None:
-        self._timer = None
+    def _deadline(self) -> float | None:
+        """When the send that runs has taken too long."""
         if self._began is None or self._seconds is None:
-            return
-        left = self._began + self._seconds - self._loop_handle.time()
-        if left > 0:
-            self._timer = self._loop_handle.call_later(left, self._look)
-        else:
-            self.end_within(0)
+            return None
+        return self._began + self._seconds

@@ -1,11 +1,12 @@
 """Opening a socket to a server, by the package websockets: options, handshake, why it failed."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from functools import cache
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from anyio import move_on_after
+from anyio import CancelScope, move_on_after
 
 from .._core.arguments import Duration, require_int, require_known_options, to_seconds
 from .._core.foreign_text import excerpt, without_secrets
@@ -123,6 +124,20 @@ class SocketAddress:
             except (OSError, EOFError) as error:
                 raise self._lost(error) from error
         raise SocketLost(f"{self.shown_url}: no socket within {self.timeout:g} s")
+
+    @asynccontextmanager
+    async def opened(self, **arguments: Any) -> AsyncGenerator[Any]:
+        """Hold an open socket, as `open` returns it, and close it at the end."""
+        socket = await self.open(**arguments)
+        try:
+            yield socket
+        finally:
+            try:
+                # In a cancelled scope of anyio, each wait would be cancelled again.
+                with CancelScope(shield=True):
+                    await socket.close()
+            finally:
+                socket.transport.abort()  # it is open if this task was cancelled again
 
     def _failure_of(self, error: "InvalidHandshake") -> Exception:
         """What a handshake without a status means: a server that is gone, or another protocol."""

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from .load_balancing import BalancedClient, connect_balanced
     from .requesting.interceptors import ClientInterceptor, OutgoingRequest
     from .requesting.received import Received
-    from .requesting.requester import Requester, RequestOptions
+    from .requesting.requester import Requester
+    from .requesting.requests import RequestOptions
     from .server import AsgiApp, Server, ServerOptions, asgi_app, loopback, serve
     from .serving.fire_and_forget import DroppedRequest
     from .serving.request import Interceptor, Request
@@ -139,7 +140,8 @@ _LAZY = {
     "load_balancing": ("BalancedClient", "connect_balanced"),
     "requesting.received": ("Received",),
     "serving.request": ("Interceptor", "Request"),
-    "requesting.requester": ("RequestOptions", "Requester"),
+    "requesting.requester": ("Requester",),
+    "requesting.requests": ("RequestOptions",),
     "serving.responder": (
         "ConnectingClient",
         "ConnectionInterceptor",

@@ -37,7 +37,7 @@ from .protocol.metadata import (
 )
 from .protocol.request_metadata import checked_items, write_items
 from .protocol.resume import Resumption
-from .requesting.interceptors import ClientInterceptor, Intercepting, checked_outgoing
+from .requesting.interceptors import ClientInterceptor, checked_outgoing
 from .requesting.requester import Requester
 from .serving.responder import CODECS, ResponderOptions, RouterResponder
 from .serving.routing import Router, to_router
@@ -68,8 +68,10 @@ class Client(Requester[T]):
         reconnector: Reconnector,
         route: str | None = None,
         prefetch: int | None = None,
+        *,
+        interceptors: tuple[ClientInterceptor, ...] = (),
     ) -> None:
-        super().__init__(driver, codec, route, prefetch)
+        super().__init__(driver, codec, route, prefetch, interceptors=interceptors)
         self._reconnector = reconnector
         reconnector.on_reconnect = self._replace_driver
 
@@ -116,10 +118,6 @@ class Client(Requester[T]):
             self._driver.abort()
             raise
         await super().aclose()
-
-
-class InterceptedClient(Intercepting[T], Client[T]):
-    """A client whose requests pass interceptors."""
 
 
 class ClientOptions(TypedDict, total=False):
@@ -279,11 +277,7 @@ async def open_client(
     interceptors = checked_outgoing(options.get("interceptors", ()))
 
     def make_client(driver: Driver, reconnector: Reconnector, *defaults: Any) -> Client[Any]:
-        if not interceptors:
-            return Client(driver, chosen, reconnector, *defaults)
-        client: InterceptedClient[Any] = InterceptedClient(driver, chosen, reconnector, *defaults)
-        client.intercept(interceptors)
-        return client
+        return Client(driver, chosen, reconnector, *defaults, interceptors=interceptors)
 
     async def make_driver() -> Driver:
         limit.restart()

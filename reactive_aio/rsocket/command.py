@@ -25,7 +25,7 @@ from .payloads import Codec
 from .protocol.errors import ConnectionLost, StreamFailed
 from .protocol.metadata import BearerToken, Credentials, MetadataItem, SimpleAuth
 from .protocol.resume import Resumption
-from .requesting.requester import RequestOptions
+from .requesting.requests import RequestOptions
 from .uri import Address
 
 if TYPE_CHECKING:

@@ -1,18 +1,18 @@
 """A client of several servers: each request goes to one that is connected and healthy."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from inspect import isawaitable
 from random import random
 from ssl import SSLContext
-from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, cast
 
 from anyio import Event, fail_after, move_on_after, sleep
+from anyio.abc import AsyncResource
 
 from .._core.arguments import Duration, require_callable, to_seconds
 from .._core.failures import as_failure, stop_program
 from .._core.foreign_text import without_secrets
 from .._core.loop import LoopHandle, Task, wait_settled
-from .._shared.coerce import Source
 from .._sources.values import defer
 from ..retry import RetryPolicy
 from .balance import BalancedServer, Member, ServerState, choose
@@ -24,7 +24,8 @@ from .option_checks import require_uri
 from .payloads import Codec, error_text
 from .protocol.errors import ConnectionLost, RequestRejected
 from .protocol.frames import ErrorCode
-from .requesting.requester import RequestOptions
+from .protocol.stream_states import InteractionModel
+from .requesting.requests import FLOWS, FNF, Requests
 from .uri import Address
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     Element = TypeVarWithDefault("Element", default=bytes)
 
 T = TypeVar("T")
-U = TypeVar("U")
 Health = Callable[[Client[Any]], Any]
 """Called with the client of one server; returns whether that is healthy, or raises. May be a
 coroutine function."""
@@ -43,7 +43,7 @@ _RETRY: Final = RetryPolicy(attempts=None, delay=0.2, maximum=10.0)
 """Servers that are down are tried again as long as the client is open."""
 
 
-class BalancedClient(Generic[T]):
+class BalancedClient(Requests[T], AsyncResource):
     """The requests of a client, to several servers. Close it with ``async with``.
 
     Each request goes to one server, a stream when it is subscribed to: of two servers that are
@@ -53,9 +53,18 @@ class BalancedClient(Generic[T]):
     another one, since only the caller knows whether that is safe: ``flow.retry(policy)`` does it.
     """
 
-    def __init__(self, members: Sequence[Member[T]]) -> None:
+    def __init__(
+        self,
+        members: Sequence[Member[T]],
+        connect_to: Callable[[str], Awaitable[Client[T]]],
+        policy: RetryPolicy,
+        check: "HealthCheck | None",
+    ) -> None:
         self._loop_handle = LoopHandle("connect_balanced()")
         self._members = members
+        self._connect_to = connect_to
+        self._policy = policy
+        self._check = check
         self._tasks: list[Task[Any]] = []
         self._changed = Event()
         self._is_closing = False
@@ -70,61 +79,32 @@ class BalancedClient(Generic[T]):
         return [each.snapshot(now) for each in self._members]
 
     # -- interaction models ------------------------------------------------------------------------
-    @overload
-    async def request_response(
-        self, payload: T | None = None, **options: Unpack[RequestOptions]
-    ) -> T: ...
-    @overload
-    async def request_response(
-        self, payload: Any = None, *, codec: Codec[U], **options: Unpack[RequestOptions]
-    ) -> U: ...
-    async def request_response(self, payload: Any = None, **options: Any) -> Any:
-        """Request one element from one of the servers; see `Requester.request_response`.
+    def _ask(self, model: InteractionModel, payload: Any, options: dict[str, Any]) -> Any:
+        if model in FLOWS:
+            return self._flow(lambda client: client._ask(model, payload, options))
+        ask = self._forget if model is FNF else self._response
+        return ask(lambda client: client._ask(model, payload, options))
+
+    async def _response(self, request: Callable[[Client[T]], Awaitable[Any]]) -> Any:
+        """Request one element from one of the servers.
 
         A server that is closing rejects requests that were in transit: they go to another one.
         """
         while True:
             member, client = self._choose()
             try:
-                return await self._measured(
-                    member, cast("Any", client).request_response(payload, **options)
-                )
+                return await self._measured(member, request(client))
             except RequestRejected:
                 if client.may_request:  # another reason; otherwise this server is not chosen again
                     raise
 
-    async def fire_and_forget(self, payload: Any = None, **options: Any) -> None:
-        """Send a request without a response to one of the servers."""
+    async def _forget(self, request: Callable[[Client[T]], Awaitable[Any]]) -> None:
         member, client = self._choose()
         member.begin()
         try:
-            await client.fire_and_forget(payload, **options)
+            await request(client)
         finally:
             member.end()
-
-    @overload
-    def request_stream(
-        self, payload: T | None = None, **options: Unpack[RequestOptions]
-    ) -> "Flow[T]": ...
-    @overload
-    def request_stream(
-        self, payload: Any = None, *, codec: Codec[U], **options: Unpack[RequestOptions]
-    ) -> "Flow[U]": ...
-    def request_stream(self, payload: Any = None, **options: Any) -> "Flow[Any]":
-        """Request a stream; each subscription chooses a server. See `Requester.request_stream`."""
-        return self._flow(lambda client: cast("Any", client).request_stream(payload, **options))
-
-    @overload
-    def request_channel(
-        self, source: Source[T], **options: Unpack[RequestOptions]
-    ) -> "Flow[T]": ...
-    @overload
-    def request_channel(
-        self, source: Source[Any], *, codec: Codec[U], **options: Unpack[RequestOptions]
-    ) -> "Flow[U]": ...
-    def request_channel(self, source: Source[Any], **options: Any) -> "Flow[Any]":
-        """Open a channel; each subscription chooses a server. See `Requester.request_channel`."""
-        return self._flow(lambda client: cast("Any", client).request_channel(source, **options))
 
     def _choose(self) -> tuple[Member[T], Client[T]]:
         member = choose(self._members, self._loop_handle.time(), random(), random())
@@ -143,7 +123,7 @@ class BalancedClient(Generic[T]):
         )
         return ConnectionLost(ErrorCode.CONNECTION_ERROR, f"no server is ready: {reasons}".encode())
 
-    async def _measured(self, member: Member[T], request: Coroutine[Any, Any, Any]) -> Any:
+    async def _measured(self, member: Member[T], request: Awaitable[Any]) -> Any:
         time = self._loop_handle.time
         began = time()
         member.begin()
@@ -194,40 +174,23 @@ class BalancedClient(Generic[T]):
             self._notify()
             await wait_settled(*closing)
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-    def start(
-        self,
-        connect_to: Callable[[str], Awaitable[Client[T]]],
-        policy: RetryPolicy,
-        check: "HealthCheck | None",
-    ) -> None:
+    def start(self) -> None:
         """Begin to connect to each server."""
         for each in self._members:
-            work = self._keep_connected(each, connect_to, policy, check)
+            work = self._keep_connected(each)
             self._tasks.append(self._loop_handle.create_task(work, f"rsocket: {each.uri}"))
 
     def _notify(self) -> None:
         self._changed.set()
         self._changed = Event()
 
-    async def _keep_connected(
-        self,
-        member: Member[T],
-        connect_to: Callable[[str], Awaitable[Client[T]]],
-        policy: RetryPolicy,
-        check: "HealthCheck | None",
-    ) -> None:
+    async def _keep_connected(self, member: Member[T]) -> None:
         """Connect to one server, and again whenever its connection is lost."""
         time = self._loop_handle.time
         began, attempt = time(), 1
         while True:
             try:
-                client = await connect_to(member.uri)
+                client = await self._connect_to(member.uri)
             except BaseException as failure:
                 if ends_task(self._loop_handle, failure):
                     raise
@@ -236,12 +199,12 @@ class BalancedClient(Generic[T]):
             else:
                 member.connected(client)
                 self._notify()
-                error = await self._watch(member, client, check)
+                error = await self._watch(member, client)
                 began, attempt = time(), 1
             member.disconnected(error)
             delay = None
             if not is_permanent(error):
-                delay = policy.decide(attempt, error, time() - began, random())
+                delay = self._policy.decide(attempt, error, time() - began, random())
             if delay is None:
                 member.give_up()
                 self._notify()
@@ -250,13 +213,11 @@ class BalancedClient(Generic[T]):
             attempt += 1
             await sleep(delay)
 
-    async def _watch(
-        self, member: Member[T], client: Client[T], check: "HealthCheck | None"
-    ) -> BaseException:
+    async def _watch(self, member: Member[T], client: Client[T]) -> BaseException:
         """Check the health of a server until its connection has ended; return why it has."""
         checking: Task[Any] | None = None
-        if check is not None:
-            work = check.run(member, client, self._notify)
+        if self._check is not None:
+            work = self._check.run(member, client, self._notify)
             checking = self._loop_handle.create_task(work, f"rsocket: health of {member.uri}")
         try:
             return await client.closed()
@@ -350,8 +311,8 @@ def connect_balanced(
 
     async def opened() -> BalancedClient[Any]:
         members: list[Member[Any]] = [Member(each, is_checked=check is not None) for each in uris]
-        client: BalancedClient[Any] = BalancedClient(members)
-        client.start(connect_to, policy, check)
+        client: BalancedClient[Any] = BalancedClient(members, connect_to, policy, check)
+        client.start()
         try:
             with move_on_after(limit):
                 await client.ready()

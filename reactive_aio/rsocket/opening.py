@@ -2,14 +2,11 @@
 
 from collections.abc import Coroutine, Generator
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
+from anyio.abc import AsyncResource
 
-class _Closeable(Protocol):
-    async def aclose(self) -> None: ...
-
-
-C = TypeVar("C", bound=_Closeable)
+C = TypeVar("C", bound=AsyncResource)
 
 
 class Opening(Coroutine[Any, Any, C], AbstractAsyncContextManager[C]):

@@ -4,11 +4,12 @@
 decodes into classes, requires msgspec or pydantic, depending on the class.
 """
 
+import gc
 import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from types import NoneType
 from typing import Any, Final, Generic, TypeVar, cast, get_args, is_typeddict
@@ -21,6 +22,11 @@ Decode = Callable[[bytes], Any]
 _Decoder = tuple[Decode, tuple[type[Exception], ...], Callable[[Any], str]]
 """A function that decodes, the errors it raises, and how they are described to the peer."""
 _MAX_DESCRIBED: Final = 100
+_SMALL: Final = 16 * 1024
+"""Bytes of data that take 2 ms at most, whatever they contain. Above it, garbage collection would
+be most of decoding them."""
+_DENSITY: Final = 4
+"""MessagePack may have an object in each byte, JSON in every third, and a list takes more time."""
 
 
 class PayloadError(ReactiveError, ValueError):
@@ -130,6 +136,45 @@ BYTES: Final[Codec[bytes]] = Codec(OCTET_STREAM, _bytes, bytes)
 TEXT: Final[Codec[str]] = Codec("text/plain", _text, _untext)
 JSON: Final[Codec[Any]] = Codec("application/json", _json, _unjson)
 MSGPACK: Final[Codec[Any]] = Codec("application/msgpack", _pack, _unpack)
+
+
+# -- how much is decoded ---------------------------------------------------------------------------
+_COPYING: Final = frozenset({bytes, _untext})
+"""Decoders that cost no more than a copy of the data."""
+
+
+def bounded(codec: Codec[Any], most: int, decode: Decode | None = None) -> Decode:
+    """What decodes data of *codec* on the event loop; with *decode*, that does it.
+
+    It raises `PayloadError` for more than *most* bytes, of MessagePack for more than a quarter of
+    them: both take some 30 ms if they are empty lists. A thread would not help, since a decoder
+    written in C lets no other thread run. Bytes and text may be as long as a payload.
+    """
+    if codec.decode in _COPYING:
+        most = sys.maxsize
+        if decode is None:
+            return codec.decode
+    elif codec.mime == MSGPACK.mime:
+        most = min(most, max(most // _DENSITY, _SMALL))
+    return partial(_decode_bounded, decode or codec.decode, codec.mime, most)
+
+
+def _decode_bounded(decode: Decode, mime: str, most: int, data: bytes) -> Any:
+    size = len(data)
+    if size > most:
+        raise PayloadError(
+            f"{size} bytes of {mime}; at most {most} are decoded here: send them in parts, or "
+            "raise Limits.max_decoded on the side that receives them"
+        )
+    if size < _SMALL or not gc.isenabled():
+        return decode(data)
+    # Without the garbage collector, which could free nothing of what is being decoded. It would
+    # look at it again and again: of the time for 1 MiB of empty lists, three quarters.
+    gc.disable()
+    try:
+        return decode(data)
+    finally:
+        gc.enable()
 
 
 @lru_cache(maxsize=16)

@@ -10,6 +10,7 @@ from ssl import SSLContext, SSLError
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 
 from anyio import Event
+from anyio.abc import AsyncResource
 
 from .._core.arguments import (
     Duration,
@@ -33,11 +34,10 @@ from .payloads import BYTES, Codec
 from .protocol.connection import Connection
 from .protocol.limits import Limits
 from .protocol.resume import MAX_SESSIONS, Resumption
-from .requesting.interceptors import Intercepting, checked_outgoing
+from .requesting.interceptors import ClientInterceptor, checked_outgoing
 from .requesting.requester import Requester
-from .serving.admission import Admission
-from .serving.client_places import KeyOf, key_of_address
-from .serving.responder import TOO_MANY, ResponderOptions, RouterResponder
+from .serving.client_places import TOO_MANY, ClientPlaces, KeyOf, key_of_address
+from .serving.responder import ResponderOptions, RouterResponder
 from .serving.route_stats import ServerStats
 from .serving.routing import Router, to_router
 from .uri import Address
@@ -99,7 +99,7 @@ class ServerOptions(ResponderOptions, total=False):
 _APP_OPTIONS: Final = ("origins", *ServerOptions.__annotations__)
 
 
-class Server:
+class Server(AsyncResource):
     """The connections of a server. Close it with ``async with``."""
 
     def __init__(
@@ -134,7 +134,7 @@ class Server:
         if max_per_client is not None:
             require_int("serve", "max_per_client", max_per_client, least=1)
         require_callable("serve", "client_key", client_key, takes=1)
-        self._admission = self._responder.admission = Admission(
+        self._admission = self._responder.admission = ClientPlaces(
             max_connections, max_arriving, max_per_client, client_key, self._log_full
         )
         if max_requests_per_client is not None:
@@ -159,7 +159,7 @@ class Server:
     def _limit_requests(self, most: int) -> None:
         """Let at most *most* handlers run for one client."""
         require_int("serve", "max_requests_per_client", most, least=1)
-        places = self._admission.places
+        places = self._admission
         self._responder.ending.is_client_busy = lambda each: places.running(each) >= most
 
     def __repr__(self) -> str:
@@ -216,7 +216,7 @@ class Server:
             suspended=sum(each.connection.is_suspended for each in self._drivers),
             arriving=len(self._admission.arrivals),
             refused_connections=self.refused_connections,
-            displaced_connections=self._admission.places.gave_way,
+            displaced_connections=self._admission.gave_way,
             unread_connections=self._responder.unread_connections,
             failed_handshakes=self._failed_handshakes,
             held_bytes=self._budget.used,
@@ -235,7 +235,7 @@ class Server:
         address = Address.parse(uri)
         loop = LoopHandle("serve()").event_loop
         if ssl is not None:
-            arrivals, key_at = self._admission.arrivals, self._admission.places.key_at
+            arrivals, key_at = self._admission.arrivals, self._admission.key_at
             self._handshakes = Handshakes(ssl, arrivals, key_at, self._handshake_failed)
         self._listener = await listen(
             loop, address, self.new_driver, self._handshakes, origins, unix_mode
@@ -285,12 +285,6 @@ class Server:
             if self._has_closed is None:
                 self._has_closed = Event()
             await self._has_closed.wait()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
 
 def serve(
@@ -361,16 +355,18 @@ class AsgiApp(Server):
             return
         client = tuple(scope.get("client") or ())
         driver, admission = self.new_driver(), self._admission
-        now = driver.loop_handle.time()
-        if not self._has_sessions and not admission.has_room(admission.places.key_at(client), now):
-            self._aborted_connections += 1
-            driver.abort()
+        reason = "the server is closing" if self._is_closing else ""
+        if not (reason or self._has_sessions):
+            now = driver.loop_handle.time()
+            reason = admission.refusal(admission.key_at(client), now)
+            if reason:
+                self._aborted_connections += 1
+                driver.abort()
         transport = AsgiTransport(driver, receive, send, client)
         driver.attach(transport)
         if transport.is_aborted:
-            reason = "the server is closing" if self._is_closing else TOO_MANY
             driver.connection_lost()
-            await _refuse(scope, send, 503, f"{reason}\n".encode())
+            await _refuse(scope, send, 503, f"{reason or TOO_MANY}\n".encode())
         else:
             offered = scope.get("subprotocols", ())
             name = RSOCKET if RSOCKET in offered else None
@@ -424,17 +420,19 @@ def asgi_app(
 class _Loopback(Requester[T]):
     """A requester that closes its server with itself."""
 
-    def __init__(self, driver: Driver, codec: Codec[T], server_driver: Driver) -> None:
-        super().__init__(driver, codec)
+    def __init__(
+        self,
+        driver: Driver,
+        codec: Codec[T],
+        server_driver: Driver,
+        interceptors: tuple[ClientInterceptor, ...],
+    ) -> None:
+        super().__init__(driver, codec, interceptors=interceptors)
         self._server = server_driver
 
     async def aclose(self) -> None:
         await super().aclose()
         await self._server.aclose()
-
-
-class _InterceptedLoopback(Intercepting[T], _Loopback[T]):
-    """The same, with interceptors."""
 
 
 def loopback(
@@ -466,9 +464,4 @@ def loopback(
     near = client_driver(chosen, client_options, credentials)
     far = Server(served, limits=limits, **options).new_driver()
     join(near, far)
-    interceptors = checked_outgoing(client_options.get("interceptors", ()))
-    if not interceptors:
-        return _Loopback(near, chosen, far)
-    intercepted: _InterceptedLoopback[Any] = _InterceptedLoopback(near, chosen, far)
-    intercepted.intercept(interceptors)
-    return intercepted
+    return _Loopback(near, chosen, far, checked_outgoing(client_options.get("interceptors", ())))

@@ -254,7 +254,10 @@ async def test_one_client_has_so_many_streams(make: Any) -> None:
             assert call.sent[0].get("status", 200) == 200
         refused = await Call(app, kind=kind, client=next_to_us).end()
         assert (refused.status, refused.headers["retry-after"]) == (429, "5")
-        assert refused.problem["detail"] == f"a client has 1 {what} at most"
+        assert (
+            refused.problem["detail"]
+            == f"this client has 1 {what}, its most (max_per_client): close one"
+        )
         unknown = [Call(app, kind=kind, client=None) for _ in range(2)]
         for each in unknown:
             closing.push_async_callback(each.close)

@@ -10,7 +10,8 @@ from typing import Any, Final, is_typeddict
 import pytest
 
 from reactive_aio import DrainReport, Emission, Flow, RetryPolicy
-from reactive_aio.rsocket import Limits, Requester
+from reactive_aio.rsocket import Limits
+from reactive_aio.rsocket.requesting.requests import Requests
 from reactive_aio.stage import Fluent
 
 PUBLIC: Final = ("reactive_aio.asgi", "reactive_aio.rsocket")
@@ -18,8 +19,8 @@ SECTIONS: Final = ("Demand", "Completes", "Fails", "Cancels", "Holds")
 READERS: Final[list[Any]] = [
     vars(Flow)["stream"],
     vars(Fluent)["subscribe"],
-    vars(Requester)["request_channel"],
-    vars(Requester)["request_stream"],
+    vars(Requests)["request_channel"],
+    vars(Requests)["request_stream"],
 ]
 """Methods outside the vocabulary of operators that return a flow or subscribe to one."""
 

@@ -41,7 +41,7 @@ from reactive_aio.rsocket.protocol.metadata import (
     write_routing,
 )
 from reactive_aio.rsocket.server import Server
-from reactive_aio.rsocket.serving.client_places import IDLE_AFTER, key_of_address
+from reactive_aio.rsocket.serving.client_places import IDLE_AFTER, Full, key_of_address
 
 from ..recipes.waiting import until
 from .loop_turns import turns
@@ -330,6 +330,7 @@ async def test_an_asgi_application_knows_its_clients(monkeypatch: pytest.MonkeyP
     app = asgi_app(router, max_per_client=1, client_key=lambda address: address and address[0])
     scope = {"type": "websocket", "headers": [], "client": ["10.0.0.1", 1]}
     answers: list[Any] = []
+    refusal = "this client has too many connections (max_per_client=1): close one, or use it more"
 
     async def receive() -> dict[str, Any]:
         return {"type": "websocket.connect"}
@@ -337,12 +338,12 @@ async def test_an_asgi_application_knows_its_clients(monkeypatch: pytest.MonkeyP
     async def send(message: Any) -> None:
         answers.append(message)
 
-    def reached(key: object, _: float) -> str:
-        return "a limit" if key == "10.0.0.1" else ""
+    def reached(key: object, _: float) -> Full | None:
+        return Full("a limit", refusal) if key == "10.0.0.1" else None
 
-    monkeypatch.setattr(app._admission.places, "reached", reached)
+    monkeypatch.setattr(app._admission, "reached", reached)
     await app(scope, receive, send)
     [answer] = answers
-    assert answer["reason"] == "the server has too many connections; try again later"
+    assert answer["reason"] == refusal
     assert app.connections == 0
     await app.aclose()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reactive_aio import never, range as numbers
+from reactive_aio import from_iterable, never, range as numbers
 from reactive_aio._core.loop import LoopHandle
 from reactive_aio._core.time_slice import TIME_SLICE, set_clock
 from reactive_aio.rsocket import (
@@ -20,6 +20,7 @@ from reactive_aio.rsocket import (
     TEXT,
     Codec,
     MetadataItem,
+    PayloadError,
     RequestCanceled,
     RequestInvalid,
     Resumption,
@@ -28,7 +29,7 @@ from reactive_aio.rsocket import (
 )
 from reactive_aio.rsocket.link.driver import Driver
 from reactive_aio.rsocket.link.turns import ROUND, Turns
-from reactive_aio.rsocket.payloads import typed
+from reactive_aio.rsocket.payloads import bounded, typed
 from reactive_aio.rsocket.protocol.connection import Connection
 from reactive_aio.rsocket.protocol.errors import ProtocolError
 from reactive_aio.rsocket.protocol.events import Closed, RequestReceived
@@ -220,6 +221,28 @@ async def test_elements_above_the_limit_are_not_decoded(codec: Codec[Any]) -> No
         sizes = peer.request_channel(["x", "x" * 100], route="sizes")
         with pytest.raises(RequestInvalid, match=r"bytes of application/.*at most 100"):
             await sizes.to_list(limit=9)
+
+
+@pytest.mark.parametrize("codec", [JSON, MSGPACK], ids=lambda each: each.mime)
+async def test_a_response_above_the_limit_is_not_decoded(codec: Codec[Any]) -> None:
+    """A server requests from clients that it does not know, as well."""
+    router = {"large": lambda: "x" * 100, "stream": lambda: from_iterable(["x", "x" * 100])}
+    async with loopback(router, codec=codec, limits=Limits(max_decoded=100)) as peer:
+        with pytest.raises(PayloadError, match=r"at most 100 are .* raise Limits.max_decoded"):
+            await peer.request_response(route="large")
+        with pytest.raises(PayloadError, match="at most 100"):
+            await peer.request_stream(route="stream", codec=codec).to_list(limit=9)
+
+
+def test_less_of_messagepack_is_decoded_since_each_byte_may_be_an_object() -> None:
+    limit, data = 2**20, MSGPACK.encode([[]] * (2**18 - 5))
+    for codec, size in ((MSGPACK, 2**18), (typed(list[Any], MSGPACK), 2**18), (JSON, 2**20)):
+        with pytest.raises(PayloadError, match=f"at most {size} are decoded"):
+            bounded(codec, limit)(bytes(size + 1))
+    assert len(bounded(MSGPACK, limit)(data)) == 2**18 - 5
+    assert bounded(BYTES, 1) is bytes
+    # So few cost nothing, and the limit is that of the application.
+    assert bounded(MSGPACK, 2**14)(MSGPACK.encode("x" * 16_000))
 
 
 @pytest.mark.parametrize(("codec", "data"), [(BYTES, b"x" * 200), (TEXT, "x" * 200)])

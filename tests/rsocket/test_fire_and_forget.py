@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ from reactive_aio.rsocket import (
 )
 from reactive_aio.rsocket.protocol import connection
 from reactive_aio.rsocket.protocol.frames import KeepAlive, Setup
-from reactive_aio.rsocket.serving.fire_and_forget import Backlog, HandlerLimits
+from reactive_aio.rsocket.serving.fire_and_forget import FireAndForget
 
 from .loop_turns import turns
 from .wire import sent, server as accepted
@@ -146,31 +147,61 @@ async def test_other_connections_are_served_meanwhile() -> None:
         assert server.dropped_requests == 0
 
 
-class _Open:
+class _Connection:
+    """What a request sees of its connection."""
+
     close_reason = None
 
+    def __init__(self) -> None:
+        self.is_full = False
+        self.intake = SimpleNamespace(is_needed_by_handlers=False, set_full=self._set_full)
+        self.close: Any = None
 
-def test_connections_take_turns() -> None:
-    limits = HandlerLimits(per_connection=2, total=3)
-    greedy, modest = Backlog(_Open()), Backlog(_Open())  # type: ignore[arg-type]
-    work: Any = object()
-    for _ in range(2):
-        assert limits.may_begin(greedy)
-        limits.started(greedy)
-    assert not limits.may_begin(greedy)
-    limits.started(modest)
-    for backlog in (greedy, modest):
-        limits.hold(backlog, work, 1)
-        limits.hold(backlog, work, 1)
-    assert limits.next() is None
-    limits.finished(greedy)
-    assert limits.next() is greedy
-    limits.take(greedy)
-    assert limits.next() is modest
-    limits.started(greedy)
-    assert limits.next() is None
-    assert len(limits.take_all(greedy)) == 1
-    assert limits.take_all(greedy) == []
+    def _set_full(self, is_full: bool) -> None:
+        self.is_full = is_full
+
+    def add_close_callback(self, callback: Any) -> None:
+        self.close = callback
+
+
+class _Work:
+    """A request whose handler runs until its task is done."""
+
+    payload = b"", None
+
+    def __init__(self, driver: _Connection, name: str, seen: list[str]) -> None:
+        self.driver, self.name, self.seen = driver, name, seen
+        self.task: Any = None
+
+    def begin(self) -> None:
+        self.task = asyncio.get_running_loop().create_future()
+        self.seen.append(self.name)
+
+    def drop(self, reason: str) -> None:
+        self.seen.append(f"{self.name}: {reason}")
+
+
+async def test_connections_take_turns() -> None:
+    errors: Any = []
+    serving = FireAndForget(2, 3, "wait", None, errors.append)
+    greedy: Any = _Connection()
+    modest: Any = _Connection()
+    seen: list[str] = []
+    works: list[Any] = [_Work(greedy, f"greedy {n}", seen) for n in range(4)]
+    works += [_Work(modest, f"modest {n}", seen) for n in range(2)]
+    for each in works:
+        serving.run(each)
+    assert seen == ["greedy 0", "greedy 1", "modest 0"]
+    assert greedy.is_full
+    assert modest.is_full
+    works[0].task.set_result(None)
+    await until(lambda: seen[3:] == ["greedy 2"])
+    works[4].task.set_result(None)  # its own turn, and then it waits for nothing
+    await until(lambda: seen[4:] == ["modest 1"])
+    assert not modest.is_full
+    greedy.close(greedy)
+    assert seen[5:] == ["greedy 3: the connection has ended"]
+    assert serving.held_bytes(greedy) == 0
 
 
 @pytest.mark.parametrize("name", ["max_fire_and_forget", "max_fire_and_forget_total"])

@@ -218,7 +218,7 @@ async def test_a_session_resumes_before_the_server_notices_the_loss() -> None:
 @pytest.mark.virtual_time
 async def test_suspended_sessions_do_not_count_as_connections() -> None:
     bench = Bench(numbers(), resume=Resumption())
-    bench.server._admission.places.most = 3
+    bench.server._admission.most = 3
     async with bench.server:
         clients = [await bench.client() for _ in range(3)]
         for client in clients:
@@ -236,7 +236,7 @@ async def test_suspended_sessions_do_not_count_as_connections() -> None:
 @pytest.mark.virtual_time
 async def test_a_full_server_resumes_sessions_but_accepts_no_new_ones() -> None:
     bench = Bench(numbers(), resume=Resumption())
-    bench.server._admission.places.most = 1
+    bench.server._admission.most = 1
     async with bench.server, await bench.client() as client:
         assert await client.request_response(route="two") == 2
         lose_silently(*bench.ends[0])

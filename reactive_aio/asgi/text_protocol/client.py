@@ -140,23 +140,18 @@ async def _opened(config: _ClientConfig) -> AsyncGenerator[Peer]:
     address = config.address
     loop_handle = LoopHandle(f"{address.what}()")
     interval = address.keepalive
-    socket = await address.open(ping_interval=interval, ping_timeout=interval)
-    messages = SocketMessages(loop_handle, socket, address)
-    streams = StreamMultiplexer(loop_handle, messages.send, config.socket, HttpRequest({}))
-    running = loop_handle.create_task(
-        streams.run(messages.receive, None), f"asgi: a socket to {address.shown_url}"
-    )
-    try:
-        yield streams.peer
-    finally:
-        running.cancel()
+    async with address.opened(ping_interval=interval, ping_timeout=interval) as socket:
+        messages = SocketMessages(loop_handle, socket, address)
+        streams = StreamMultiplexer(loop_handle, messages.send, config.socket, HttpRequest({}))
+        running = loop_handle.create_task(
+            streams.run(messages.receive, None), f"asgi: a socket to {address.shown_url}"
+        )
         try:
-            # In a cancelled scope of anyio, each wait would be cancelled again.
+            yield streams.peer
+        finally:
+            running.cancel()
             with CancelScope(shield=True):
                 await wait_settled(running)
-                await socket.close()
-        finally:
-            socket.transport.abort()  # it is open if this task was cancelled again
 
 
 class SocketMessages:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ..._core.demand import Demand
 from ..._core.failures import is_cancelled_here
 from ..._core.flow_subscription import FlowSubscription
-from ..._shared.coerce import to_flow
 from ...errors import NotAnElement, RuleViolation
-from ...rsocket.serving.routing import publisher_of
+from ...rsocket.serving.routing import answers_of
 from ...stage import Downstream, from_push
 from ..function_errors import failure_of
 from ..http import HttpRequest
@@ -72,7 +71,7 @@ class SocketSubscriber:
                     self._subscribe_later(made), f"asgi: stream {self.id}"
                 )
             else:
-                _flow(made).subscribe(self)
+                answers_of(made).subscribe(self)
         except BaseException as error:
             self.on_error(failure_of(error, self._socket.loop_handle))
 
@@ -80,7 +79,7 @@ class SocketSubscriber:
         try:
             found = await made
             if not self.is_done:
-                _flow(found).subscribe(self)
+                answers_of(found).subscribe(self)
         except BaseException as error:
             if not self.is_done and is_cancelled_here(error):
                 self.on_error(RuntimeError("the task that makes the stream was cancelled"))
@@ -312,9 +311,3 @@ class Peer:
 
         name = f"{self._socket.peer_name}'s {route!r}"
         return from_push(open, name=name, holds=None)
-
-
-def _flow(made: Any) -> "Flow[Any]":
-    """Convert what a handler returns to a flow of many elements, one or none."""
-    publisher = publisher_of(made)
-    return to_flow([] if made is None else [made]) if publisher is None else publisher

@@ -52,9 +52,10 @@ class Limits:
     - max_setup: a SETUP or RESUME frame, and any frame before a client is accepted.
     - max_early: bytes after a SETUP, before it has been accepted.
     - max_frame, max_payload: a frame; a payload reassembled from fragments.
-    - max_decoded: the data of a request, or of an element of a channel, that is decoded for a
-      handler: 1 MiB. A codec does not yield to the event loop, nor to threads, and a megabyte of
-      JSON may be 300,000 lists. Bytes and text may be as long as *max_payload*.
+    - max_decoded: the data of a request, of a response, or of an element, that is decoded: 1 MiB,
+      and of MessagePack a quarter of it, or 16 KiB. A codec does not yield to the event loop, nor
+      to threads, and so many bytes may be 300,000 lists, which take some 30 ms. Bytes and text may
+      be as long as *max_payload*.
     - max_partial, max_partials: all unfinished payloads of the connection, in bytes and number.
     - fragment_timeout: how long the rest of a payload may take. Each fragment gives as much time as
       its bytes take at 4 KiB a second, but never more than this.

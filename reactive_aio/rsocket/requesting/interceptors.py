@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from ..._core.arguments import require_callable, require_sync_callable
 from ..protocol.stream_states import InteractionModel
-from .requester import Metadata, Requester
+from .requests import FLOWS, Metadata
 
 if TYPE_CHECKING:
     from ..payloads import Codec
 
 T = TypeVar("T")
 R = TypeVar("R")
+_KNOWN: Final = ("metadata", "timeout", "codec")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,22 @@ class OutgoingRequest:
     """The codec, if it is not that of the connection."""
     others: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """All other options with which the request was made, by name."""
+
+    @classmethod
+    def of(
+        cls, model: InteractionModel, payload: Any, route: str | None, options: Mapping[str, Any]
+    ) -> "OutgoingRequest":
+        """The request with *options*, of a requester whose route is *route*."""
+        others = dict(options)
+        known = {name: others.pop(name) for name in _KNOWN if name in others}
+        given = others.pop("route", None)
+        return cls(
+            model=model,
+            payload=payload,
+            route=route if given is None else given,
+            others=others,
+            **known,
+        )
 
     def options(self) -> dict[str, Any]:
         """The options of the request, for the method of a requester."""
@@ -97,57 +114,18 @@ async def _call(
 
 
 # -- on the side that requests ---------------------------------------------------------------------
-_RESPONSE: Final = InteractionModel.RESPONSE
-_FNF: Final = InteractionModel.FNF
-_STREAM: Final = InteractionModel.STREAM
-_CHANNEL: Final = InteractionModel.CHANNEL
-_KNOWN: Final = ("metadata", "timeout", "codec")
-
-
-class Intercepting(Requester[T]):
-    """A requester whose requests pass its interceptors; to be mixed into others."""
-
-    _interceptors: tuple[ClientInterceptor, ...] = ()
-
-    def intercept(self, interceptors: tuple[ClientInterceptor, ...]) -> None:
-        """Call *interceptors* with each request."""
-        self._interceptors = interceptors
-
-    async def request_response(self, payload: Any = None, **options: Any) -> Any:
-        return await self._pass(_RESPONSE, payload, options)
-
-    async def fire_and_forget(self, payload: Any = None, **options: Any) -> None:
-        await self._pass(_FNF, payload, options)
-
-    def request_stream(self, payload: Any = None, **options: Any) -> Any:
-        return self._pass(_STREAM, payload, options)
-
-    def request_channel(self, source: Any, **options: Any) -> Any:
-        return self._pass(_CHANNEL, source, options)
-
-    def _pass(self, model: InteractionModel, payload: Any, options: dict[str, Any]) -> Any:
-        route = options.pop("route", None)
-        known = {name: options.pop(name) for name in _KNOWN if name in options}
-        request = OutgoingRequest(
-            model=model,
-            payload=payload,
-            route=self._route if route is None else route,
-            others=options,
-            **known,
-        )
-        proceed: Callable[[OutgoingRequest], Any] = self._send
-        for each in reversed(self._interceptors):
-            proceed = _bound(each, proceed)
-        return proceed(request)
-
-    def _send(self, request: OutgoingRequest) -> Any:
-        send: dict[InteractionModel, Callable[..., Any]] = {
-            _RESPONSE: super().request_response,
-            _FNF: super().fire_and_forget,
-            _STREAM: super().request_stream,
-            _CHANNEL: super().request_channel,
-        }
-        return send[request.model](request.payload, **request.options())
+def intercepted(
+    interceptors: Sequence[ClientInterceptor],
+    request: OutgoingRequest,
+    send: Callable[[OutgoingRequest], Any],
+) -> Any:
+    """Call *interceptors* around *send*: the coroutine, or the flow, of *request*."""
+    if request.model not in FLOWS:
+        return run(interceptors, request, send)
+    proceed = send
+    for each in reversed(interceptors):
+        proceed = _bound(each, proceed)
+    return proceed(request)
 
 
 def _bound(

@@ -1,4 +1,7 @@
-"""ClientPlaces: the connections that are served, and which of them gives way to a new one.
+"""ClientPlaces: the connections that a server has, and which of them gives way to a new one.
+
+Until the application has accepted a client, its connection is one of few (`arrivals`). Then it has
+one of `max_connections` places.
 
 A full server that only refused could be shut out by whoever comes first: connections cost a client
 nothing, and it may keep them for ever. So the connection that is used least gives way: one without
@@ -8,26 +11,30 @@ address of a proxy, nobody's request is ended for another.
 """
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, cast
 
 from ..._core.hosts import client_of
 from ..._core.loop import report
+from ..link.arrivals import Arrivals
 from ..link.driver import Driver
-from ..link.transports.sockets import UnixPeer
+from ..link.transports.sockets import UnixPeer, peer_address
 from ..protocol.connection import Phase
 from ..protocol.frames import ErrorCode
 
 IDLE_AFTER: Final = 10.0
 """Seconds without an open request, after which a connection gives way if the server is full."""
+TOO_MANY: Final = "the server has too many connections; try again later"
+_CLIENT_HAS_ALL: Final = (
+    "this client has too many connections (max_per_client={}): close one, or send more over it"
+)
 GAVE_WAY: Final = "the server has too many connections, and this one was used least"
 _LOOK_AGAIN: Final = 0.1
 """How long the server stays full, once nobody was found who gives way."""
 _LIST_IS_OLD: Final = 1.0
 
 KeyOf = Callable[[Any], Hashable | None]
-T = TypeVar("T")
 
 
 def key_of_address(address: Any) -> Hashable | None:
@@ -39,12 +46,12 @@ def key_of_address(address: Any) -> Hashable | None:
     return client_of(str(cast("Sequence[object]", address)[0]))
 
 
-def first_of_most(candidates: "Iterable[tuple[Hashable | None, T]]") -> "T | None":
-    """Of the client, known by its key, that has most of *candidates*: the first of them."""
-    by_key: dict[Hashable | None, list[T]] = {}
-    for key, each in candidates:
-        by_key.setdefault(key, []).append(each)
-    return max(by_key.values(), key=len)[0] if by_key else None
+class Full(NamedTuple):
+    """The limit that a connection more would exceed."""
+
+    limit: str
+    reason: str
+    """What its client is told."""
 
 
 @dataclass(slots=True, eq=False)
@@ -71,15 +78,27 @@ class Place:
 class ClientPlaces:
     """Lets the server have *most* connections, and each client *most_per_client* of them.
 
-    Suspended sessions do not count, so that their clients can resume them.
+    Suspended sessions do not count, so that their clients can resume them. *on_full* is called with
+    the limit for which a connection is refused.
     """
 
-    def __init__(self, most: int, most_per_client: int | None, key_of: KeyOf) -> None:
+    def __init__(
+        self,
+        most: int,
+        most_arriving: int,
+        most_per_client: int | None,
+        key_of: KeyOf,
+        on_full: Callable[[str], object],
+    ) -> None:
+        self.arrivals: Arrivals = Arrivals(most_arriving)
         self.most: int = most
         self.gave_way: int = 0
         """How many connections were ended for others."""
         self._most_per_client = most_per_client
         self._key_of = key_of
+        self._on_full = on_full
+        self._keys: dict[Driver, Hashable | None] = {}
+        """What identifies the client of each connection."""
         self._places: dict[Driver, Place] = {}
         self._by_key: dict[Hashable | None, dict[Driver, Place]] = {}
         self._idle: deque[Place] = deque()
@@ -93,28 +112,49 @@ class ClientPlaces:
             report("client_key failed: the client is taken for one without an address", error)
             return None
 
-    def reached(self, key: Hashable | None, now: float) -> str:
+    def reached(self, key: Hashable | None, now: float) -> Full | None:
         """The limit because of which a client with this key may have no connection more, if any."""
         most = self._most_per_client
         if most is not None and key is not None and len(self._by_key.get(key, ())) >= most:
-            return f"max_per_client={most}"
+            return Full(f"max_per_client={most}", _CLIENT_HAS_ALL.format(most))
         has_room = not self._is_full() or self._least_used(key, now) is not None
-        return "" if has_room else f"max_connections={self.most}"
+        return None if has_room else Full(f"max_connections={self.most}", TOO_MANY)
 
-    def take(self, driver: Driver, key: Hashable | None) -> bool:
-        """Take a place for *driver*, which has been accepted; False if there is none."""
-        now = driver.loop_handle.time()
-        if self.reached(key, now):
-            return False
+    def refusal(self, key: Hashable | None, now: float) -> str:
+        """Why there is no place for a client with this *key*; empty if there is one."""
+        full = self.reached(key, now)
+        if full is None:
+            return ""
+        self._on_full(full.limit)
+        return full.reason
+
+    # -- the life of a connection ------------------------------------------------------------------
+    def arrived(self, driver: Driver) -> None:
+        """*driver* has a transport: it has a place among the arrivals, or is aborted."""
+        key = self.key_at(peer_address(driver.get_extra_info))
+        self._keys[driver] = key
+        driver.add_close_callback(self._left)
+        self.arrivals.arrive(driver, key, driver.loop_handle.time())
+
+    def set_up(self, driver: Driver) -> str:
+        """The SETUP of *driver* has come: why there is no place for it, if it is accepted."""
+        self.arrivals.set_up(driver)
+        return self.refusal(self._keys.get(driver), driver.loop_handle.time())
+
+    def serve(self, driver: Driver) -> str:
+        """Give *driver*, whose client is accepted, a place; why there is none any more."""
+        self.arrivals.leave(driver)
+        key, now = self._keys.get(driver), driver.loop_handle.time()
+        if reason := self.refusal(key, now):
+            return reason
         if self._is_full() and (place := self._least_used(key, now)) is not None:
             self.gave_way += 1
-            self.leave(place.driver)
+            self._leave(place.driver)
             place.driver.give_up(ErrorCode.CONNECTION_ERROR, GAVE_WAY)
         place = Place(driver, key, now, (0, 0))
         place.look(now)
         self._places[driver] = self._by_key.setdefault(key, {})[driver] = place
-        driver.add_close_callback(self.leave)
-        return True
+        return ""
 
     def running(self, driver: Driver) -> int:
         """How many handlers run for the client of *driver*, over all of its connections."""
@@ -123,7 +163,12 @@ class ClientPlaces:
             return 0
         return sum(each.running for each in self._by_key[place.key])
 
-    def leave(self, driver: Driver) -> None:
+    def _left(self, driver: Driver) -> None:
+        self.arrivals.leave(driver)
+        self._keys.pop(driver, None)
+        self._leave(driver)
+
+    def _leave(self, driver: Driver) -> None:
         """*driver* has no place any more."""
         place = self._places.pop(driver, None)
         if place is None:
@@ -140,6 +185,13 @@ class ClientPlaces:
         return count >= self.most
 
     # -- who gives way -----------------------------------------------------------------------------
+    def least_wanted(self, drivers: "list[Driver]") -> Driver | None:
+        """Of the client that has most of *drivers*: the first of them."""
+        by_key: dict[Hashable | None, list[Driver]] = {}
+        for each in drivers:
+            by_key.setdefault(self._keys.get(each), []).append(each)
+        return max(by_key.values(), key=len)[0] if by_key else None
+
     def _least_used(self, key: Hashable | None, now: float) -> Place | None:
         """The place that a client with this key may have; None if all are in use as they should."""
         if now - self._listed_at >= (_LIST_IS_OLD if self._idle else _LOOK_AGAIN):

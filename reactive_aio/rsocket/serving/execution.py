@@ -34,7 +34,7 @@ from ..requesting.stream_adapters import (
 )
 from .plans import Plan, Plans
 from .request import Interceptor, Request
-from .routing import SINGLE_TYPES, publisher_of
+from .routing import SINGLE_TYPES, answers_of, publisher_of
 
 if TYPE_CHECKING:
     from ..._core.loop import Task, TimerHandle
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 AT_THE_END: Final = "the connection has ended"
 _RESPONSE: Final = InteractionModel.RESPONSE
-_SILENT: Final = frozenset({InteractionModel.FNF, InteractionModel.PUSH})
+SILENT: Final = frozenset({InteractionModel.FNF, InteractionModel.PUSH})
+"""The models of requests without a response."""
 
 
 class Service(Protocol):
@@ -117,7 +118,7 @@ class Execution:
     @property
     def is_silent(self) -> bool:
         """Whether nothing is sent: the request has no response."""
-        return self.model in _SILENT
+        return self.model in SILENT
 
     @property
     def request(self) -> Request:
@@ -312,9 +313,8 @@ class Execution:
         if self.is_silent:
             self._stop_timer()
             return
-        publisher = publisher_of(value)
-        if publisher is None and self.model is not _RESPONSE:
-            publisher = to_flow([] if value is None else [value])
+        is_single = self.model is _RESPONSE
+        publisher = publisher_of(value) if is_single else answers_of(value)
         if publisher is None:
             self._respond(None if value is None else self._encode(value))
         else:

@@ -2,7 +2,7 @@
 
 A requester gets no demand for fire-and-forget requests and metadata pushes. What keeps them in
 bounds is the transport: while as many handlers run as may, the connection is not read, and in the
-end the requester waits. `HandlerLimits` decides, `FireAndForget` acts.
+end the requester waits.
 
 A connection whose handlers await something of the peer is read meanwhile (`Intake`), and holds up
 to `MAX_HELD` bytes of further requests.
@@ -49,73 +49,14 @@ class Backlog:
     held_bytes: int = 0
     waiting: deque[Execution] = field(default_factory=deque[Execution])
 
-    @property
-    def is_open(self) -> bool:
-        """Whether new tasks may begin; those of an ending connection only continue."""
-        return self.driver.close_reason is None
 
-
-class HandlerLimits:
-    """Which of the waiting requests may begin: pure.
+class FireAndForget:
+    """Runs the requests without a response of one or many connections.
 
     At most *per_connection* run for each connection, and *total* for all. A connection of which
     none runs may always begin one, so that the handlers of others cannot stop it; beyond that,
     connections take turns.
     """
-
-    def __init__(self, per_connection: int, total: int) -> None:
-        self.per_connection: int = per_connection
-        self.total: int = total
-        self.running: int = 0
-        self._turns: deque[Backlog] = deque()
-
-    def may_begin(self, backlog: Backlog) -> bool:
-        if not backlog.is_open:
-            return False
-        if not backlog.running:
-            return True
-        return backlog.running < self.per_connection and self.running < self.total
-
-    def started(self, backlog: Backlog) -> None:
-        backlog.running += 1
-        self.running += 1
-
-    def finished(self, backlog: Backlog) -> None:
-        backlog.running -= 1
-        self.running -= 1
-
-    def hold(self, backlog: Backlog, work: Execution, size: int) -> None:
-        if not backlog.waiting:
-            self._turns.append(backlog)
-        backlog.waiting.append(work)
-        backlog.held_bytes += size
-
-    def take(self, backlog: Backlog) -> Execution:
-        """The request of *backlog* that has waited longest; then it is another one's turn."""
-        work = backlog.waiting.popleft()
-        self._turns.remove(backlog)
-        if backlog.waiting:
-            self._turns.append(backlog)
-        else:
-            backlog.held_bytes = 0
-        return work
-
-    def take_all(self, backlog: Backlog) -> list[Execution]:
-        """Everything of a connection that has ended."""
-        works = [*backlog.waiting]
-        if works:
-            self._turns.remove(backlog)
-            backlog.waiting.clear()
-            backlog.held_bytes = 0
-        return works
-
-    def next(self) -> Backlog | None:
-        """The connection whose request may begin now."""
-        return next((each for each in self._turns if self.may_begin(each)), None)
-
-
-class FireAndForget:
-    """Runs the requests without a response of one or many connections."""
 
     def __init__(
         self,
@@ -132,7 +73,11 @@ class FireAndForget:
                 f"serve: fire_and_forget_overflow must be 'wait' or 'drop_newest', not {overflow!r}"
             )
         self.dropped: int = 0
-        self._limits = HandlerLimits(per_connection, total)
+        self._per_connection = per_connection
+        self._total = total
+        self._running = 0
+        self._turns: deque[Backlog] = deque()
+        """The connections with requests that wait; the first one has waited longest."""
         self._overflow = overflow
         self._on_drop = on_drop
         self._on_error = on_error
@@ -148,7 +93,7 @@ class FireAndForget:
         if backlog is None:
             backlog = self._backlogs[driver] = Backlog(driver)
             driver.add_close_callback(self._close)
-        if not backlog.waiting and self._limits.may_begin(backlog):
+        if not backlog.waiting and self._may_begin(backlog):
             self._begin(backlog, work)
             return
         data, metadata = work.payload
@@ -158,7 +103,10 @@ class FireAndForget:
         elif driver.intake.is_needed_by_handlers and backlog.held_bytes + size > MAX_HELD:
             work.drop("the handlers that are running wait for the peer")
         else:
-            self._limits.hold(backlog, work, size)
+            if not backlog.waiting:
+                self._turns.append(backlog)
+            backlog.waiting.append(work)
+            backlog.held_bytes += size
             driver.intake.set_full(True)
 
     def held_bytes(self, driver: Driver) -> int:
@@ -182,21 +130,37 @@ class FireAndForget:
             except BaseException as error:
                 self._on_error(driver, error)
 
+    def _may_begin(self, backlog: Backlog) -> bool:
+        if backlog.driver.close_reason is not None:
+            return False  # the tasks of an ending connection only continue
+        if not backlog.running:
+            return True
+        return backlog.running < self._per_connection and self._running < self._total
+
     def _begin(self, backlog: Backlog, work: Execution) -> None:
         work.begin()
         if work.task is not None:
-            self._limits.started(backlog)
+            backlog.running += 1
+            self._running += 1
             work.task.add_done_callback(partial(self._on_task_done, backlog))
 
     def _on_task_done(self, backlog: Backlog, _: object) -> None:
-        self._limits.finished(backlog)
-        while (following := self._limits.next()) is not None:
-            work = self._limits.take(following)
-            if not following.waiting:
+        backlog.running -= 1
+        self._running -= 1
+        while (following := next(filter(self._may_begin, self._turns), None)) is not None:
+            self._turns.remove(following)
+            work = following.waiting.popleft()
+            if following.waiting:
+                self._turns.append(following)
+            else:
+                following.held_bytes = 0
                 following.driver.intake.set_full(False)
             self._begin(following, work)
 
     def _close(self, driver: Driver) -> None:
         """Nothing of the connection is left: account for what has not begun."""
-        for work in self._limits.take_all(self._backlogs.pop(driver)):
+        backlog = self._backlogs.pop(driver)
+        if backlog.waiting:
+            self._turns.remove(backlog)
+        for work in backlog.waiting:
             work.drop(AT_THE_END)

@@ -32,12 +32,12 @@ class Plan:
     def __init__(
         self,
         envelope: RequestMetadata,
-        found: "tuple[Handler | PushHandler, dict[str, str]] | None",
+        found: tuple[Handler, dict[str, str]] | None,
         codecs: tuple[Codec[Any], Codec[Any]],
         counters: RouteCounters,
     ) -> None:
         self.envelope: RequestMetadata = envelope
-        self.handler: Handler | PushHandler | None = found and found[0]
+        self.handler: Handler | None = found and found[0]
         self.texts: dict[str, str] = found[1] if found else {}
         self.data_codec: Codec[Any] = codecs[0]
         self.codec: Codec[Any] = codecs[1]
@@ -63,25 +63,6 @@ class Plan:
         values = handler.route_arguments(self.texts)
         request._decode = handler.decoder(self.data_codec, most)
         return handler(request, values)
-
-
-class PushHandler:
-    """The function for metadata pushes, as the handler of a request without data."""
-
-    takes_incoming: Final = False
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-
-    def route_arguments(self, texts: dict[str, str]) -> dict[str, Any]:
-        return dict(texts)
-
-    def decoder(self, codec: Codec[Any], most: int) -> Callable[[bytes], Any]:
-        del codec, most
-        return bytes
-
-    def __call__(self, request: Request, _: dict[str, Any]) -> Any:
-        return self._function(metadata=request.metadata, user=request.user, peer=request.peer)
 
 
 class Plans:
@@ -146,11 +127,11 @@ class Plans:
 
     def for_push(self, connection: Connection, metadata: bytes | None) -> Plan:
         """The plan for a metadata push; raises `ProtocolError` if there is none."""
-        if self._router.metadata_push is None:
+        handler = self._router.metadata_push
+        if handler is None:
             raise ProtocolError("no function is decorated with @router.on_metadata_push")
         envelope = read_metadata(connection.setup, metadata, connection.limits.max_items)
-        found = PushHandler(self._router.metadata_push), dict[str, str]()
-        return Plan(envelope, found, (BYTES, BYTES), RouteCounters())
+        return Plan(envelope, (handler, {}), (BYTES, BYTES), RouteCounters())
 
     # -- types of data -----------------------------------------------------------------------------
     def codec(self, setup: Setup | None) -> Codec[Any]:

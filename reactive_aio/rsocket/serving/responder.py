@@ -41,7 +41,7 @@ from ..protocol.stream_states import InteractionModel
 from ..requesting.interceptors import checked, run
 from ..requesting.requester import Requester
 from ..requesting.stream_adapters import error_frame
-from .execution import Execution
+from .execution import SILENT, Execution
 from .fire_and_forget import DroppedRequest, FireAndForget
 from .plans import Plans
 from .request import Interceptor, Request
@@ -51,9 +51,8 @@ from .shared_tasks import Batch
 
 if TYPE_CHECKING:
     from ...spec import Publisher
-    from .admission import Admission
+    from .client_places import ClientPlaces
 
-TOO_MANY: Final = "the server has too many connections; try again later"
 _RESPONSE: Final = InteractionModel.RESPONSE
 _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT, JSON, MSGPACK)}
@@ -166,7 +165,7 @@ class RouterResponder:
     """The number of clients refused because too many connections were open."""
     unread_connections: int = 0
     """The number of connections that were ended since the client did not read."""
-    admission: "Admission | None" = None
+    admission: "ClientPlaces | None" = None
     """Which clients have a place; all of them if it is None."""
 
     def __init__(
@@ -244,8 +243,8 @@ class RouterResponder:
     # -- admission ---------------------------------------------------------------------------------
     def admit(self, driver: Driver, setup: Setup) -> None:
         """Accept or reject a client, now or later."""
-        if self.admission is not None and not self.admission.may_be_served(driver):
-            self._refuse_for_now(driver)
+        if self.admission is not None and (reason := self.admission.set_up(driver)):
+            self._refuse_for_now(driver, reason)
             return
         if self.authenticate is None and not self._connection_interceptors:
             self._accept(driver, setup)
@@ -318,7 +317,7 @@ class RouterResponder:
                 return await result
         return result
 
-    def _refuse_for_now(self, driver: Driver, reason: str = TOO_MANY) -> None:
+    def _refuse_for_now(self, driver: Driver, reason: str) -> None:
         """Not a refusal of the SETUP: the client may succeed later, with the same one."""
         self.refused_connections += 1
         driver.reject(reason, ErrorCode.CONNECTION_ERROR)
@@ -326,8 +325,8 @@ class RouterResponder:
     def _accept(self, driver: Driver, setup: Setup) -> None:
         if not driver.connection.is_awaiting_accept:
             return  # it took too long
-        if self.admission is not None and not self.admission.serve(driver):
-            self._refuse_for_now(driver)
+        if self.admission is not None and (reason := self.admission.serve(driver)):
+            self._refuse_for_now(driver, reason)
             return
         token = setup.token
         if token is not None:
@@ -425,20 +424,26 @@ class RouterResponder:
 
     # -- requests ----------------------------------------------------------------------------------
     def serve(self, driver: Driver, request: RequestReceived) -> None:
-        """Call the handler of a request; an exception is sent as the response."""
-        if request.model is InteractionModel.FNF:
-            self._serve_silently(driver, request.model, request.payload)
-        elif driver.intake.ending < driver.connection.limits.max_streams:
-            try:
-                plan = self.plans.find(driver.connection, request.payload.metadata)
-            except RequestInvalid as error:
-                self.refuse(driver, request.stream_id, error)
+        """Call the handler of a request; an exception is sent as the response, if there is one."""
+        model, stream_id, payload = request.model, request.stream_id, request.payload
+        most = driver.connection.limits.max_streams
+        try:
+            if model not in SILENT and driver.intake.ending >= most:
+                raise RequestRejected(ErrorCode.REJECTED, STILL_ENDING)
+            is_push = model is InteractionModel.PUSH
+            find = self.plans.for_push if is_push else self.plans.find
+            plan = find(driver.connection, payload.metadata)
+        except (RequestInvalid, RequestRejected, ProtocolError) as error:
+            if model in SILENT:
+                self.drop(driver, model, payload, str(error))
             else:
-                stream_id, payload = request.stream_id, request.payload
-                Execution(self, driver, plan, request.model, stream_id, payload).begin()
+                self.refuse(driver, stream_id, error)
         else:
-            refusal = RequestRejected(ErrorCode.REJECTED, STILL_ENDING)
-            self.refuse(driver, request.stream_id, refusal)
+            execution = Execution(self, driver, plan, model, stream_id, payload)
+            if model in SILENT:
+                self.fire_and_forget.run(execution)
+            else:
+                execution.begin()
         self._lease_used(driver)
 
     def respond(self, driver: Driver, event: ResponseRequests) -> None:
@@ -447,19 +452,9 @@ class RouterResponder:
         self._lease_used(driver)
 
     def pushed(self, driver: Driver, frame: MetadataPush) -> None:
-        """Metadata for the whole connection."""
-        self._serve_silently(driver, InteractionModel.PUSH, Payload(b"", frame.metadata))
-
-    def _serve_silently(self, driver: Driver, model: InteractionModel, payload: Payload) -> None:
-        """Serve a request without a response."""
-        is_push = model is InteractionModel.PUSH
-        find = self.plans.for_push if is_push else self.plans.find
-        try:
-            plan = find(driver.connection, payload.metadata)
-        except (RequestInvalid, ProtocolError) as error:
-            self.drop(driver, model, payload, str(error))
-        else:
-            self.fire_and_forget.run(Execution(self, driver, plan, model, 0, payload))
+        """Metadata for the whole connection: a request without data or a response."""
+        payload = Payload(b"", frame.metadata)
+        self.serve(driver, RequestReceived(0, InteractionModel.PUSH, payload))
 
     def _lease_used(self, driver: Driver) -> None:
         if self._leases_over:

@@ -4,7 +4,6 @@ Parts of a route become numbers, enums and the like, data becomes objects of a c
 annotation of its parameter.
 """
 
-import gc
 import re
 import sys
 from collections.abc import AsyncIterable, Callable, Iterator, Mapping
@@ -21,7 +20,16 @@ from ..._core.arguments import require_callable
 from ..._shared.coerce import is_source, to_flow
 from ...flow import Flow
 from ...stage import describe
-from ..payloads import JSON, MSGPACK, TEXT, Codec, PayloadError, error_text, readable, typed
+from ..payloads import (
+    JSON,
+    MSGPACK,
+    Codec,
+    PayloadError,
+    bounded,
+    error_text,
+    readable,
+    typed,
+)
 from ..protocol.errors import RequestInvalid
 from ..protocol.frames import ErrorCode, Payload
 from .route_patterns import MAX_ROUTE, RoutePattern, overlap
@@ -40,24 +48,27 @@ Decode = Callable[[bytes], Any]
 _PUSH_ARGUMENTS: Final = frozenset({"metadata", "user", "peer"})
 _ARGUMENTS: Final = frozenset({"payload", "request", "incoming", "user", "peer"})
 _SCALARS: Final = frozenset({int, float, str, bool, bytes, dict, list})
-_COPYING: Final = frozenset({bytes, TEXT.decode})
-"""Decoders that cost no more than a copy of the data."""
 SINGLE_TYPES: Final = frozenset({bytes, str, int, float, bool, dict, list, tuple})
 """Types of results that are one element."""
 _MAX_DECODERS: Final = 64
 _MAX_ERROR: Final = 1000
-_LARGE: Final = 16 * 1024
-"""The bytes of data above which garbage collection would be most of decoding them."""
 """The number of characters of a decoding error that are sent to the peer."""
 
 
 class Handler:
-    """A function, the parameters of its route, and the arguments that it takes."""
+    """A function, the parameters of its route, and which *arguments* of a request it takes."""
 
-    def __init__(self, function: Callable[..., Any], pattern: str) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        pattern: str,
+        name: str = "",
+        arguments: frozenset[str] = _ARGUMENTS,
+    ) -> None:
         self._function = function
+        self._arguments = arguments
         self.pattern: str = pattern
-        self._name = f"route {pattern!r}" if pattern else "default handler"
+        self._name = name or f"route {pattern!r}"
         require_callable(self._name, "the handler", function, may_generate=True)
         self.route_parameters: list[str] = RoutePattern(pattern).names
         parameters = signature_parameters(function)
@@ -65,7 +76,7 @@ class Handler:
             name for name, each in parameters.items() if each.kind is not Parameter.VAR_KEYWORD
         }
         self._check_names(parameters, named)
-        self._takes = named & (_ARGUMENTS - set(self.route_parameters))
+        self._takes = named & (arguments - set(self.route_parameters))
         self.takes_payload: bool = "payload" in self._takes
         self.takes_incoming: bool = not self._takes.isdisjoint({"incoming", "request"})
         """Whether it may subscribe to the elements of a channel."""
@@ -93,10 +104,10 @@ class Handler:
         if missing := set(self.route_parameters) - named:
             raise ValueError(f"{self._name}: {name} has no {', '.join(sorted(missing))}")
         required = {each for each in named if parameters[each].default is Parameter.empty}
-        if unknown := required - _ARGUMENTS - set(self.route_parameters):
+        if unknown := required - self._arguments - set(self.route_parameters):
             raise ValueError(
                 f"{self._name}: unknown {', '.join(sorted(unknown))}; a handler takes "
-                f"{', '.join(sorted(_ARGUMENTS))}, and the names in braces"
+                f"{', '.join(sorted(self._arguments))}, and the names in braces"
             )
 
     def _route_converters(self, hints: dict[str, Any]) -> dict[str, Convert]:
@@ -145,13 +156,13 @@ class Handler:
     def decoder(self, codec: Codec[Any], most: int = sys.maxsize) -> Decode:
         """The function that decodes the data of requests; it raises `RequestInvalid`.
 
-        Data of more than *most* bytes are refused, unless they are bytes or text.
+        Data of more than *most* bytes are refused, as `bounded` says.
         """
         key = codec, most
         decode = self._decoders.get(key)
         if decode is None:
-            inner = codec.decode
-            if inner is bytes and self._scalar in (None, bytes) and not self._class_decoders:
+            inner: Decode | None = None
+            if codec.decode is bytes and self._scalar in (None, bytes) and not self._class_decoders:
                 return bytes  # there is nothing to refuse
             if self._scalar is not None:
                 inner = partial(_decode_scalar, self._scalar, codec)
@@ -159,9 +170,7 @@ class Handler:
                 inner = self._class_decoders.get(codec.mime) or partial(_refuse_type, codec.mime)
             if len(self._decoders) >= _MAX_DECODERS:  # peers choose the types of their data
                 self._decoders.clear()
-            if codec.decode in _COPYING:
-                most = sys.maxsize
-            decode = self._decoders[key] = partial(_decode, inner, codec.mime, most)
+            decode = self._decoders[key] = partial(_decode, bounded(codec, most, inner))
         return decode
 
     def route_arguments(self, texts: dict[str, str]) -> dict[str, Any]:
@@ -178,27 +187,9 @@ class Handler:
         return arguments
 
 
-def _decode_at_once(decode: Decode, data: bytes) -> Any:
-    """Decode *data* without the garbage collector, which could free nothing of it.
-
-    It would look again and again at what is decoded already: of the time that a peer can take by
-    1 MiB of empty lists, three quarters.
-    """
-    is_enabled = gc.isenabled()
-    gc.disable()
+def _decode(decode: Decode, data: bytes) -> Any:
     try:
         return decode(data)
-    finally:
-        if is_enabled:
-            gc.enable()
-
-
-def _decode(decode: Decode, mime: str, most: int, data: bytes) -> Any:
-    if len(data) > most:
-        refusal = f"{len(data)} bytes of {mime}; at most {most} are decoded here"
-        raise RequestInvalid(ErrorCode.INVALID, refusal.encode())
-    try:
-        return decode(data) if len(data) < _LARGE else _decode_at_once(decode, data)
     except PayloadError as error:
         message = error_text(error)[:_MAX_ERROR].encode()
     except Exception as error:
@@ -229,6 +220,12 @@ def publisher_of(value: Any) -> "Flow[Any] | None":
         getattr(cast("object", value), "subscribe", None)
     )
     return to_flow(cast("AsyncIterable[Any]", value)) if many else None
+
+
+def answers_of(value: Any) -> "Flow[Any]":
+    """What a handler has returned, as a flow: many elements, one, or none for None."""
+    publisher = publisher_of(value)
+    return to_flow([] if value is None else [value]) if publisher is None else publisher
 
 
 # -- signatures ------------------------------------------------------------------------------------
@@ -327,8 +324,8 @@ class Router:
         self._exact: dict[str, Handler] = {}
         self._default: Handler | None = None
         self._patterns: list[tuple[RoutePattern, Handler]] = []
-        self.metadata_push: Callable[..., Any] | None = None
-        """The function of `on_metadata_push`, called with its arguments by name."""
+        self.metadata_push: Handler | None = None
+        """The function of `on_metadata_push`: a push is a request without data or a response."""
 
     def route(self, pattern: str) -> Callable[[F], F]:
         """Serve requests for the route *pattern* by the decorated function."""
@@ -359,7 +356,7 @@ class Router:
         """
         if self._default is not None:
             raise ValueError("default: there is a function for it already")
-        self._default = Handler(function, DEFAULT)
+        self._default = Handler(function, DEFAULT, "default handler")
         return function
 
     def on_metadata_push(self, function: F) -> F:
@@ -371,18 +368,7 @@ class Router:
         """
         if self.metadata_push is not None:
             raise ValueError("on_metadata_push: there is a function for it already")
-        require_callable("on_metadata_push", "the handler", function)
-        names = signature_parameters(function).keys()
-        if unknown := names - _PUSH_ARGUMENTS:
-            raise ValueError(
-                f"on_metadata_push: unknown {', '.join(sorted(unknown))}; "
-                f"it is given {', '.join(sorted(_PUSH_ARGUMENTS))}"
-            )
-
-        def call(**given: Any) -> Any:
-            return function(**{name: given[name] for name in names})
-
-        self.metadata_push = call
+        self.metadata_push = Handler(function, DEFAULT, "on_metadata_push", _PUSH_ARGUMENTS)
         return function
 
     @property
