@@ -20,6 +20,7 @@ from reactive_aio._shared import foreign_names, foreign_options
 from reactive_aio.delivery import DeliveryFlow
 from reactive_aio.errors import AlreadySubscribed, WrongLoop
 from reactive_aio.testing import SubscriberProbe
+from tests.harness.one_run import in_one_run
 
 FLOW: Any = r.just(1)  # untyped: a type checker reports these mistakes
 
@@ -123,6 +124,7 @@ TERMINAL: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@in_one_run
 @pytest.mark.parametrize("name", [*PLAIN, *MAY_GENERATE])
 def test_a_coroutine_function_is_refused_where_it_would_not_be_awaited(name: str) -> None:
     with pytest.raises(TypeError, match=f"^{name}: .* is a coroutine function; "):
@@ -164,6 +166,7 @@ class GeneratingAsync:
         yield x
 
 
+@in_one_run
 @pytest.mark.parametrize("name", GENERATED)
 @pytest.mark.parametrize(
     "function",
@@ -220,6 +223,7 @@ def test_a_generator_function_is_a_source(name: str, function: Any) -> None:
     MAY_GENERATE[name](function)
 
 
+@in_one_run
 @pytest.mark.parametrize("name", [*PLAIN, *MAY_GENERATE, *ASYNC])
 def test_a_function_with_other_arguments_is_refused(name: str) -> None:
     with pytest.raises(TypeError, match=rf"^{name}: .* argument.*, and three takes 3"):
@@ -556,6 +560,7 @@ def test_what_is_left_out_on_purpose_says_what_takes_its_place(name: str) -> Non
         getattr(FLOW, name)
 
 
+@in_one_run
 @pytest.mark.parametrize(("name", "reason"), foreign_names.NO_EQUIVALENT.items())
 def test_what_is_left_out_on_purpose_says_why(name: str, reason: str) -> None:
     with pytest.raises(AttributeError, match=re.escape(f"{name}': {reason}")):
@@ -563,6 +568,7 @@ def test_what_is_left_out_on_purpose_says_why(name: str, reason: str) -> None:
     assert name not in foreign_names.FOREIGN_NAMES
 
 
+@in_one_run
 @pytest.mark.parametrize(("name", "ours"), foreign_names.FOREIGN_NAMES.items())
 def test_each_foreign_name_stands_for_an_operator(name: str, ours: str) -> None:
     assert callable(getattr(Flow, ours))
@@ -577,6 +583,7 @@ def parameters_of_the_package() -> set[str]:
     return {name for each in functions for name in inspect.signature(each).parameters}
 
 
+@in_one_run
 @pytest.mark.parametrize(
     ("call", "there", "here"),
     [
@@ -737,6 +744,7 @@ FEEDS: dict[str, Callable[[], Any]] = {
 }
 
 
+@in_one_run
 @pytest.mark.parametrize("feed", FEEDS)
 @pytest.mark.parametrize("name", RESULTS)
 async def test_an_awaitable_result_is_refused_at_the_first_element(name: str, feed: str) -> None:

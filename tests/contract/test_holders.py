@@ -14,6 +14,7 @@ from reactive_aio import Flow
 from reactive_aio.processors import UnicastProcessor
 from reactive_aio.stage import Downstream, FlowSubscription, from_push
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from tests.harness.one_run import in_one_run
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import Failed
 
@@ -195,6 +196,7 @@ CANCELLED: dict[str, tuple[Callable[[], Flow[Any]], list[object]]] = {
 }
 
 
+@in_one_run
 @pytest.mark.parametrize("name", CANCELLED)
 async def test_a_holder_gives_back_what_it_holds_when_it_is_cancelled(name: str) -> None:
     make, expected = CANCELLED[name]
@@ -301,6 +303,7 @@ def fails_to_make(number: int) -> Callable[[int], list[int]]:
     return lambda x: [fails_at(number)(x)]
 
 
+@in_one_run
 @pytest.mark.parametrize("name", ENDED)
 async def test_a_holder_gives_back_what_it_holds_when_the_flow_ends(name: str) -> None:
     make, expected = ENDED[name]
