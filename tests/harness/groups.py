@@ -48,7 +48,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def rank(group: str, slow: set[str]) -> int:
-    return 0 if group in SHARED.values() else 1 if group in slow else 2
+    """Spark's groups are the longest of all, and tests of servers wait more than they compute."""
+    if group in SHARED.values():
+        return 0 if "Spark" in group else 1
+    return 2 if group in slow else 3
 
 
 @pytest.hookimpl(optionalhook=True)
