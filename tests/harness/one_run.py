@@ -7,11 +7,11 @@ what it left behind. For a quick test, that takes many times as long as the test
 import asyncio
 import gc
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import wraps
 from itertools import product
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import pytest
 
@@ -19,7 +19,7 @@ from tests.harness.leftover_checks import TURNS_TO_END, other_tasks
 
 __all__ = ("in_one_run",)
 
-Test = TypeVar("Test", bound=Callable[..., Any])
+Test = Callable[..., Any]
 Row = Mapping[str, Any]
 
 
@@ -54,7 +54,7 @@ def in_one_run(test: Test) -> Test:
     changed = cast("Any", result)
     changed.__signature__ = signature.replace(parameters=kept)
     changed.pytestmark = [mark for mark in marks if mark.name != "parametrize"]
-    return cast("Test", result)
+    return result
 
 
 def table(mark: pytest.Mark) -> list[Row]:
@@ -70,7 +70,7 @@ def values_of(row: Any, count: int) -> Any:
 
 
 @contextmanager
-def named(row: Row, fixtures: Row) -> Iterator[None]:
+def named(row: Row, fixtures: Row) -> Generator[None]:
     """Begin with empty lists of errors, and add the combination to what is raised."""
     for fixture in fixtures.values():
         if isinstance(fixture, list):
