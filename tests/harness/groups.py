@@ -24,7 +24,6 @@ SHARED: Final = {
 MANY_TESTS: Final = (
     "tests/conformance/test_library.py",
     "tests/schedules/test_parts.py",
-    "tests/core/test_loop_compiler.py",
 )
 """Files that take long, though none of their tests does, and that have no fixtures to share."""
 
