@@ -22,6 +22,7 @@ from reactive_aio.connectors import kafka, mqtt, nats, postgres, rabbitmq, redis
 from reactive_aio.delivery import DeliveryFlow
 from reactive_aio.errors import AlreadySubscribed, WrongLoop
 from reactive_aio.testing import SubscriberProbe
+from tests.harness.one_run import in_one_run
 
 FLOW: Any = r.just(1)  # untyped: a type checker reports these mistakes
 
@@ -125,6 +126,7 @@ TERMINAL: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@in_one_run
 @pytest.mark.parametrize("name", [*PLAIN, *MAY_GENERATE])
 def test_a_coroutine_function_is_refused_where_it_would_not_be_awaited(name: str) -> None:
     with pytest.raises(TypeError, match=f"^{name}: .* is a coroutine function; "):
@@ -166,6 +168,7 @@ class GeneratingAsync:
         yield x
 
 
+@in_one_run
 @pytest.mark.parametrize("name", GENERATED)
 @pytest.mark.parametrize(
     "function",
@@ -222,6 +225,7 @@ def test_a_generator_function_is_a_source(name: str, function: Any) -> None:
     MAY_GENERATE[name](function)
 
 
+@in_one_run
 @pytest.mark.parametrize("name", [*PLAIN, *MAY_GENERATE, *ASYNC])
 def test_a_function_with_other_arguments_is_refused(name: str) -> None:
     with pytest.raises(TypeError, match=rf"^{name}: .* argument.*, and three takes 3"):
@@ -558,6 +562,7 @@ def test_what_is_left_out_on_purpose_says_what_takes_its_place(name: str) -> Non
         getattr(FLOW, name)
 
 
+@in_one_run
 @pytest.mark.parametrize(("name", "reason"), foreign_names.NO_EQUIVALENT.items())
 def test_what_is_left_out_on_purpose_says_why(name: str, reason: str) -> None:
     with pytest.raises(AttributeError, match=re.escape(f"{name}': {reason}")):
@@ -565,6 +570,7 @@ def test_what_is_left_out_on_purpose_says_why(name: str, reason: str) -> None:
     assert name not in foreign_names.FOREIGN_NAMES
 
 
+@in_one_run
 @pytest.mark.parametrize(("name", "ours"), foreign_names.FOREIGN_NAMES.items())
 def test_each_foreign_name_stands_for_an_operator(name: str, ours: str) -> None:
     assert callable(getattr(Flow, ours))
@@ -589,6 +595,7 @@ def parameters_of_the_package() -> set[str]:
     return options.union(*named)
 
 
+@in_one_run
 @pytest.mark.parametrize(
     ("call", "there", "here"),
     [
@@ -799,6 +806,7 @@ FEEDS: dict[str, Callable[[], Any]] = {
 }
 
 
+@in_one_run
 @pytest.mark.parametrize("feed", FEEDS)
 @pytest.mark.parametrize("name", RESULTS)
 async def test_an_awaitable_result_is_refused_at_the_first_element(name: str, feed: str) -> None:

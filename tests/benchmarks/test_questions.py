@@ -20,6 +20,7 @@ from benchmarks.runner.catalog import (
 )
 from benchmarks.runner.question import Question
 from reactive_aio import Flow
+from tests.harness.one_run import in_one_run
 
 ROOT = Path(__file__).parents[2]
 QUESTIONS = [entry for place in select([*CORE]) for entry in entries(*place)]
@@ -71,6 +72,7 @@ def test_a_question_is_about_an_operator() -> None:
     assert not [name for name in asked if not hasattr(Flow, name) and not hasattr(rx, name)]
 
 
+@in_one_run
 @pytest.mark.parametrize("entry", QUESTIONS, ids=lambda entry: entry.key)
 def test_a_question_compares_ours_with_the_code_handwritten(entry: Entry) -> None:
     assert isinstance(entry.question, Question)

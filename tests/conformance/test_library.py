@@ -144,8 +144,7 @@ def test_an_operator_conforms_between_strangers(name: str, loop: Loop) -> None:
     conforms(candidate, loop)
 
 
-@on_every_loop
-@pytest.mark.parametrize("name", sinks())
+@parametrize_loops("name", ((name, name, r.never) for name in sinks()))
 def test_a_sink_conforms(name: str, loop: Loop) -> None:
     consume = sinks()[name]
     candidate = Candidate(

@@ -10,6 +10,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio.spec import Publisher, Subscription
+from tests.harness.one_run import in_one_run
 
 pytestmark = pytest.mark.virtual_time
 
@@ -99,6 +100,7 @@ ACTS: dict[str, Callable[[Subscription], object]] = {
 }
 
 
+@in_one_run
 @pytest.mark.parametrize("make", PUBLISHERS.values(), ids=PUBLISHERS)
 @pytest.mark.parametrize("which", ["on_subscribe", "on_next", "on_error", "on_complete"])
 @pytest.mark.parametrize("act", ACTS.values(), ids=ACTS)

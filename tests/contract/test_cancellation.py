@@ -27,6 +27,7 @@ from tests.contract.subscribers import (
     tasks,
     turns,
 )
+from tests.harness.one_run import in_one_run
 
 Shape = Callable[[Source], Flow[int]]
 every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
@@ -34,6 +35,7 @@ both = pytest.mark.parametrize("kind", BOTH)
 
 
 # -- cancel() called in a test -------------------------------------------------------------------
+@in_one_run
 @every_shape
 @both
 @pytest.mark.parametrize("at", range(6))
@@ -55,6 +57,7 @@ async def test_cancel_inside_a_signal_stops_signals_and_cleans_up(
     assert tasks() == set()
 
 
+@in_one_run
 @every_shape
 @both
 async def test_cancel_after_any_number_of_turns(shape: Shape, kind: type[Acting]) -> None:

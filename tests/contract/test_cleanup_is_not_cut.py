@@ -15,6 +15,7 @@ import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.testing import SubscriberProbe
 from tests.harness.loops import REAL_LOOPS, LoopFactory
+from tests.harness.one_run import in_one_run
 
 TURNS = 12
 """How long a cleanup takes."""
@@ -368,6 +369,7 @@ INTERRUPTIONS: dict[str, Interruption] = {
 }
 
 
+@in_one_run
 @pytest.mark.parametrize("interruption", INTERRUPTIONS)
 @pytest.mark.parametrize("cleanup", CLEANUPS)
 async def test_a_cleanup_runs_to_its_end(

@@ -18,6 +18,7 @@ from reactive_aio import DrainReport, Flow, Subscriber, to_flow
 from reactive_aio.stage import FlowSubscription, from_push
 from reactive_aio.testing import PublisherProbe
 from tests.cases import cases, identities
+from tests.harness.one_run import in_one_run
 
 ENDLESS_WORK = "flat_map: inner", "switch_map"
 """Their endless source is made of an element; see `TestInnerSources`."""
@@ -97,6 +98,7 @@ class Counting:
 
 
 # -- every operator, every source ------------------------------------------------------------------
+@in_one_run
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("kind", ["asynchronous", "pushed"])
 @pytest.mark.parametrize("key", [key for key in IDENTITIES if not key.startswith(NOT_RUN)])
@@ -110,6 +112,7 @@ async def test_what_the_source_has_emitted_passes_each_operator(key: str, kind: 
         assert complete(report)
 
 
+@in_one_run
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("case", ENDLESS, ids=str)
 async def test_every_endless_publisher_completes(case: Any) -> None:

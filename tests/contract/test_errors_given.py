@@ -9,6 +9,7 @@ import reactive_aio as r
 from reactive_aio import Emission
 from reactive_aio.stage import Downstream, FlowSubscription, from_push
 from reactive_aio.testing import SubscriberProbe
+from tests.harness.one_run import in_one_run
 
 HOT: dict[str, Callable[[], Any]] = {
     "UnicastProcessor": r.UnicastProcessor,
@@ -28,6 +29,7 @@ WRONG = pytest.mark.parametrize(
 )
 
 
+@in_one_run
 @WRONG
 @pytest.mark.parametrize("kind", HOT)
 async def test_a_processor_refuses_what_is_no_exception_and_goes_on(

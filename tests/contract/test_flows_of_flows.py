@@ -12,6 +12,7 @@ import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.errors import Interrupted
 from reactive_aio.testing import SubscriberProbe
+from tests.harness.one_run import in_one_run
 
 pytestmark = pytest.mark.virtual_time
 
@@ -137,6 +138,7 @@ ENDS: dict[str, Callable[[Flow[Any]], Awaitable[Any]]] = {
 }
 
 
+@in_one_run
 @every_split
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 async def test_the_source_is_closed_although_the_error_or_the_flow_is_kept(

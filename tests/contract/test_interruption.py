@@ -22,6 +22,7 @@ from tests.contract.subscribers import (
     tasks,
     turns,
 )
+from tests.harness.one_run import in_one_run
 
 Shape = Callable[[Source], Flow[int]]
 every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
@@ -29,6 +30,7 @@ both = pytest.mark.parametrize("kind", BOTH)
 
 
 # -- cancelled from outside, and loops that close --------------------------------------------------
+@in_one_run
 @pytest.mark.parametrize("shape", ["task", "asynchronous", "mixed"])
 @both
 @pytest.mark.parametrize("begun", [0, 1, 2, 3, 6])

@@ -17,6 +17,7 @@ from tests.contract.subscribers import (
     tasks,
     turns,
 )
+from tests.harness.one_run import in_one_run
 
 Shape = Callable[[Source], Flow[int]]
 every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
@@ -24,6 +25,7 @@ both = pytest.mark.parametrize("kind", BOTH)
 
 
 # -- leaving an async for --------------------------------------------------------------------------
+@in_one_run
 @every_shape
 @pytest.mark.parametrize("how", ["break", "exception", "return", "cancel", "aclose"])
 async def test_leaving_a_loop_closes_upstream_before_the_next_statement(

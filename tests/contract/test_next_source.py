@@ -19,6 +19,7 @@ from reactive_aio.errors import Overflow, TimedOut
 from reactive_aio.stage import Downstream, FlowSubscription, from_push
 from reactive_aio.testing import SubscriberProbe
 from tests.cases import identities
+from tests.harness.one_run import in_one_run
 
 Make = Callable[[], Flow[Any]]
 Consume = Callable[[Flow[Any]], Awaitable[list[Any]]]
@@ -360,6 +361,7 @@ async def outcome(flow: Flow[Any], consume: Consume) -> list[Any]:
         return []
 
 
+@in_one_run
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("source", SOURCES)
@@ -371,6 +373,7 @@ async def test_a_pool_of_one_connection_is_enough(source: str, operator: str) ->
     assert not pool.is_used
 
 
+@in_one_run
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("consumer", CONSUMERS)
 @pytest.mark.parametrize("operator", OPERATORS)
@@ -389,6 +392,7 @@ PASSED: dict[str, Callable[[Flow[Any]], Flow[Any]]] = {
 }
 
 
+@in_one_run
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("apply", PASSED.values(), ids=PASSED)
 async def test_it_is_enough_whatever_the_rows_pass_through(
@@ -439,6 +443,7 @@ LEAVING: dict[str, Callable[[Flow[Flow[Any]]], Flow[Any]]] = {
 }
 
 
+@in_one_run
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("fails", FAILING.values(), ids=FAILING)
 @pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
@@ -451,6 +456,7 @@ async def test_it_is_enough_for_parts_that_fail(
     assert (pool.opened, pool.is_used) == (3, False)
 
 
+@in_one_run
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("leave", LEAVING.values(), ids=LEAVING)
 @pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
@@ -534,6 +540,7 @@ async def test_a_drain_during_the_wait_completes() -> None:
     assert (report.is_complete, report.delivered, pool.opened, pool.is_used) == (True, 1, 1, False)
 
 
+@in_one_run
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("operator", OPERATORS)
 async def test_what_a_cleanup_raises_does_not_stop_what_follows(

@@ -18,6 +18,7 @@ from reactive_aio import Flow, GroupedFlow
 from reactive_aio.testing import SubscriberProbe
 from tests.cases import identities
 from tests.harness.effort import scaled
+from tests.harness.one_run import in_one_run
 from tests.operators.ways import Failed
 
 Element = tuple[str, int]
@@ -246,6 +247,7 @@ PASSING = identities(["share", "replay", "cache"])
 """Not those with several readers: there, a group is processed when it has been handed over."""
 
 
+@in_one_run
 @pytest.mark.parametrize("apply", PASSING.values(), ids=PASSING)
 async def test_a_key_opens_again_whatever_its_group_passes_through(
     apply: Callable[[Flow[Any]], Flow[Any]],

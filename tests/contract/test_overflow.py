@@ -20,6 +20,7 @@ from reactive_aio import Emitter, Flow, MulticastProcessor, UnicastProcessor
 from reactive_aio._core.queues.bounded_queue import LOSSY, OverflowPolicy
 from reactive_aio.errors import Overflow
 from reactive_aio.spec import Subscription
+from tests.harness.one_run import in_one_run
 
 pytestmark = pytest.mark.virtual_time
 
@@ -325,6 +326,7 @@ async def test_a_policy_acts_on_all_that_has_not_been_processed(source: str, rea
 POLICED = ("create", "MulticastProcessor", "share", "on_backpressure_latest", "UnicastProcessor")
 
 
+@in_one_run
 @pytest.mark.parametrize("inner", PASSING)
 async def test_it_acts_below_two_operators_that_pass_demand_on(inner: str) -> None:
     for outer, kind in zip(PASSING.values(), cycle(POLICED), strict=False):
@@ -346,6 +348,7 @@ async def test_it_acts_below_two_operators_that_pass_demand_on(inner: str) -> No
         assert len(received) <= 2
 
 
+@in_one_run
 @pytest.mark.parametrize("passing", PASSING)
 async def test_nothing_is_read_ahead_by_a_stream_below_them(passing: str) -> None:
     source = SOURCES["create"]("drop_oldest", 2)

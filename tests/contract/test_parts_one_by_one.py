@@ -9,6 +9,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow
+from tests.harness.one_run import in_one_run
 
 pytestmark = pytest.mark.virtual_time
 
@@ -130,6 +131,7 @@ READERS: dict[str, Callable[[Flow[Any], Call], Awaitable[object]]] = {
 }
 
 
+@in_one_run
 @pytest.mark.parametrize("make_call", CALLS.values(), ids=CALLS)
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)

@@ -8,6 +8,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow
+from tests.harness.one_run import in_one_run
 
 
 class ReadAheadError(Exception):
@@ -55,6 +56,7 @@ KEEPING = ("share: grace", "replay")
 """Which keep their source when the consumer has left: it may fail later, which is reported."""
 
 
+@in_one_run
 @pytest.mark.parametrize("name", READING_AHEAD)
 @pytest.mark.parametrize("source", FAILING.values(), ids=FAILING)
 async def test_a_failure_behind_the_elements_taken_is_discarded(

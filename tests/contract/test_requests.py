@@ -21,6 +21,7 @@ from tests.contract.subscribers import (
     turns,
 )
 from tests.harness.effort import scaled
+from tests.harness.one_run import in_one_run
 
 Shape = Callable[[Source], Flow[int]]
 MANY = scaled(1_000_000)
@@ -33,6 +34,7 @@ on_one_loop = pytest.mark.asyncio(loop_factories=["asyncio"])
 WRONG = [0, -1, -(2**80), True, False, 1.0, 0.5, None, "1", b"1", [1], float("nan"), object()]
 
 
+@in_one_run
 @every_shape
 @both
 @pytest.mark.parametrize("n", WRONG, ids=lambda n: repr(n)[:12])
@@ -105,6 +107,7 @@ async def test_the_answer_to_a_wrong_request_waits_for_a_suspended_signal(
         assert log == ["on_next ended", "on_error"]
 
 
+@in_one_run
 @pytest.mark.parametrize("n", [2**63 - 1, 2**63, 2**200])
 @every_shape
 async def test_huge_requests_are_unbounded_demand(shape: Shape, n: int) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow
+from tests.harness.one_run import in_one_run
 
 pytestmark = pytest.mark.virtual_time
 
@@ -106,6 +107,7 @@ class Nothing:
         pass
 
 
+@in_one_run
 @every_limit
 @pytest.mark.parametrize("make", ENDLESS.values(), ids=ENDLESS)
 async def test_a_drain_does_not_wait_for_the_next_request(

@@ -23,6 +23,7 @@ from tests.contract.subscribers import (
     pushed,
     turns,
 )
+from tests.harness.one_run import in_one_run
 
 Shape = Callable[[Source], Flow[int]]
 every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
@@ -55,6 +56,7 @@ def mixed(asynchronous: set[str]) -> tuple[Any, list[str]]:
     return type("Mixed", (), {name: method(name) for name in SIGNALS})(), log
 
 
+@in_one_run
 @every_shape
 @pytest.mark.parametrize("number", range(16))
 async def test_each_signal_may_be_plain_or_a_coroutine(shape: Shape, number: int) -> None:
@@ -265,6 +267,7 @@ async def test_an_element_that_cannot_be_created_fails_the_flow_after_the_earlie
 
 
 # -- the order of signals --------------------------------------------------------------------------
+@in_one_run
 @every_shape
 @both
 async def test_no_signal_is_sent_before_on_subscribe_has_returned(
@@ -322,6 +325,7 @@ async def test_the_elements_before_an_error_arrive(shape: Shape) -> None:
     assert isinstance(subscriber.error, ValueError)
 
 
+@in_one_run
 @pytest.mark.parametrize("error", [StopIteration("x"), StopAsyncIteration("x")])
 @every_shape
 async def test_no_exception_of_a_user_truncates_a_flow(shape: Shape, error: BaseException) -> None:

@@ -9,6 +9,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.testing import SubscriberProbe
+from tests.harness.one_run import in_one_run
 from tests.operators.streams import MANY
 
 pytestmark = pytest.mark.virtual_time
@@ -64,6 +65,7 @@ async def expect_no_timer() -> None:
     assert timers() == []
 
 
+@in_one_run
 @every_operator
 @pytest.mark.parametrize("demand", [1, 2, MANY])
 async def test_after_an_emission_that_ends_the_flow(
@@ -74,6 +76,7 @@ async def test_after_an_emission_that_ends_the_flow(
     await expect_no_timer()
 
 
+@in_one_run
 @every_operator
 async def test_after_a_failure_below(make: Callable[[], Flow[Any]]) -> None:
     with pytest.raises(ZeroDivisionError):
@@ -81,6 +84,7 @@ async def test_after_a_failure_below(make: Callable[[], Flow[Any]]) -> None:
     await expect_no_timer()
 
 
+@in_one_run
 @every_operator
 async def test_after_a_break(make: Callable[[], Flow[Any]]) -> None:
     async for _ in make():
@@ -92,6 +96,7 @@ async def test_after_a_break(make: Callable[[], Flow[Any]]) -> None:
     await expect_no_timer()
 
 
+@in_one_run
 @every_operator
 @pytest.mark.parametrize("seconds", [0, 0.005, 0.012, 0.052])
 async def test_after_a_cancellation(make: Callable[[], Flow[Any]], seconds: float) -> None:

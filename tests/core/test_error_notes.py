@@ -12,6 +12,7 @@ from reactive_aio import Flow
 from reactive_aio.errors import show_elements
 from tests.contract.raising.consumers import CONSUMERS
 from tests.contract.raising.observe import Outcome
+from tests.harness.one_run import in_one_run
 
 
 def fails_at_2(x: int) -> int:
@@ -141,6 +142,7 @@ async def error_of(flow: Flow[Any], way: str = "subscribe") -> BaseException:
     return caught.value
 
 
+@in_one_run
 @pytest.mark.parametrize("way", CONSUMERS)
 @pytest.mark.parametrize("case", TRAILS)
 async def test_the_trail_is_whole_and_marks_the_failing_stage(case: str, way: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import reactive_aio
+from tests.harness.one_run import in_one_run
 
 ROOT = Path(reactive_aio.__file__).parent
 LOOPS = {"asyncio", "anyio", "trio", "uvloop"}
@@ -34,6 +35,7 @@ def imports(path: Path) -> set[str]:
     return {name.partition(".")[0] for name in names}
 
 
+@in_one_run
 @pytest.mark.parametrize("path", sorted((ROOT / "_core").rglob("*.py")), ids=lambda path: path.name)
 def test_only_the_loop_module_imports_an_event_loop(path: Path) -> None:
     assert (path.name in DOOR) == bool(imports(path) & LOOPS)

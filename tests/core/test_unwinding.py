@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from reactive_aio._core.unwinding import is_cleaning_up
+from tests.harness.one_run import in_one_run
 
 
 async def wait() -> None:
@@ -271,6 +272,7 @@ WORK: list[Callable[[], Awaitable[None]]] = [
 ]
 
 
+@in_one_run
 @pytest.mark.parametrize("function", [*CLEANUPS, *WORK], ids=lambda function: function.__name__)
 async def test_where_a_coroutine_waits(function: Callable[[], Awaitable[None]]) -> None:
     task: asyncio.Task[None] = asyncio.ensure_future(function())

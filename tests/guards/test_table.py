@@ -10,8 +10,10 @@ from tests.guards.mutant import main
 from tests.guards.prove import TABLE
 from tests.guards.sites import all_sites, sites_of
 from tests.guards.table import GUARDS, Guard
+from tests.harness.one_run import in_one_run
 
 
+@in_one_run
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
 def test_the_guard_is_in_its_file_and_can_be_taken_away(guard: Guard) -> None:
     compile(changed(guard.change), guard.file, "exec")

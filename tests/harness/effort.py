@@ -93,4 +93,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     deselected = [item for item in items if left_out & {mark.name for mark in item.iter_markers()}]
     if deselected:
         config.hook.pytest_deselected(items=deselected)
-        items[:] = [item for item in items if item not in set(deselected)]
+        without = set(deselected)
+        items[:] = [item for item in items if item not in without]

@@ -24,7 +24,6 @@ SHARED: Final = {
 MANY_TESTS: Final = (
     "tests/conformance/test_library.py",
     "tests/schedules/test_parts.py",
-    "tests/core/test_loop_compiler.py",
 )
 """Files that take long, though none of their tests does, and that have no fixtures to share."""
 
@@ -48,7 +47,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def rank(group: str, slow: set[str]) -> int:
-    return 0 if group in SHARED.values() else 1 if group in slow else 2
+    """Spark's groups are the longest of all, and tests of servers wait more than they compute."""
+    if group in SHARED.values():
+        return 0 if "Spark" in group else 1
+    return 2 if group in slow else 3
 
 
 @pytest.hookimpl(optionalhook=True)

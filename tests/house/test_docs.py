@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.one_run import in_one_run
 from tests.harness.warm_python import WarmPython
 
 ROOT = Path(__file__).parents[2]
@@ -178,6 +179,7 @@ def test_conftest_of_the_page_on_tests_gives_a_test_virtual_time(tmp_path: Path)
     assert "1 passed" in ended.stdout
 
 
+@in_one_run
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_program_is_complete_or_the_document_says_how_to_run_it(document: Path) -> None:
     incomplete = [

@@ -20,6 +20,7 @@ from reactive_aio.observe.tracebacks import format_error
 from reactive_aio.rsocket import command as rsocket_command
 from reactive_aio.rsocket.command import parse_arguments
 from reactive_aio.rsocket.protocol.errors import error_of
+from tests.harness.one_run import in_one_run
 
 PACKAGE = Path(rx.__file__).parent
 URLS = {"uri", "uris", "url", "urls", "address_text"}
@@ -116,6 +117,7 @@ FLOWS: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 
 
+@in_one_run
 @pytest.mark.parametrize("given", URLS_WITH_SECRETS)
 @pytest.mark.parametrize("name", FLOWS)
 async def test_no_error_name_or_figure_contains_the_secret_of_a_url(

@@ -14,6 +14,7 @@ import pytest
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 from tests.harness.leftover_checks import Context
 from tests.harness.loops import HAS_UVLOOP, REAL_LOOPS, DebugLoop
+from tests.harness.one_run import in_one_run
 from tests.harness.pairs import covering
 
 ROOT = Path(__file__).parents[2]
@@ -118,3 +119,41 @@ def test_each_two_rows_meet() -> None:
         met = {(row[one], row[other]) for row in found}
         assert met == {*product(columns[one], columns[other])}
     assert len(found) == 5 * 3
+
+
+# -- many cases in one test ------------------------------------------------------------------------
+def test_a_failure_says_in_which_combination_it_happened() -> None:
+    seen: list[tuple[int, str, int]] = []
+
+    @in_one_run
+    @pytest.mark.parametrize("x", [1, 2])
+    @pytest.mark.parametrize(("name", "y"), [("a", 3), ("b", 4)])
+    def check(x: int, name: str, y: int) -> None:
+        seen.append((x, name, y))
+        assert (x, y) != (1, 4)
+
+    with pytest.raises(AssertionError) as failed:
+        check()
+    assert seen == [(1, "a", 3), (2, "a", 3), (1, "b", 4)]
+    assert failed.value.__notes__ == ["in the combination {'name': 'b', 'y': 4, 'x': 1}"]
+
+
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+async def test_each_combination_begins_without_errors_and_leaves_no_task() -> None:
+    tasks: list[asyncio.Task[None]] = []
+
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    @in_one_run
+    @pytest.mark.parametrize("leaves", [0, 1])
+    async def check(leaves: int, errors: list[int]) -> None:
+        assert errors == []
+        errors.append(1)
+        if leaves:
+            tasks.append(asyncio.create_task(wait()))
+
+    with pytest.raises(AssertionError, match="tasks are left: ") as failed:
+        await check(errors=[1])
+    assert failed.value.__notes__ == ["in the combination {'leaves': 1}"]
+    tasks[0].cancel()

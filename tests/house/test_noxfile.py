@@ -14,16 +14,14 @@ from typing import Any, NamedTuple, NoReturn
 
 import pytest
 
-from publishing.interpreters import Interpreter, find
-from publishing.release import supported
+from tests.harness.one_run import in_one_run
 
 ROOT = Path(__file__).parents[2]
 NOXFILE = ROOT / "noxfile.py"
 SOURCE = NOXFILE.read_text("utf-8")
 # The first part runs without nox, and on any Python.
 FIRST_PART, SECOND_PART = SOURCE.split("# --- the sessions")
-QUICK = [["pytest", "-n", str((os.cpu_count() or 1) + 2), "--dist", "loadfile", "--quick"]]
-EVERY_VERSION = ["pytest", "--thorough", "tests/spark/test_every_version.py"]
+CHECKS = ["lint", "types", "layers", "tests"]
 OTHERS = [
     *("pyright", "quick", "thorough", "pythons", "spark_matrix", "demo", "examples"),
     *("docs", "build", "bench", "fuzz", "guards", "scoreboard"),
@@ -160,15 +158,14 @@ def test_an_old_python_can_read_the_file_up_to_that_message() -> None:
 
 def test_every_session_has_a_docstring() -> None:
     sessions = re.findall(r'@nox\.session.*\ndef (\w+)\(.*\n    """', SOURCE)
-    checks = ["lint", "types", "layers", "tests"]
-    assert sorted(sessions) == sorted([*checks, *OTHERS])
+    assert sorted(sessions) == sorted([*CHECKS, *OTHERS])
     assert len(sessions) == SECOND_PART.count("@nox.session")
 
 
 def test_nox_reads_the_file_and_the_defaults_are_what_ci_runs() -> None:
     command = [sys.executable, "-m", "nox", "-f", str(NOXFILE), "--list-sessions"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert re.findall(r"^\* (\w+)", listed, re.MULTILINE) == ["lint", "types", "layers", "tests"]
+    assert re.findall(r"^\* (\w+)", listed, re.MULTILINE) == CHECKS
     assert re.findall(r"^- (\w+)", listed, re.MULTILINE) == OTHERS
 
 
@@ -239,97 +236,43 @@ def start(noxfile: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Starte
     return started
 
 
-def test_the_tests_run_on_all_cores_and_take_options(start: Callable[..., Started]) -> None:
-    [command] = start("tests", "-k", "merge").commands
-    workers = str((os.cpu_count() or 1) + 2)
-    assert command[1:] == ["-m", "pytest", "-n", workers, "--dist", "loadfile", "-k", "merge"]
-    [command] = start("quick").commands
-    assert command[-1] == "--quick"
-    [command] = start("thorough", "-k", "cluster").commands
-    assert command[2:] == ["pytest", "--thorough", "-k", "cluster"]
+@pytest.mark.parametrize("name", [*CHECKS, *OTHERS])
+def test_a_session_runs_its_commands(name: str, start: Callable[..., Started]) -> None:
+    assert start(name).commands
 
 
-def test_types_are_checked_where_each_checker_sees_most(start: Callable[..., Started]) -> None:
-    mypy, samples, public = start("types").commands
-    assert mypy[1:] == ["-m", "mypy"], "it keeps what it has found, for the next run"
-    assert samples[-1] == "tests/typing"
-    assert public[-3:] == ["--verifytypes", "reactive_aio", "--ignoreexternal"]
-    [everything] = start("pyright", "noxfile.py").commands
-    assert everything[2] == "pyright"
-    assert everything[-1] == "noxfile.py"
-
-
-def test_the_thorough_session_fuzzes_and_proves_the_guards(start: Callable[..., Started]) -> None:
-    commands = start("thorough").commands
-    modules = ["pytest", "pytest", "tests.rsocket.fuzz", "tests.guards.prove", "tests.guards.prove"]
-    assert [command[2] for command in commands[:5]] == modules
-    others = [command[2:] for command in commands[5:]]
-    assert [each for each in others if each[-1] == "--quick"] == QUICK * len(supported_here())
-    assert others[-5:] == [EVERY_VERSION] * 5
-    alone = [command for command in commands[:2] if "-n" not in command]
-    assert [command[-2:] for command in alone] == [["-m", "thorough"]], "one at a time"
-
-
-def supported_here() -> list[Interpreter]:
-    """The supported Pythons of this machine."""
-    return find(sorted(supported()))
-
-
-def test_each_python_has_an_environment(start: Callable[..., Started]) -> None:
-    started = start("pythons", "-k", "merge")
-    assert len(started.commands) == len(supported_here()) >= 1
-    assert all(command[-2:] == ["-k", "merge"] for command in started.commands)
-    assert len({command[0] for command in started.commands}) == len(started.commands)
-
-
-def test_each_version_of_spark_has_an_environment(start: Callable[..., Started]) -> None:
-    started = start("spark_matrix", "3.5", "4.3")
-    assert [command[2:] for command in started.commands] == [EVERY_VERSION] * 2
-    rooms = [
-        needs for _, needs in started.rooms if any("pyspark[connect]==" in each for each in needs)
-    ]
-    assert rooms == [
-        ["pyspark[connect]==3.5.*", "pandas<3", "pyarrow<26"],
-        ["pyspark[connect]==4.3.*"],
-    ]
+def test_arguments_are_passed_on(start: Callable[..., Started]) -> None:
+    for name in ("tests", "quick", "thorough", "pythons"):
+        commands = start(name, "-k", "merge").commands
+        assert all("-k merge" in " ".join(command) for command in commands), name
+    modules = [command[2] for command in start("thorough").commands[:5]]
+    assert modules == ["pytest", "pytest", *["tests.rsocket.fuzz"], *["tests.guards.prove"] * 2]
     with pytest.raises(SystemExit, match=r"unknown version: 3\.4; tested are 3\.5, 4\.0"):
         start("spark_matrix", "3.4")
 
 
-def test_an_unknown_example_is_an_error_that_lists_the_examples(
-    start: Callable[..., Started],
-) -> None:
-    with pytest.raises(SystemExit) as refused:
-        start("examples", "own_operator", "no_such", "flights_data")
-    assert str(refused.value) == (
-        "unknown example: no_such, flights_data; the examples are chat, crawler, csv_to_sqlite,"
-        " flights_ingest, graceful_shutdown, ingest_service, own_operator, process_alerts,"
-        " rsocket_page, rsocket_service, rsocket_spark, sensor, spark_both_ways, spark_enrich,"
-        " spark_service, spark_stream, tail_windows, ticker, tokens, two_sides"
-    )
+def test_each_python_and_each_spark_has_an_environment(start: Callable[..., Started]) -> None:
+    pythons = start("pythons").commands
+    assert len(pythons) == len({command[0] for command in pythons}) >= 1
+    rooms = [needs for _, needs in start("spark_matrix", "3.5", "4.3").rooms]
+    versions = [needs for needs in rooms if any("pyspark[connect]==" in each for each in needs)]
+    assert versions == [
+        ["pyspark[connect]==3.5.*", "pandas<3", "pyarrow<26"],
+        ["pyspark[connect]==4.3.*"],
+    ]
 
 
-def test_an_example_has_an_environment_without_what_it_does_not_need(
-    start: Callable[..., Started],
-) -> None:
+def test_examples_run_that_end_by_themselves_or_are_named(start: Callable[..., Started]) -> None:
+    ending = start("examples").scripts()
+    assert {"own_operator", "flights_ingest"} <= {*ending}
+    assert not {"spark_service", "chat", "flights_data"} & {*ending}
     started = start("examples", "own_operator", "two_sides.py")
     assert started.scripts() == ["own_operator", "two_sides"]
-    assert started.rooms == [("examples", ["reactive-aio"])] * 2
-    [(room, needs)] = start("demo", "--rows", "10").rooms
+    assert started.rooms == [("examples", ["reactive-aio"])] * 2, "no more than they need"
+    [(room, _)] = start("demo", "--rows", "10").rooms
     assert room == "work", "Spark is installed once"
-    assert not any(need.startswith(("uvicorn", "starlette")) for need in needs)
-
-
-def test_without_a_name_each_example_runs_that_ends_by_itself(
-    start: Callable[..., Started],
-) -> None:
-    ending = [
-        *("crawler", "csv_to_sqlite", "flights_ingest", "own_operator", "process_alerts"),
-        *("rsocket_spark", "sensor", "spark_both_ways", "spark_enrich", "spark_stream"),
-        *("tail_windows", "tokens", "two_sides"),
-    ]
-    assert start("examples").scripts() == ending
-    assert start("examples", "spark_service").scripts() == ["spark_service"]
+    with pytest.raises(SystemExit, match=r"^unknown example: no_such; the examples are chat, "):
+        start("examples", "own_operator", "no_such")
 
 
 def imported(path: Path) -> set[str]:
@@ -350,6 +293,7 @@ def imported(path: Path) -> set[str]:
 PROGRAMS = sorted([*(ROOT / "examples").glob("*.py"), *(ROOT / "examples").glob("recipes/*.py")])
 
 
+@in_one_run
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.stem)
 def test_an_example_declares_what_it_imports(noxfile: Any, path: Path) -> None:
     needs: list[str] | None = noxfile.needs_of(path)

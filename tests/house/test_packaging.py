@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import reactive_aio
+from tests.harness.one_run import in_one_run
 
 ROOT = Path(__file__).parents[2]
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -79,6 +80,7 @@ def test_the_group_dev_includes_all_others() -> None:
     assert {entry["include-group"] for entry in GROUPS["dev"]} == set(GROUPS) - {"dev"}
 
 
+@in_one_run
 @pytest.mark.parametrize(
     "requirement",
     [

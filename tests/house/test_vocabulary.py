@@ -18,6 +18,7 @@ import reactive_aio
 from publishing.reference.diagram_runs import NAMES, SOURCE_NAMES, is_vowel, run, upper
 from reactive_aio import Flow, from_iterable
 from reactive_aio.testing.marbles import Diagram, diagrams
+from tests.harness.one_run import in_one_run
 
 SECTIONS: Final = ("Demand", "Completes", "Fails", "Cancels", "Holds", "Rules")
 PACKAGE: Final = Path(reactive_aio.__file__).parent
@@ -75,6 +76,7 @@ BOUND: Final = {
 
 
 # -- modules, flow.py and exports ------------------------------------------------------------------
+@in_one_run
 @pytest.mark.parametrize("name", BOUND)
 def test_a_method_of_flow_is_public_in_its_module(name: str) -> None:
     function = BOUND[name]
@@ -84,6 +86,7 @@ def test_a_method_of_flow_is_public_in_its_module(name: str) -> None:
     )
 
 
+@in_one_run
 @pytest.mark.parametrize("name", OPERATORS)
 def test_an_operator_is_bound_in_flow_or_exported(name: str) -> None:
     function = OPERATORS[name]
@@ -95,6 +98,7 @@ def test_an_operator_is_bound_in_flow_or_exported(name: str) -> None:
     )
 
 
+@in_one_run
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_source_is_exported(name: str) -> None:
     method = SOURCES[name].__name__
@@ -130,6 +134,7 @@ def document(function: Callable[..., Any]) -> str:
     return inspect.cleandoc(function.__doc__ or "")
 
 
+@in_one_run
 @pytest.mark.parametrize("name", VOCABULARY)
 def test_the_first_line_is_an_imperative_sentence(name: str) -> None:
     first, _, rest = document(VOCABULARY[name]).partition("\n")
@@ -139,6 +144,7 @@ def test_the_first_line_is_an_imperative_sentence(name: str) -> None:
     assert rest.startswith("\n"), "the docstring needs a blank line after the first line"
 
 
+@in_one_run
 @pytest.mark.parametrize("name", VOCABULARY)
 def test_the_sections_are_all_there_and_in_order(name: str) -> None:
     found = re.findall(
@@ -147,6 +153,7 @@ def test_the_sections_are_all_there_and_in_order(name: str) -> None:
     assert tuple(found) == SECTIONS, f"the docstring needs, in this order: {', '.join(SECTIONS)}"
 
 
+@in_one_run
 @pytest.mark.parametrize("name", VOCABULARY)
 def test_the_rules_are_rules(name: str) -> None:
     found = re.findall(r"^Rules: (.*)$", document(VOCABULARY[name]), flags=re.MULTILINE)
@@ -239,6 +246,7 @@ def total(products: list[str], values: dict[str, Any]) -> int | None:
     return whole
 
 
+@in_one_run
 @pytest.mark.parametrize("feed", ["synchronous", "asynchronous"])
 @pytest.mark.parametrize("name", [name for name in OPERATORS if method_name(name) in BOUND])
 def test_the_bound_is_that_of_the_holds_section(name: str, feed: str) -> None:
@@ -265,6 +273,7 @@ DRAWN: Final = [
 ]
 
 
+@in_one_run
 @pytest.mark.parametrize("name", IN_DIAGRAMS)
 def test_it_has_a_diagram(name: str) -> None:
     drawn = bool(diagrams(document(IN_DIAGRAMS[name])))

@@ -14,6 +14,7 @@ from reactive_aio.spec import Publisher
 from reactive_aio.stage import from_async, from_pull
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
 from tests.cases import Identities, Needs
+from tests.harness.one_run import in_one_run
 
 UNBOUNDED = 2**63 - 1
 Operator = Callable[[Flow[int]], Flow[int]]
@@ -128,6 +129,7 @@ async def foreign_has_demand(foreign: PublisherProbe[int]) -> None:
 
 
 class TestBoundary:
+    @in_one_run
     @pytest.mark.parametrize("capacity", [1, 2, 3, 4, 5, 8])
     @pytest.mark.parametrize("first", [1, 2, 5])
     @pytest.mark.parametrize("then", [1, 4, 5, 7])
@@ -490,6 +492,7 @@ class TestLimitRate:
         assert probe.elements == [*range(14)]
         probe.cancel()
 
+    @in_one_run
     @pytest.mark.parametrize("high", [1, 2, 3, 8])
     @pytest.mark.parametrize("low", [1, 2])
     @pytest.mark.parametrize("steps", [[1, 1, 1], [2, 5], [7], [1, 9, 3]])

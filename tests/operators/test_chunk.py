@@ -11,7 +11,8 @@ from reactive_aio import Flow, just, range as flow_range
 from reactive_aio.errors import Overflow
 from reactive_aio.testing import SubscriberProbe
 from tests.cases import Identities, Needs
-from tests.operators.ways import WAYS, Failed, Sample, collected, in_every_way
+from tests.harness.one_run import in_one_run
+from tests.operators.ways import Failed, Sample, collected, in_every_way
 
 SAMPLES = {
     "buffer": Sample(lambda f: f.buffer(2), [1, 2, 3], [[1, 2], [3], "|"]),
@@ -73,19 +74,9 @@ IDENTITIES: Identities = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", SAMPLES)
-async def test_the_same_signals_in_every_way(name: str, way: str) -> None:
-    await in_every_way(SAMPLES[name], way)
-
-
-@pytest.mark.parametrize("name", OF_LENGTH)
-async def test_cancelled_half_way_it_is_silent(name: str) -> None:
-    probe = SubscriberProbe[Any](2).subscribed_to(OF_LENGTH[name](6))
-    await probe.wait_for_signals(2)
-    probe.cancel()
-    probe.request(9)
-    assert len(probe.signals) == 2
+async def test_the_same_signals_in_every_way(name: str) -> None:
+    await in_every_way(SAMPLES[name])
 
 
 @given(length=st.integers(0, 20), size=st.integers(1, 6), step=st.integers(1, 6))
@@ -203,6 +194,7 @@ FEEDS: dict[str, Callable[[int], Flow[int]]] = {
 }
 
 
+@in_one_run
 @pytest.mark.parametrize("feed", FEEDS.values(), ids=FEEDS)
 @pytest.mark.parametrize("demand", ["unbounded", "one by one", "async for"])
 @pytest.mark.parametrize("limit", [1, 7, 8, 9, 64, 1000, 3000])

@@ -14,7 +14,7 @@ from reactive_aio import Flow, Publisher
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
-from tests.operators.ways import WAYS, Failed, Sample, in_every_way
+from tests.operators.ways import Failed, Sample, in_every_way
 
 
 def two(n: int, change: Callable[[Flow[int]], Flow[int]] = lambda flow: flow) -> list[Flow[int]]:
@@ -95,27 +95,26 @@ UNORDERED = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
 class TestInEveryWay:
-    async def test_concat_with_continues_with_the_next_source(self, way: str) -> None:
+    async def test_concat_with_continues_with_the_next_source(self) -> None:
         sample = Sample(
             lambda flow: flow.concat_with([3], slow([4, 5])), [1, 2], [1, 2, 3, 4, 5, "|"]
         )
-        await in_every_way(sample, way)
+        await in_every_way(sample)
 
-    async def test_concat_with_after_nothing(self, way: str) -> None:
-        await in_every_way(Sample(lambda flow: flow.concat_with([3], []), [], [3, "|"]), way)
+    async def test_concat_with_after_nothing(self) -> None:
+        await in_every_way(Sample(lambda flow: flow.concat_with([3], []), [], [3, "|"]))
 
-    async def test_concat_with_ends_with_the_first_failure(self, way: str) -> None:
+    async def test_concat_with_ends_with_the_first_failure(self) -> None:
         sample = Sample(lambda flow: flow.concat_with([3]), [1, 2], [1, 2, Failed], fails=True)
-        await in_every_way(sample, way)
+        await in_every_way(sample)
 
-    async def test_merge_with_a_source_that_is_empty(self, way: str) -> None:
-        await in_every_way(Sample(lambda flow: flow.merge_with([]), [1, 2, 3], [1, 2, 3, "|"]), way)
+    async def test_merge_with_a_source_that_is_empty(self) -> None:
+        await in_every_way(Sample(lambda flow: flow.merge_with([]), [1, 2, 3], [1, 2, 3, "|"]))
 
-    async def test_a_failure_follows_the_elements_before_it(self, way: str) -> None:
+    async def test_a_failure_follows_the_elements_before_it(self) -> None:
         sample = Sample(lambda flow: flow.merge_with([]), [1, 2, 3], [1, 2, 3, Failed], fails=True)
-        await in_every_way(sample, way)
+        await in_every_way(sample)
 
 
 class TestConcat:
@@ -366,23 +365,22 @@ class TestPriority:
             r.merge([1], [2], priority=[number, 1])
 
 
-@pytest.mark.parametrize("way", WAYS)
 class TestZipInEveryWay:
-    async def test_pairs_are_made_in_order_up_to_the_shortest(self, way: str) -> None:
+    async def test_pairs_are_made_in_order_up_to_the_shortest(self) -> None:
         change: Callable[[Flow[Any]], Flow[Any]] = lambda flow: flow.zip_with([1, 2])  # noqa: E731
-        await in_every_way(Sample(change, ["a", "b", "c"], [("a", 1), ("b", 2), "|"]), way)
+        await in_every_way(Sample(change, ["a", "b", "c"], [("a", 1), ("b", 2), "|"]))
 
-    async def test_a_failure_follows_the_pairs_before_it(self, way: str) -> None:
+    async def test_a_failure_follows_the_pairs_before_it(self) -> None:
         change: Callable[[Flow[Any]], Flow[Any]] = lambda flow: flow.zip_with([1, 2, 3])  # noqa: E731
-        await in_every_way(Sample(change, ["a"], [("a", 1), Failed], fails=True), way)
+        await in_every_way(Sample(change, ["a"], [("a", 1), Failed], fails=True))
 
-    async def test_strict_refuses_different_lengths(self, way: str) -> None:
+    async def test_strict_refuses_different_lengths(self) -> None:
         change: Callable[[Flow[Any]], Flow[Any]] = lambda flow: flow.zip_with([1], strict=True)  # noqa: E731
-        await in_every_way(Sample(change, ["a", "b"], [("a", 1), ValueError]), way)
+        await in_every_way(Sample(change, ["a", "b"], [("a", 1), ValueError]))
 
-    async def test_strict_accepts_equal_lengths(self, way: str) -> None:
+    async def test_strict_accepts_equal_lengths(self) -> None:
         change: Callable[[Flow[Any]], Flow[Any]] = lambda flow: flow.zip_with([1], strict=True)  # noqa: E731
-        await in_every_way(Sample(change, ["a"], [("a", 1), "|"]), way)
+        await in_every_way(Sample(change, ["a"], [("a", 1), "|"]))
 
 
 class TestZip:

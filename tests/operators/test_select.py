@@ -10,7 +10,8 @@ from reactive_aio import Flow, from_iterable, just, never, range as flow_range
 from reactive_aio.errors import Overflow
 from reactive_aio.testing import SubscriberProbe
 from tests.cases import Identities, Needs
-from tests.operators.ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
+from tests.harness.one_run import in_one_run
+from tests.operators.ways import UNBOUNDED, Failed, Sample, collected, in_every_way
 
 
 def below_3(x: int) -> bool:
@@ -110,19 +111,9 @@ NO_IDENTITY = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", SAMPLES)
-async def test_the_same_signals_in_every_way(name: str, way: str) -> None:
-    await in_every_way(SAMPLES[name], way)
-
-
-@pytest.mark.parametrize("name", OF_LENGTH)
-async def test_cancelled_half_way_it_is_silent(name: str) -> None:
-    probe = SubscriberProbe[Any](2).subscribed_to(OF_LENGTH[name](6))
-    await probe.wait_for_signals(2)
-    probe.cancel()
-    probe.request(9)
-    assert len(probe.signals) == 2
+async def test_the_same_signals_in_every_way(name: str) -> None:
+    await in_every_way(SAMPLES[name])
 
 
 async def test_take_completes_with_its_last_element_and_cancels_upstream() -> None:
@@ -166,6 +157,7 @@ async def test_too_many_keys_name_the_remedy() -> None:
     assert "distinct_until_changed" in str(error)
 
 
+@in_one_run
 @pytest.mark.parametrize("boundary", [0, 256])
 @pytest.mark.parametrize("demand", ["unbounded", "one by one", "async for"])
 @pytest.mark.parametrize("limit", [1, 7, 8, 9, 64, 1000, 3000])

@@ -22,7 +22,7 @@ from reactive_aio import (
 from reactive_aio.errors import NotAnElement
 from reactive_aio.testing import SubscriberProbe
 from tests.cases import Identities, Needs
-from tests.operators.ways import UNBOUNDED, WAYS, Failed, Sample, collected, in_every_way
+from tests.operators.ways import UNBOUNDED, Failed, Sample, collected, in_every_way
 
 
 def fails_at_2(x: int) -> int:
@@ -148,19 +148,9 @@ NO_IDENTITY = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", SAMPLES)
-async def test_the_same_signals_in_every_way(name: str, way: str) -> None:
-    await in_every_way(SAMPLES[name], way)
-
-
-@pytest.mark.parametrize("name", OF_LENGTH)
-async def test_cancelled_half_way_it_is_silent(name: str) -> None:
-    probe = SubscriberProbe[Any](2).subscribed_to(OF_LENGTH[name](6))
-    await probe.wait_for_signals(2)
-    probe.cancel()
-    probe.request(9)
-    assert len(probe.signals) == 2
+async def test_the_same_signals_in_every_way(name: str) -> None:
+    await in_every_way(SAMPLES[name])
 
 
 async def test_map_names_filter_map_when_the_mapper_returns_none() -> None:

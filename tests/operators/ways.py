@@ -12,7 +12,7 @@ from typing import Any
 from reactive_aio import Flow, from_iterable, to_flow
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 
-__all__ = ("UNBOUNDED", "WAYS", "Failed", "Sample", "collected", "in_every_way", "source")
+__all__ = ("SUBSCRIPTIONS", "UNBOUNDED", "Failed", "Sample", "collected", "in_every_way", "source")
 
 UNBOUNDED = 2**63 - 1
 
@@ -93,15 +93,18 @@ async def _iterated(flow: Flow[Any]) -> list[Any]:
 
 SOURCES = ("list", "generator", "boundary", "async iterator")
 DEMANDS = ("unbounded", "one by one", "coroutines", "async for")
-WAYS = [f"{kind}, {demand}" for kind, demand in zip(SOURCES, DEMANDS, strict=True)]
+WAYS = [*zip(SOURCES, DEMANDS, strict=True)]
 """Each source once, and each demand once: in random pipelines, every operator meets all of them."""
+SUBSCRIPTIONS = 2 * len(WAYS) - 1
+"""How many subscriptions `in_every_way` makes."""
 
 
-async def in_every_way(sample: Sample, way: str) -> None:
+async def in_every_way(sample: Sample) -> None:
     """Check the signals of *sample*, for two subscriptions of one flow, which is cold."""
-    kind, _, demand = way.partition(", ")
-    flow = sample.change(source(sample, kind))
-    for _ in range(1 if kind == "async iterator" else 2):
-        found = await collected(flow, demand)
-        assert found[:-1] == sample.expected[:-1], flow
-        assert found[-1] == sample.expected[-1] or type(found[-1]) is sample.expected[-1], flow
+    for kind, demand in WAYS:
+        flow = sample.change(source(sample, kind))
+        for _ in range(1 if kind == "async iterator" else 2):
+            found = await collected(flow, demand)
+            assert found[:-1] == sample.expected[:-1], (flow, demand)
+            end = sample.expected[-1]
+            assert found[-1] == end or type(found[-1]) is end, (flow, demand)

@@ -27,6 +27,7 @@ from reactive_aio._core.queues.bounded_queue import OverflowPolicy
 from reactive_aio.errors import NoRunningLoop, NotAnElement, Overflow
 from reactive_aio.spec import Publisher
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
+from tests.harness.one_run import in_one_run
 
 Hot = UnicastProcessor[int] | MulticastProcessor[int]
 Kind = Callable[..., Hot]
@@ -369,6 +370,7 @@ class TestUpstream:
         probe = SubscriberProbe[int](9).subscribed_to(fed(kind, r.range(8)))
         assert probe.signals == [*range(8), "|"]
 
+    @in_one_run
     @pytest.mark.parametrize("capacity", range(1, 9))
     async def test_a_publisher_that_sends_chunks_receives_more_demand(
         self, kind: Kind, capacity: int

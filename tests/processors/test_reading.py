@@ -9,6 +9,7 @@ import pytest
 from reactive_aio import MulticastProcessor, UnicastProcessor
 from reactive_aio._core.queues.bounded_queue import OverflowPolicy
 from reactive_aio.processors.hot_processor import HotProcessor
+from tests.harness.one_run import in_one_run
 from tests.processors.test_fan_out import counted_calls
 
 Kind = Callable[..., HotProcessor[int]]
@@ -19,6 +20,7 @@ POLICIES: tuple[OverflowPolicy, ...] = get_args(OverflowPolicy)
 
 @pytest.mark.parametrize("kind", KINDS)
 class TestReading:
+    @in_one_run
     @pytest.mark.parametrize("overflow", POLICIES)
     @pytest.mark.parametrize("capacity", [1, 3, 64])
     async def test_every_element_that_was_requested_is_read(

@@ -20,6 +20,7 @@ from reactive_aio._shared.foreign_names import (
     NO_EQUIVALENT,
     in_snake_case,
 )
+from tests.harness.one_run import in_one_run
 
 ADD_NEED: Final = """\
 {name} is not in the decision list. Add a plain need that it meets to {file}:
@@ -34,12 +35,14 @@ EXAMPLE_OF: Final = {name: text(entry) for name, entry in ENTRIES.items() if not
 
 
 # -- what an operator needs ------------------------------------------------------------------------
+@in_one_run
 @pytest.mark.parametrize("name", ENTRIES)
 def test_an_operator_has_an_example(name: str) -> None:
     missing = forgotten(ENTRIES[name])
     assert not missing, missing
 
 
+@in_one_run
 @pytest.mark.parametrize("name", ENTRIES)
 def test_the_decision_list_names_an_operator(name: str) -> None:
     assert name in needed(), ADD_NEED.format(name=name, file=ENTRIES[name].test_file)

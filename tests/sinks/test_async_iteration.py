@@ -11,6 +11,7 @@ import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.testing import PublisherProbe
 from tests.cases import Needs, Sinks
+from tests.harness.one_run import in_one_run
 
 
 async def iterate(flow: Flow[Any]) -> None:
@@ -107,6 +108,7 @@ ITERATED: dict[str, Callable[[Flow[int]], AsyncIterator[int]]] = {
 }
 
 
+@in_one_run
 @pytest.mark.parametrize("before", [0, 1, 2])
 @pytest.mark.parametrize("iterated", ITERATED.values(), ids=ITERATED)
 @pytest.mark.parametrize("make", WAITING.values(), ids=WAITING)
@@ -132,6 +134,7 @@ async def test_a_second_task_that_waits_for_an_element_fails_at_once(
     assert [await first, *[number async for number in elements]] == [*range(before, 5)]
 
 
+@in_one_run
 @pytest.mark.parametrize("iterated", ITERATED.values(), ids=ITERATED)
 @pytest.mark.parametrize("make", WAITING.values(), ids=WAITING)
 async def test_tasks_that_take_turns_receive_each_element_once(

@@ -14,6 +14,7 @@ from reactive_aio import Flow
 from reactive_aio.errors import EmptyFlow, NotAnElement, TooManyElements
 from reactive_aio.testing import PublisherProbe
 from tests.cases import Needs, Sinks
+from tests.harness.one_run import in_one_run
 
 
 async def numbers(n: int) -> AsyncIterator[int]:
@@ -195,6 +196,7 @@ class TestOneElement:
         assert await make(5).min(key=lambda x: -x) == 4
         assert await make(5).max(key=lambda x: x % 2) == 1
 
+    @in_one_run
     @pytest.mark.parametrize("name", ["first", "last", "single", "min", "max"])
     async def test_an_empty_flow(self, make: Callable[[int], Flow[int]], name: str) -> None:
         with pytest.raises(EmptyFlow, match=f"^{name}: the flow is empty; give default="):

@@ -531,7 +531,7 @@ class TestWhatRemains:
         make, expected = PROGRAMS[name]
         await from_process(["true"]).run()  # opens what the loop keeps
         before = await self.remains()
-        for _ in range(3):
+        for _ in range(2):
             try:
                 async with asyncio.timeout(WITHIN):
                     found: object = len(b"".join(await make().to_list()))

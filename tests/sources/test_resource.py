@@ -12,6 +12,7 @@ import reactive_aio as r
 from reactive_aio.spec import Publisher
 from reactive_aio.testing import SubscriberProbe
 from tests.cases import Needs
+from tests.harness.one_run import in_one_run
 
 
 class Resource:
@@ -262,6 +263,7 @@ def errors_behind(error: BaseException | None) -> list[str]:
     return found
 
 
+@in_one_run
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 @pytest.mark.parametrize("exit", EXITS)

@@ -29,6 +29,7 @@ from tests.contract.raising.observe import Consume, Outcome, observe
 from tests.contract.raising.places import CLEANUPS, FLOWS, Place, quiet
 from tests.contract.subscribers import turns
 from tests.harness.loops import REAL_LOOPS
+from tests.harness.one_run import in_one_run
 from tests.harness.pairs import each_pair
 
 Reports = list[dict[str, Any]]
@@ -124,6 +125,7 @@ CALLBACKS: Final[Mapping[str, Place]] = {
 CASES: Final[Mapping[str, Place]] = {**CLEANUPS, **CALLBACKS}
 
 
+@in_one_run
 @each_pair(case=CASES, between=BETWEEN, way=WAYS, kind=QUIET, loop=REAL_LOOPS)
 def test_it_is_raised_where_the_cleanup_is_awaited_and_reported_elsewhere(
     case: str, between: str, way: str, kind: str, loop: str
@@ -149,6 +151,7 @@ def test_it_is_raised_where_the_cleanup_is_awaited_and_reported_elsewhere(
     check_nothing_is_left(outcome)
 
 
+@in_one_run
 @each_pair(cleanup=CLEANUPS, way=AWAITING, loop=REAL_LOOPS)
 def test_a_keyboard_interrupt_of_a_cleanup_stops_the_program(
     cleanup: str, way: str, loop: str

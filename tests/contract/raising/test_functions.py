@@ -17,6 +17,7 @@ from tests.contract.raising.observe import NOTHING, Outcome, observe
 from tests.contract.raising.places import PLACES
 from tests.contract.subscribers import UNBOUNDED
 from tests.harness.loops import REAL_LOOPS
+from tests.harness.one_run import in_one_run
 from tests.harness.pairs import each_pair
 
 WITHOUT_END = ("from_iterable: __next__", "start_with")
@@ -25,6 +26,7 @@ RAISED_IN_PLACE = ("`GeneratorExit`", "`KeyboardInterrupt`")
 """What the consumer may receive as it is, if its own task runs the function."""
 
 
+@in_one_run
 @each_pair(place=PLACES, kind=KINDS, consumer=CONSUMERS, loop=REAL_LOOPS)
 def test_it_reaches_the_consumer(place: str, kind: str, consumer: str, loop: str) -> None:
     expected, ended = KINDS[kind], list[str]()
@@ -48,6 +50,7 @@ def test_it_reaches_the_consumer(place: str, kind: str, consumer: str, loop: str
         assert ended[0] in expected.ended
 
 
+@in_one_run
 @pytest.mark.asyncio(loop_factories=["asyncio"])
 @pytest.mark.parametrize("place", PLACES)
 async def test_an_own_cancellation_is_translated_before_anything_sees_it(place: str) -> None:

@@ -17,6 +17,7 @@ from tests.contract.raising.expected import check_nothing_is_left
 from tests.contract.raising.observe import Outcome, observe
 from tests.contract.raising.places import FLOWS
 from tests.contract.subscribers import tasks
+from tests.harness.one_run import in_one_run
 from tests.harness.pairs import each_pair
 
 
@@ -82,6 +83,7 @@ def told(outcome: Outcome) -> list[BaseException]:
     return [*outcome.reported, *([outcome.end] if isinstance(outcome.end, BaseException) else [])]
 
 
+@in_one_run
 @each_pair(source=SOURCES, handling=HANDLING, early=ENDING_EARLY)
 def test_nothing_handles_it_as_a_failure_of_the_flow(
     source: str, handling: str, early: str
@@ -101,6 +103,7 @@ def test_nothing_handles_it_as_a_failure_of_the_flow(
     assert [type(each) for each in told(outcome)] == [CleanupError]
 
 
+@in_one_run
 @pytest.mark.parametrize("leaving", LEAVING)
 def test_it_is_told_when_a_flow_is_left_by_break(leaving: str) -> None:
     for source in SOURCES:
@@ -217,6 +220,7 @@ HANDLED: dict[str, tuple[Callable[[r.Flow[Any]], r.Flow[Any]], list[object]]] = 
 }
 
 
+@in_one_run
 @pytest.mark.parametrize("is_read", [False, True])
 @pytest.mark.parametrize("operator", HANDLED)
 async def test_an_operator_handles_a_cancelled_error_of_a_function(

@@ -23,6 +23,7 @@ from tests.contract.subscribers import (
     turns,
 )
 from tests.harness.loops import REAL_LOOPS
+from tests.harness.one_run import in_one_run
 from tests.harness.pairs import each_pair
 
 both = pytest.mark.parametrize("kind", BOTH)
@@ -52,6 +53,7 @@ REPORTED: Final = [
 METHODS: Final = {f"{name} of {kind.__name__}": (name, kind) for kind in BOTH for name in SIGNALS}
 
 
+@in_one_run
 @each_pair(method=METHODS, shape=SHAPES, kind=REPORTED, loop=REAL_LOOPS)
 def test_a_subscriber_that_raises_is_cancelled_and_reported(
     method: str, shape: str, kind: str, loop: str
