@@ -129,10 +129,19 @@ def require_callable(
         )
 
 
+_passed_to: Final[dict[object, FunctionType]] = {}
+
+
+def note_passes_on(wrapper: Callable[..., Any], function: FunctionType) -> None:
+    """*wrapper* takes any arguments, and passes them on to *function* as they are."""
+    _passed_to[wrapper] = function
+
+
 def _other_arity(value: Callable[..., Any], takes: int) -> int | None:
     """How many arguments *value* takes, if that is not *takes*; None for anything not in Python."""
     function: object = value.__func__ if isinstance(value, MethodType) else value
     bound = function is not value
+    function = _passed_to.get(function, function)
     if not isinstance(function, FunctionType):
         return None
     code, given = function.__code__, takes + bound

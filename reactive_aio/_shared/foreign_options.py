@@ -9,6 +9,7 @@ from sys import modules
 from types import FunctionType, ModuleType, TracebackType
 from typing import Any, Final, cast
 
+from .._core.arguments import note_passes_on
 from .._core.option_names import option_here
 from .foreign_names import NO_EQUIVALENT
 
@@ -63,6 +64,7 @@ def _explaining(function: FunctionType) -> Callable[..., Any]:
 
     explaining: Any = call_async if iscoroutinefunction(function) else call
     _explained[function] = _explained[explaining] = explaining
+    note_passes_on(explaining, function)
     # Pickled functions are looked up in their module, and have to be what is found there.
     home = modules[function.__module__]
     if vars(home).get(function.__qualname__) is function:

@@ -129,6 +129,8 @@ class Run:
         self.acked: list[int] = []
         self.nacked: list[int] = []
         self.committed: dict[int, int] = {}
+        self.settled_in_time = 0
+        self.committed_in_time: dict[int, int] = {}
         self._failed: Counter[int] = Counter()
 
     # -- the source -------------------------------------------------------------------------------
@@ -266,7 +268,11 @@ class Run:
         try:
             async with self.flow(started).running() as run:
                 await asyncio.sleep(self.program.cancel_after or 3)
-                return await run.drain(timeout=seconds)
+                report = await run.drain(timeout=seconds)
+                # What takes longer goes on behind the report, which says what it waits for.
+                self.settled_in_time = len(self.acked) + len(self.nacked)
+                self.committed_in_time = {**self.committed}
+                return report
         except (Failed, BatchFailed, ExceptionGroup):
             return None
         finally:
@@ -382,8 +388,9 @@ async def test_a_drain_reports_each_delivery_that_was_not_settled(
     flow = deliveries(run.source(), run.ack, run.nack if takes_back else None, limit=program.limit)
     report = await run.drain(flow, seconds)
     if report is not None:
-        assert report.unacknowledged == len(run.sent) - len(run.acked) - len(run.nacked)
-        assert not (report.unacknowledged and (report.is_complete or takes_back))
+        assert report.unacknowledged == len(run.sent) - run.settled_in_time
+        if report.is_complete or (takes_back and report.waits_for is None):
+            assert report.unacknowledged == 0
 
 
 @given(PROGRAMS, st.integers(0, 9))
@@ -402,5 +409,5 @@ async def test_a_drain_of_a_log_reports_what_is_not_committed(
     )
     report = await run.drain(flow, seconds)
     if report is not None:
-        uncommitted = [x for x in run.sent if x > run.committed.get(x % 2, -1)]
+        uncommitted = [x for x in run.sent if x > run.committed_in_time.get(x % 2, -1)]
         assert report.unacknowledged == len(uncommitted)

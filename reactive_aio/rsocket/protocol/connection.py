@@ -122,6 +122,9 @@ class Connection(StreamMachine):
     transport that may be another one after a while.
     """
 
+    now: float
+    events: list[Event]
+    close_reason: str
     frames_a_turn: int = MAX_31
     """How many frames are read at a time that are not in runs."""
     has_more: bool = False
