@@ -141,9 +141,9 @@ def _other_arity(value: Callable[..., Any], takes: int) -> int | None:
     """How many arguments *value* takes, if that is not *takes*; None for anything not in Python."""
     function: object = value.__func__ if isinstance(value, MethodType) else value
     bound = function is not value
-    function = _passed_to.get(function, function)
     if not isinstance(function, FunctionType):
         return None
+    function = _passed_to.get(function, function)
     code, given = function.__code__, takes + bound
     least = code.co_argcount - len(function.__defaults__ or ())
     if given < least:
