@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, TypeVar, cast
 
 from ._core.arguments import (
     Duration,
+    describe_given,
     require_callable,
     require_int,
     require_sync_callable,
@@ -168,8 +169,18 @@ class Fluent(NestedFlow, Generic[T_co]):
         *holds* is how many elements the stage holds at most, None if unlimited; *contents* is how
         many of them each list contains that it delivers, if these are lists.
         """
-        if len(arguments) != len(stage.params):
-            raise TypeError(f"{stage.name} takes {stage.params}, got {arguments!r}")
+        try:
+            params = stage.params
+        except AttributeError:
+            raise TypeError(
+                f"via: stage must be an InlineStage, not {describe_given(stage)}; to apply a "
+                "function of a flow: transform(function)"
+            ) from None
+        if len(arguments) != len(params):
+            raise TypeError(
+                f"via: {stage.name} takes a value for each of its params, "
+                f"({', '.join(params)}), not {len(arguments)} values"
+            )
         chain = _continued(self) if self.chain.is_full() else self.chain
         return flow_of(chain.then(AppliedStage(stage, arguments, holds, contents, call_place(3))))
 
