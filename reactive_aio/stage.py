@@ -103,6 +103,10 @@ def _undeclared(*_: object) -> Any:
     raise RuntimeError("no class of flows is declared yet; import reactive_aio.flow first")
 
 
+_NONE_GIVEN: Any = None
+"""In place of a subscriber, so that `subscribe(on_next=f)` is told what to write."""
+
+
 class Fluent(NestedFlow, Generic[T_co]):
     """A chain that can be subscribed to: what every flow is, before it has operators.
 
@@ -139,7 +143,13 @@ class Fluent(NestedFlow, Generic[T_co]):
     def __repr__(self) -> str:
         return f"<Flow {self.chain.trail()}>"
 
-    def subscribe(self, subscriber: Subscriber[T_co], /, *callbacks: Never, **named: Never) -> None:
+    def subscribe(
+        self,
+        subscriber: Subscriber[T_co] = _NONE_GIVEN,
+        /,
+        *callbacks: Never,
+        **named: Never,
+    ) -> None:
         """Start a subscription: ``subscriber.on_subscribe`` is the first signal.
 
         The subscription belongs to the running event loop. A flow is cold: each subscription opens
