@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar, cast
 
 import anyio
 
@@ -58,10 +58,11 @@ def content(message: Message, broker: str) -> bytes:
     """What is sent to a broker that has no null values."""
     if message.value is None:
         raise TypeError(f"{broker} has no null values, as Kafka has: send bytes")
-    if not isinstance(message.value, bytes | bytearray | memoryview):
+    value = cast("object", message.value)
+    if not isinstance(value, bytes | bytearray | memoryview):
         raise TypeError(
-            f"the value of a Message for {broker} must be bytes, not "
-            f"{describe_given(message.value)}; for text: Message(text.encode())"
+            f"the value of a Message for {broker} must be bytes, not {describe_given(value)}; for "
+            "text: Message(text.encode())"
         )
     return message.value
 
@@ -73,7 +74,7 @@ def require_list(call: str, kind: type, what: str, batch: object) -> None:
             f"{call}: it sends a list of {what}s, and was given one, {describe_given(batch)}; put "
             ".buffer_timeout(500, 0.1) before for_each, or give [element]"
         )
-    for each in batch if isinstance(batch, Iterable) else [batch]:
+    for each in cast("Iterable[object]", batch) if isinstance(batch, Iterable) else [batch]:
         if not isinstance(each, kind):
             raise TypeError(
                 f"{call}: it sends a list of {what}s, and {describe_given(each)} is none"

@@ -465,6 +465,6 @@ def test_a_stage_says_what_it_was_given_wrongly() -> None:
     with pytest.raises(TypeError, match=r"between takes .* \(low, high\), not 1 values"):
         from_iterable([1]).via(stage, 3)
     with pytest.raises(TypeError, match=r"must be an InlineStage, not .*: transform\(function\)"):
-        from_iterable([1]).via(cast("InlineStage", lambda flow: flow))
+        from_iterable([1]).via(cast("InlineStage", str))
     with pytest.raises(TypeError, match="between: params must be a tuple, not 'low'"):
         InlineStage("between", params=cast("Any", "low"), each="x = $low")

@@ -86,7 +86,8 @@ class InlineStage:
     other stage makes, so that an error names this stage, and not the one after it."""
 
     def __post_init__(self) -> None:
-        for what, given in (("params", self.params), ("uses", self.uses)):
+        for what in ("params", "uses"):
+            given: object = getattr(self, what)
             if not isinstance(given, tuple):
                 raise TypeError(f"{self.name}: {what} must be a tuple, not {describe(given)}")
         if wrong := [each for each in self.params if not each.isidentifier()]:
