@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, TypeVar, cast
 
 from ._core.arguments import (
     Duration,
+    describe_given,
     require_callable,
     require_int,
     require_sync_callable,
@@ -102,6 +103,10 @@ def _undeclared(*_: object) -> Any:
     raise RuntimeError("no class of flows is declared yet; import reactive_aio.flow first")
 
 
+_NONE_GIVEN: Any = None
+"""In place of a subscriber, so that `subscribe(on_next=f)` is told what to write."""
+
+
 class Fluent(NestedFlow, Generic[T_co]):
     """A chain that can be subscribed to: what every flow is, before it has operators.
 
@@ -138,7 +143,13 @@ class Fluent(NestedFlow, Generic[T_co]):
     def __repr__(self) -> str:
         return f"<Flow {self.chain.trail()}>"
 
-    def subscribe(self, subscriber: Subscriber[T_co], /, *callbacks: Never, **named: Never) -> None:
+    def subscribe(
+        self,
+        subscriber: Subscriber[T_co] = _NONE_GIVEN,
+        /,
+        *callbacks: Never,
+        **named: Never,
+    ) -> None:
         """Start a subscription: ``subscriber.on_subscribe`` is the first signal.
 
         The subscription belongs to the running event loop. A flow is cold: each subscription opens
@@ -168,8 +179,18 @@ class Fluent(NestedFlow, Generic[T_co]):
         *holds* is how many elements the stage holds at most, None if unlimited; *contents* is how
         many of them each list contains that it delivers, if these are lists.
         """
-        if len(arguments) != len(stage.params):
-            raise TypeError(f"{stage.name} takes {stage.params}, got {arguments!r}")
+        try:
+            params = stage.params
+        except AttributeError:
+            raise TypeError(
+                f"via: stage must be an InlineStage, not {describe_given(stage)}; to apply a "
+                "function of a flow: transform(function)"
+            ) from None
+        if len(arguments) != len(params):
+            raise TypeError(
+                f"via: {stage.name} takes a value for each of its params, "
+                f"({', '.join(params)}), not {len(arguments)} values"
+            )
         chain = _continued(self) if self.chain.is_full() else self.chain
         return flow_of(chain.then(AppliedStage(stage, arguments, holds, contents, call_place(3))))
 

@@ -686,6 +686,9 @@ async def test_a_wrong_keyword_of_a_terminal_operator_is_answered_too() -> None:
 def test_an_unknown_keyword_is_answered_with_those_that_there_are() -> None:
     with pytest.raises(TypeError, match=r"'nonsense'; its parameters are size, step$"):
         FLOW.buffer(3, nonsense=1)
+    for given in ({"on_error": "skip"}, {"max_retries": 3}, {"timeout": 5}):
+        with pytest.raises(TypeError, match=r"map_async has it; .*: lambda x: asyncio.to_thread"):
+            FLOW.map_in_process(abs, **given)
     with pytest.raises(TypeError, match=r"'nonsense'; it has no options$"):
         FLOW.bound(nonsense=1)
     with pytest.raises(TypeError, match=r"'scheduler'; there are no schedulers; from_thread"):

@@ -16,6 +16,7 @@ from .foreign_names import NO_EQUIVALENT
 __all__ = ("explain_foreign_options",)
 
 _LEFT_OUT: Final = {"scheduler": NO_EQUIVALENT["publish_on"]}
+_OF_AWAITED_CALLS: Final = ("limiter", "on_error", "retry", "timeout")
 _UNKNOWN: Final = pattern(r"\(\) got an unexpected keyword argument '(\w+)'").search
 _MISSING: Final = pattern(r"\(\) missing \d+ required .*arguments?: (.*)$").search
 _TOO_MANY: Final = pattern(r"\(\) takes .* positional arguments? but .* given$").search
@@ -104,6 +105,9 @@ def _hint(given: str, function: FunctionType) -> str:
         return f"here it is called {found}"
     if reason := _LEFT_OUT.get(given):
         return reason
+    is_of_calls = given in _OF_AWAITED_CALLS or option_here(given, _OF_AWAITED_CALLS)
+    if is_of_calls and function.__name__.startswith("map"):
+        return "map_async has it; for a function that blocks: lambda x: asyncio.to_thread(f, x)"
     return f"its parameters are {', '.join(own)}" if own else "it has no options"
 
 

@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, TypeVar, cast
 
 import anyio
 
@@ -12,7 +12,7 @@ from .._core.arguments import describe_given
 from .._core.compiler.error_notes import add_bounded_note
 from ..delivery import BatchFailed, DeliveryFlow, Outage
 from ..retry import Errors, RetryPolicy, matches
-from ..stage import to_seconds
+from ..stage import require_int, to_seconds
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -58,7 +58,37 @@ def content(message: Message, broker: str) -> bytes:
     """What is sent to a broker that has no null values."""
     if message.value is None:
         raise TypeError(f"{broker} has no null values, as Kafka has: send bytes")
+    value = cast("object", message.value)
+    if not isinstance(value, bytes | bytearray | memoryview):
+        raise TypeError(
+            f"the value of a Message for {broker} must be bytes, not {describe_given(value)}; for "
+            "text: Message(text.encode())"
+        )
     return message.value
+
+
+def require_list(call: str, kind: type, what: str, batch: object) -> None:
+    """*batch* is a list of *kind*: what is given alone would be taken apart, or not understood."""
+    if isinstance(batch, (kind, str, bytes)):
+        raise TypeError(
+            f"{call}: it sends a list of {what}s, and was given one, {describe_given(batch)}; put "
+            ".buffer_timeout(500, 0.1) before for_each, or give [element]"
+        )
+    for each in cast("Iterable[object]", batch) if isinstance(batch, Iterable) else [batch]:
+        if not isinstance(each, kind):
+            raise TypeError(
+                f"{call}: it sends a list of {what}s, and {describe_given(each)} is none"
+            )
+
+
+def list_length(call: str, count: int, limit: int) -> int:
+    """How many messages to read with one call.
+
+    Of a list that is longer than *limit*, most would wait here, and other processes that share the
+    work would have nothing to do.
+    """
+    require_int(call, "limit", limit, least=1)
+    return min(require_int(call, "count", count, least=1), limit)
 
 
 def require_scheme(connector: str, url: str, *schemes: str) -> None:

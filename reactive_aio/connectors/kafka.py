@@ -21,7 +21,7 @@ from .._shared.foreign_options import explain_foreign_options
 from ..delivery import DeliveryFlow, Outage, log_deliveries
 from ..errors import MissingExtra
 from ..retry import RetryPolicy
-from ..stage import Duration, from_async, require_int
+from ..stage import Duration, from_async
 from .common import (
     ATTEMPTS,
     RECONNECT,
@@ -29,9 +29,11 @@ from .common import (
     Send,
     ack_timeout,
     closing,
+    list_length,
     outage_of,
     raise_failed,
     require_client,
+    require_list,
     require_name,
     require_open,
     require_scheme,
@@ -142,16 +144,16 @@ def source(
     Fails: when a commit fails that is no loss of a partition; when Kafka cannot be reached for
         longer than *retry* allows; when a topic is deleted.
     Cancels: the call that waits for records; what is done is committed.
-    Holds: *limit* records, with those that wait for one before them, and a list of *count*.
+    Holds: *limit* records, with those that wait for one before them, and a list of *count*, which
+        is no longer than *limit*.
     Rules: 1.1, 1.7
     """
     require_client("kafka.source", "an AIOKafkaConsumer", consumer, "getmany", "commit")
     _require_started("kafka.source", consumer)
     for topic in topics:
         require_name("kafka.source", "a topic", topic)
-    require_int("kafka.source", "count", count, least=1)
     outage = outage_of("Kafka", retry, LOST)
-    reader = _Reader(consumer, topics, count, outage)
+    reader = _Reader(consumer, topics, list_length("kafka.source", count, limit), outage)
     lists = from_async(reader.lists, name=f"kafka({', '.join(topics) or 'subscribed'})")
     flow = log_deliveries(
         lists.concat_map(lambda each: each),
@@ -179,6 +181,7 @@ def sink(producer: Any, topic: str) -> Send[Message]:
     require_name("kafka.sink", "topic", topic)
 
     async def send(batch: Sequence[Message]) -> None:
+        require_list("kafka.sink", Message, "Message", batch)
         results: list[object] = []
         for message in batch:
             headers = [(name, text.encode()) for name, text in message.headers.items()]

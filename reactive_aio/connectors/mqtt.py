@@ -33,6 +33,7 @@ from .common import (
     outage_of,
     raise_failed,
     require_client,
+    require_list,
     require_name,
     require_open,
     require_scheme,
@@ -133,6 +134,7 @@ def sink(client: Client, topic: str, *, retry: RetryPolicy | int = RECONNECT) ->
     is_lost = False
 
     async def send(batch: Sequence[Outgoing]) -> None:
+        require_list("mqtt.sink", Outgoing, "connectors.Message", batch)
         results: dict[int, object] = {}
 
         async def one(number: int, message: Outgoing) -> None:

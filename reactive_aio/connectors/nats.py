@@ -26,7 +26,7 @@ from ..delivery import Delivery, DeliveryFlow, Outage, Unfinished, deliveries
 from ..delivery.crash_marks import CRASHES, SUSPECT, CrashMarks
 from ..errors import MissingExtra
 from ..retry import RetryPolicy
-from ..stage import Duration, from_async, require_int, to_seconds
+from ..stage import Duration, from_async, to_seconds
 from .common import (
     ATTEMPTS,
     DAY,
@@ -37,9 +37,11 @@ from .common import (
     ack_timeout,
     closing,
     content,
+    list_length,
     outage_of,
     raise_failed,
     require_client,
+    require_list,
     require_name,
     require_open,
     require_scheme,
@@ -148,17 +150,17 @@ def source(
     Fails: when NATS cannot be reached for longer than *retry* allows; when the consumer or its
         stream is deleted, which is asked after two seconds of silence.
     Cancels: the call that waits for messages.
-    Holds: *limit* messages, and a list of *count*.
+    Holds: *limit* messages, and a list of *count*, which is no longer than *limit*.
     Rules: 1.1
     """
-    require_int("nats.source", "count", count, least=1)
+    most = list_length("nats.source", count, limit)
     context = _jetstream("nats.source", client)
     outage = outage_of(f"NATS (subject {subject!r})", retry, LOST, partial(_is_closed, context))
     seconds = to_seconds(ack_wait, "nats.source: ack_wait")
     config = ConsumerConfig(ack_wait=seconds, max_ack_pending=10 * limit)
     for what, name in (("subject", subject), ("group", group)):
         require_name("nats.source", what, name)
-    reader = _Reader(context, subject, group, stream, count, config, outage, on_dead_letter)
+    reader = _Reader(context, subject, group, stream, most, config, outage, on_dead_letter)
     lists = from_async(reader.lists, name=f"nats({subject!r}, group={group!r})")
     flow = deliveries(
         lists.concat_map(lambda each: each),
@@ -182,6 +184,7 @@ def sink(
     outage = outage_of(f"NATS (sink {subject!r})", retry, LOST, partial(_is_closed, context))
 
     async def send(batch: Sequence[Message]) -> None:
+        require_list("nats.sink", Message, "Message", batch)
         prefix = uuid4().hex
         results: dict[int, object] = {}
 

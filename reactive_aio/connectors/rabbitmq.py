@@ -34,6 +34,7 @@ from .common import (
     outage_of,
     raise_failed,
     require_client,
+    require_list,
     require_name,
     require_open,
     require_scheme,
@@ -143,6 +144,7 @@ def sink(
     writer = _Writer(connection, to, exchange)
 
     async def send(batch: Sequence[Message]) -> None:
+        require_list("rabbitmq.sink", Message, "Message", batch)
         results: dict[int, object] = {}
         await outage.call(writer.publish, batch, results)
         raise_failed(results[n] for n in range(len(batch)))

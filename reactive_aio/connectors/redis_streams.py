@@ -32,9 +32,11 @@ from .common import (
     RECONNECT,
     Send,
     ack_timeout,
+    list_length,
     outage_of,
     raise_failed,
     require_client,
+    require_list,
     require_name,
     with_dead_letters,
 )
@@ -151,7 +153,7 @@ def source(
     Fails: when Redis cannot be reached for longer than *retry* allows; when it refuses a command,
         as after the group was deleted (NOGROUP).
     Cancels: the call that waits for entries.
-    Holds: *limit* entries, and a list of *count*.
+    Holds: *limit* entries, and a list of *count*, which is no longer than *limit*.
     Rules: 1.1
     """
     more: dict[str, Any] = {} if name is None else {"name": name}
@@ -177,6 +179,7 @@ def sink(
     outage = outage_of(f"Redis (sink {stream!r})", retry, LOST)
 
     async def send(batch: Sequence[Fields]) -> None:
+        require_list("redis_streams.sink", Mapping, "mapping", batch)
         raise_failed(await outage.call(add, batch))
 
     async def add(batch: Sequence[Fields]) -> list[object]:
@@ -216,6 +219,8 @@ class Consumer:
     crash_marks: CrashMarks = field(init=False)
     _mean: float = field(default=READ_BYTES, init=False)
     """The bytes of an entry, as of the last reads."""
+    _most: int = field(default=1, init=False)
+    """How many entries to read with one call."""
     _client: Any = field(init=False)
 
     def __post_init__(self) -> None:
@@ -245,7 +250,8 @@ class Consumer:
     ) -> DeliveryFlow[Entry]:
         """What `source` returns. Only one subscription may use a consumer at a time."""
         name = f"redis_streams({self.stream!r}, group={self.group!r})"
-        lists = from_async(partial(self._lists, on_dead_letter), name=name)
+        most = list_length("redis_streams.source", self.count, limit)
+        lists = from_async(partial(self._lists, most, on_dead_letter), name=name)
         flow = deliveries(
             lists.concat_map(lambda each: each),
             ack_many=self._ack,
@@ -289,7 +295,10 @@ class Consumer:
                 self.outage.failed(error)
 
     # -- reading ----------------------------------------------------------------------------------
-    async def _lists(self, on_dead_letter: OnDeadLetter | None) -> AsyncGenerator[list[Entry]]:
+    async def _lists(
+        self, most: int, on_dead_letter: OnDeadLetter | None
+    ) -> AsyncGenerator[list[Entry]]:
+        self._most = most
         self.crash_marks.working.clear()
         await self._begin()
         now, due, buries = anyio.current_time, 0.0, on_dead_letter is not None
@@ -387,7 +396,7 @@ class Consumer:
 
     def _fitting(self) -> int:
         """How many entries to read with one call."""
-        return max(1, min(self.count, int(READ_BYTES / self._mean)))
+        return max(1, min(self._most, int(READ_BYTES / self._mean)))
 
     def _begun(self, found: Iterable[Any]) -> list[Entry]:
         begun: list[Entry] = []

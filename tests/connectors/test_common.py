@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import asyncpg
 import pytest
@@ -16,8 +16,10 @@ from reactive_aio.connectors import kafka, mqtt, nats, postgres, rabbitmq, redis
 from reactive_aio.connectors.common import (
     ATTEMPTS,
     WAS_CLOSED,
+    Message,
     ack_timeout,
     closing,
+    content,
     outage_of,
     raise_failed,
     with_dead_letters,
@@ -271,3 +273,26 @@ def test_a_name_that_is_none_is_refused(
 ) -> None:
     with pytest.raises(error, match=what):
         make()
+
+
+WRONG_LISTS: dict[str, tuple[object, str]] = {
+    "a message alone": (Message(b"x"), r"was given one, .*; put \.buffer_timeout\(.*\) before"),
+    "a text": ("x", "was given one, 'x' .*; put"),
+    "bytes in a list": ([Message(b"x"), b"y"], r"b'y' \(bytes\) is none"),
+    "a number": (5, r"5 \(int\) is none"),
+}
+
+
+@pytest.mark.parametrize("given", WRONG_LISTS)
+async def test_a_sink_says_what_it_sends(given: str) -> None:
+    batch, problem = WRONG_LISTS[given]
+    client = Nats()
+    client._status = Nats.CONNECTED
+    with pytest.raises(TypeError, match=rf"^nats\.sink: it sends a list of Messages, .*{problem}"):
+        await nats.sink(client, "orders")(cast("Any", batch))
+
+
+def test_the_content_of_a_message_is_bytes() -> None:
+    text = Message(cast("Any", "x"))
+    with pytest.raises(TypeError, match=r"NATS must be bytes, not 'x' \(str\); for text: .*encode"):
+        content(text, "NATS")

@@ -109,6 +109,24 @@ async def test_the_next_run_continues_with_what_was_not_done(
     assert {*done} == {*range(20)}
 
 
+async def test_no_more_is_taken_than_the_limit_and_a_list(
+    context: JetStreamContext, subject: str
+) -> None:
+    await publish(context, subject, 50)
+    busy, done = asyncio.Event(), asyncio.Event()
+
+    async def work(_: Msg) -> None:
+        busy.set()
+        await done.wait()
+
+    async with messages(context, subject, "d", limit=5).ack_after(work).running():
+        await busy.wait()
+        await publish(context, subject, 1)  # and so the server has answered what was asked before
+        info = await context.consumer_info(subject, "d")
+        done.set()
+    assert info.num_ack_pending in range(1, 5 + 5 + 1), "others of the group have the rest"
+
+
 async def test_a_message_that_always_fails_is_a_dead_letter(
     context: JetStreamContext, subject: str
 ) -> None:

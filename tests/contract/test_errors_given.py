@@ -1,12 +1,13 @@
 """What is given as an error must be one: it is refused in the call, and nothing has happened."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
 import reactive_aio as r
 from reactive_aio import Emission
+from reactive_aio.errors import NotAnElement
 from reactive_aio.stage import Downstream, FlowSubscription, from_push
 from reactive_aio.testing import SubscriberProbe
 from tests.harness.one_run import in_one_run
@@ -74,3 +75,22 @@ async def test_a_source_that_fails_with_no_exception_does_not_just_complete(
     flow: Any = from_push(Fails, name="mine")
     with pytest.raises(TypeError, match=rf"an exception is needed, {words}"):
         await (flow.boundary(2) if is_queued else flow).to_list()
+
+
+def test_functions_in_place_of_a_subscriber_are_told_where_they_go() -> None:
+    flow: Any = r.just(1)
+    for given, named in (((), {"on_next": print}), ((print, print), {})):
+        with pytest.raises(TypeError, match=r"takes one subscriber, .*await flow\.do_on_error"):
+            flow.subscribe(*given, **named)
+
+
+@pytest.mark.virtual_time
+async def test_none_as_an_element_is_told_what_to_do_instead() -> None:
+    async def lines() -> AsyncIterator[Any]:
+        yield None
+
+    with pytest.raises(NotAnElement, match="Leave it out, or put another value in its place"):
+        await r.from_aiter(lines).to_list()
+    hot = r.UnicastProcessor[Any](capacity=1)
+    with pytest.raises(NotAnElement, match="leave it out, or emit another value"):
+        await hot.emit(None)

@@ -411,3 +411,60 @@ def test_no_stage_of_the_package_has_its_elements_checked_by_the_loop() -> None:
 def test_a_stage_cannot_use_what_has_the_name_of_a_local_of_its_own() -> None:
     with pytest.raises(ValueError, match=r"change: \$keep has the name of a function that it uses"):
         InlineStage("change", uses=(named("keep", lambda x: x),), setup="$keep = keep")
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [({"each": "x = x + $other"}, r"nothing assigns \$other; assign it in setup"),
+     ({"each": "$count += 1\nx = $count"}, r"nothing assigns \$count; assign it in setup"),
+     ({"each": "if $limit >= x:\n    drop"}, r"nothing assigns \$limit; .* or name it in params"),
+     ({"each": "emit each $kept"}, r"nothing assigns \$kept;"),
+     ({"each": "$r = f(x)\nsync $r of $f"}, r"nothing assigns \$f;"),
+     ({"each": "x = 'costs $cost'"}, r"nothing assigns \$cost;"),
+     ({"each": "x += 1", "held": "$kept"}, r"nothing assigns \$kept;"),
+     ({"setup": "$n = 0", "each": "$n += 1", "on_end": "print($n)"}, r"on_end sees .* \$n is no"),
+     ({"params": ("$low",), "each": "x = $low"}, r"'\$low' in params is no name")],
+    ids=str,
+)  # fmt: skip
+def test_a_name_that_nothing_assigns_is_refused_where_the_stage_is_made(
+    texts: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^mine: {problem}"):
+        InlineStage("mine", **texts)
+
+
+async def test_a_name_may_be_assigned_in_any_way() -> None:
+    each = """
+        # Not $assigned anywhere, which is of no matter in a comment.
+        $a, *$rest = range(x + 2)
+        for $i in $rest:
+            $a += $i
+        if ($double := $a * 2) < 0:
+            drop
+        with $opened(x) as $inner:
+            pass
+        def $add($left, right=0):
+            return $left + right
+        match x:
+            case [$first, *$others]:
+                drop
+            case $whole:
+                x = $add($whole, $double) + sum($each for $each in $rest)
+        try:
+            import math as $math
+        except ImportError as $error:
+            print($error)
+    """
+    setup = "from contextlib import nullcontext as $opened"
+    stage = InlineStage("mine", setup=setup, each=each, on_end="$how = how")
+    assert await from_iterable([1, 2]).via(stage).to_list() == [10, 20]
+
+
+def test_a_stage_says_what_it_was_given_wrongly() -> None:
+    stage = InlineStage("between", params=("low", "high"), each="x = max($low, min($high, x))")
+    with pytest.raises(TypeError, match=r"between takes .* \(low, high\), not 1 values"):
+        from_iterable([1]).via(stage, 3)
+    with pytest.raises(TypeError, match=r"must be an InlineStage, not .*: transform\(function\)"):
+        from_iterable([1]).via(cast("InlineStage", str))
+    with pytest.raises(TypeError, match="between: params must be a tuple, not 'low'"):
+        InlineStage("between", params=cast("Any", "low"), each="x = $low")

@@ -86,6 +86,12 @@ class InlineStage:
     other stage makes, so that an error names this stage, and not the one after it."""
 
     def __post_init__(self) -> None:
+        for what in ("params", "uses"):
+            given: object = getattr(self, what)
+            if not isinstance(given, tuple):
+                raise TypeError(f"{self.name}: {what} must be a tuple, not {describe(given)}")
+        if wrong := [each for each in self.params if not each.isidentifier()]:
+            raise ValueError(f"{self.name}: {wrong[0]!r} in params is no name; leave out the $")
         for part in _TEXTS:
             object.__setattr__(self, part, dedent(getattr(self, part)).strip("\n"))
         for part in _CODE:
@@ -108,6 +114,30 @@ class InlineStage:
             )
         if both := sorted(self._locals.intersection(each.__name__ for each in self.uses)):
             raise ValueError(f"{self.name}: ${both[0]} has the name of a function that it uses")
+        self._require_assigned(
+            tuple(part for part in _TEXTS if part != "on_end"),
+            "nothing assigns ${0}; assign it in setup, or name it in params if via gives its value",
+        )
+        self._require_assigned(
+            ("on_end",),
+            "on_end sees the parameters, and not the state: ${0} is no parameter; name an object "
+            "in params, and keep the state in it",
+        )
+
+    def _require_assigned(self, parts: tuple[str, ...], problem: str) -> None:
+        """Each ``$name`` is a parameter, or something in *parts* assigns it.
+
+        Python would find out at the first element, and call it by a name that nobody has written.
+        """
+        texts = "\n".join(getattr(self, part) for part in parts)
+        left = set(_NAME.findall(texts)).difference(self.params, _ASSIGNED.findall(texts))
+        if not left:
+            return
+        read, assigned = set[str](), set[str]()
+        for part in parts:
+            _collect_names(getattr(self, part), read, assigned)
+        if unknown := sorted(left.intersection(read) - assigned):
+            raise ValueError(f"{self.name}: {problem.format(unknown[0])}")
 
     @cached_property
     def _locals(self) -> set[str]:
@@ -187,6 +217,44 @@ _SHARED = re.compile(r"(?m)^[ \t]*([^\W\d]\w*)[ \t]*=(?!=)")
 """Finds state without ``$``: two stages with such a variable in one loop would count in one."""
 
 
+_ASSIGNED = re.compile(r"\$(\w+)[ \t]*=(?!=)")
+"""Finds most assignments, without which every text would have to be parsed."""
+
+
+# -- names that nothing assigns --------------------------------------------------------------------
+_OWN = "_own_"
+"""Stands for the ``$`` of a name, so that the lines can be parsed."""
+_IN_TEXT = re.compile(rf"{_OWN}(\w+)")
+
+
+def _collect_names(text: str, read: set[str], assigned: set[str]) -> None:
+    """Add the names with ``$`` that *text* reads, and those that it assigns."""
+    try:
+        parsed = ast.parse("\n".join(map(_as_python, text.splitlines())))
+    except SyntaxError:
+        return  # the compiler of the loop reports it
+    added_to = {id(each.target) for each in ast.walk(parsed) if isinstance(each, ast.AugAssign)}
+    for node in ast.walk(parsed):
+        found = read
+        match node:
+            case ast.Name(id=name):
+                if isinstance(node.ctx, ast.Store) and id(node) not in added_to:
+                    found = assigned
+            case ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found = assigned
+            case ast.alias(name=name, asname=other):
+                name, found = other or name, assigned
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)):
+                found = assigned
+            case ast.MatchStar(name=str(name)) | ast.MatchMapping(rest=str(name)):
+                found = assigned
+            case ast.Constant(value=str(name)):
+                pass  # the name is replaced in a text as well
+            case _:
+                continue
+        found.update(_IN_TEXT.findall(name))
+
+
 # -- lines that would leave the loop ---------------------------------------------------------------
 _SUSPECT = re.compile(r"(?s)\b(?:return|yield|break|continue)\b|\b(?:for|while)\b.*\bdrop\b")
 """Finds what may leave the loop. To parse every text would take longer than to import the rest."""
@@ -220,11 +288,11 @@ def _stray_line(text: str) -> tuple[str, str] | None:
 
 def _as_python(line: str) -> str:
     """*line* with a statement in place of a directive and a name in place of a parameter."""
-    line = _NAME.sub(r"\1", line)
+    line = _NAME.sub(rf"{_OWN}\1", line)
     if (found := DIRECTIVES.match(line)) is None:
         return line
-    instead = {"drop": _DROP, "last": "pass", "done": "pass", "sync": "pass"}
-    return found["pad"] + instead.get(found["word"], found["rest"])
+    instead = {"drop": _DROP, "last": "pass", "done": "pass"}
+    return found["pad"] + instead.get(found["word"], found["rest"].replace(" of ", ", "))
 
 
 def _strays(node: ast.AST, is_in_loop: bool) -> Iterator[Any]:

@@ -45,8 +45,7 @@ def no_element(stage: str) -> NotAnElement:
     advice = {
         "map": " Use filter_map to leave elements out.",
         "map_async": " To await a function without a result: for_each(function, concurrency=n).",
-        "filter_map": "",
-    }.get(stage, "")
+    }.get(stage, " Leave it out, or put another value in its place.")
     return NotAnElement(f"{stage} produced None, which is not an element.{advice}")
 
 

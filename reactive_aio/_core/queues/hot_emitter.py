@@ -163,7 +163,9 @@ class HotEmitter(Generic[T]):
         return outcome
 
     def _no_element(self) -> NotAnElement:
-        return NotAnElement(f"{self._name} got None, which is not an element")
+        return NotAnElement(
+            f"{self._name} got None, which is not an element; leave it out, or emit another value"
+        )
 
     # -- ending -----------------------------------------------------------------------------------
     def fail(self, error: BaseException) -> None:
