@@ -4,16 +4,19 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, TypeVar
+from math import inf
+from typing import Any, Final, Protocol, TypeVar
 
 import anyio
 
 from .._core.arguments import describe_given
 from .._core.compiler.error_notes import add_bounded_note
+from .._core.observation.awaited import tells_wait
 from ..delivery import BatchFailed, DeliveryFlow, Outage
 from ..retry import Errors, RetryPolicy, matches
 from ..stage import to_seconds
 
+F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
@@ -26,6 +29,7 @@ ATTEMPTS: Final = RetryPolicy(attempts=5, delay=0.2)
 """How often an element is tried before *on_dead_letter* is called, unless *attempts* is given."""
 
 ACK_TIMEOUT: Final = 30.0
+ANSWER: Final = 5.0  # seconds within which a call has to be answered that need not succeed
 CLOSED: Final = 2.0  # seconds within which a client is closed, or cut off
 DAY: Final = 86_400.0
 _NOTE: Final = "connectors: "
@@ -59,6 +63,20 @@ def content(message: Message, broker: str) -> bytes:
     if message.value is None:
         raise TypeError(f"{broker} has no null values, as Kafka has: send bytes")
     return message.value
+
+
+def awaits_messages(function: F) -> F:
+    """Declare that *function* waits for messages of a server: that is no stall of its flow.
+
+    If its variable *until* is the time when the server should have answered, silence that goes on
+    for much longer has another cause.
+    """
+
+    def describe(local: dict[str, Any]) -> str | None:
+        is_late = anyio.current_time() > local.get("until", inf) + ANSWER
+        return None if is_late else "messages, of which there are none"
+
+    return tells_wait(describe, "elements")(function)
 
 
 def require_scheme(connector: str, url: str, *schemes: str) -> None:

@@ -32,6 +32,7 @@ from .common import (
     RECONNECT,
     Send,
     ack_timeout,
+    awaits_messages,
     closing,
     outage_of,
     require_client,
@@ -289,6 +290,7 @@ class Outbox:
         due = min(self._resting.values(), default=anyio.current_time() + self.poll)
         return min(self.poll, due - anyio.current_time())
 
+    @awaits_messages
     async def _alone(self, connection: Any) -> None:
         """Wait until no other process reads, and make the table then, if there is none.
 
@@ -335,6 +337,7 @@ class _Heard:
         self.is_lost = False
         """Whether the connection has ended, and the pool has it back."""
 
+    @awaits_messages
     async def next(self) -> list[str]:
         """Those that have arrived; wait for the first of them."""
         while not self._payloads:
