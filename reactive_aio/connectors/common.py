@@ -1,11 +1,12 @@
 """What all connectors have in common: messages that are sent, and lost connections."""
 
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import anyio
 
@@ -138,6 +139,37 @@ async def closing(
             await close()
         if limit.cancelled_caught and cut is not None:
             cut()
+
+
+class Arrivals(Generic[T]):
+    """What a server has sent of its own accord, until it is read."""
+
+    def __init__(self) -> None:
+        self.waiting: Final[deque[T]] = deque()
+        self._error: Exception | None = None
+        self._news = anyio.Event()
+
+    @awaits_messages
+    async def next(self) -> list[T]:
+        """Those that have arrived, before an error; wait for the first of them."""
+        while not self.waiting:
+            if self._error is not None:
+                raise self._error
+            self._news = anyio.Event()
+            await self._news.wait()
+        found = [*self.waiting]
+        self.waiting.clear()
+        return found
+
+    def add(self, element: T) -> None:
+        """The server has sent *element*."""
+        self.waiting.append(element)
+        self._news.set()
+
+    def end(self, error: Exception) -> None:
+        """Nothing more arrives."""
+        self._error = self._error or error
+        self._news.set()
 
 
 class Send(Protocol[T_contra]):

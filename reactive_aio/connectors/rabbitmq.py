@@ -9,10 +9,9 @@
 The extra ``rabbitmq`` is needed (aio-pika).
 """
 
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from sys import modules
 from typing import Any, Final, TypeAlias
@@ -28,9 +27,9 @@ from ..stage import from_async, require_int
 from .common import (
     ATTEMPTS,
     RECONNECT,
+    Arrivals,
     Message,
     Send,
-    awaits_messages,
     closing,
     content,
     outage_of,
@@ -169,39 +168,18 @@ async def _channel(connection: AbstractConnection, **options: bool) -> aio_pika.
     return channel
 
 
-@dataclass(eq=False)
-class _Consuming:
+class _Consuming(Arrivals[Incoming]):
     """One consumer, on a channel of its own: closed when it is over and nothing is open there."""
 
-    channel: aio_pika.Channel
-    arrived: deque[Incoming] = field(default_factory=deque[Incoming])
-    error: Exception | None = None
-    is_over: bool = False
-    open: int = 0
-    _news: anyio.Event = field(default_factory=anyio.Event)
-
-    @awaits_messages
-    async def next(self) -> list[Incoming]:
-        """The messages that have arrived; wait for the first of them."""
-        while not self.arrived:
-            if self.error is not None:
-                raise self.error
-            self._news = anyio.Event()
-            await self._news.wait()
-        found = [*self.arrived]
-        self.arrived.clear()
-        self.open += len(found)
-        return found
+    def __init__(self, channel: aio_pika.Channel) -> None:
+        super().__init__()
+        self.channel = channel
+        self.is_over = False
+        self.open = 0
 
     async def on_message(self, message: Incoming) -> None:
         """The broker has sent a message."""
-        self.arrived.append(message)
-        self._news.set()
-
-    def end(self, error: Exception) -> None:
-        """Nothing more arrives."""
-        self.error = self.error or error
-        self._news.set()
+        self.add(message)
 
     async def settle(self, answer: Callable[[], Any]) -> None:
         """Answer a message; with its channel, the broker has taken it back."""
@@ -252,6 +230,7 @@ class _Reader:
                     self.outage.over()
                     while True:
                         found = await consuming.next()
+                        consuming.open += len(found)
                         yield [self._delivery(each, consuming) for each in found]
             except LOST as error:
                 await self.outage.wait(error)
