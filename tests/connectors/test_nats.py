@@ -307,7 +307,8 @@ async def test_a_sink_says_at_once_which_messages_are_too_large(
 ) -> None:
     """The client raises in its callback for such an answer; nobody would receive it."""
     subject = nats_server.subject()
-    await context.add_stream(StreamConfig(name=subject, subjects=[subject], max_msg_size=100))
+    made: Any = context  # whose parameters have no types
+    await made.add_stream(StreamConfig(name=subject, subjects=[subject], max_msg_size=100))
     messages = [Message(b"0"), Message(b"1" * 200), Message(b"2" * 2_000_000), Message(b"3")]
     with pytest.raises(BatchFailed) as failed:
         await nats.sink(client, subject)(messages)
