@@ -1,6 +1,6 @@
 # /// script
 # requires-python = ">=3.11"
-# dependencies = ["reactive-aio[kafka]"]
+# dependencies = ["reactive-aio[kafka]", "aiokafka>=0.12"]
 # ///
 """Kafka: print the records of topics, whose offsets are committed when they were printed.
 
@@ -10,6 +10,8 @@ python examples/recipes/kafka_log.py --servers 127.0.0.1:9092 --group demo order
 import argparse
 import asyncio
 import sys
+
+from aiokafka.errors import KafkaError
 
 import reactive_aio as rx
 from reactive_aio.connectors import kafka
@@ -38,5 +40,5 @@ if __name__ == "__main__":
     options = parser.parse_args()
     try:
         sys.exit(asyncio.run(main(options)))
-    except kafka.LOST as error:
+    except KafkaError as error:
         sys.exit(f"{options.servers}: {error!r}")

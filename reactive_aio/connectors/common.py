@@ -1,19 +1,23 @@
 """What all connectors have in common: messages that are sent, and lost connections."""
 
 import logging
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol, TypeVar, cast
+from math import inf
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 import anyio
 
 from .._core.arguments import describe_given
 from .._core.compiler.error_notes import add_bounded_note
+from .._core.observation.awaited import tells_wait
 from ..delivery import BatchFailed, DeliveryFlow, Outage
 from ..retry import Errors, RetryPolicy, matches
 from ..stage import require_int, to_seconds
 
+F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
@@ -26,6 +30,7 @@ ATTEMPTS: Final = RetryPolicy(attempts=5, delay=0.2)
 """How often an element is tried before *on_dead_letter* is called, unless *attempts* is given."""
 
 ACK_TIMEOUT: Final = 30.0
+ANSWER: Final = 5.0  # seconds within which a call has to be answered that need not succeed
 CLOSED: Final = 2.0  # seconds within which a client is closed, or cut off
 DAY: Final = 86_400.0
 _NOTE: Final = "connectors: "
@@ -91,6 +96,20 @@ def list_length(call: str, count: int, limit: int) -> int:
     return min(require_int(call, "count", count, least=1), limit)
 
 
+def awaits_messages(function: F) -> F:
+    """Declare that *function* waits for messages of a server: that is no stall of its flow.
+
+    If its variable *until* is the time when the server should have answered, silence that goes on
+    for much longer has another cause.
+    """
+
+    def describe(local: dict[str, Any]) -> str | None:
+        is_late = anyio.current_time() > local.get("until", inf) + ANSWER
+        return None if is_late else "messages, of which there are none"
+
+    return tells_wait(describe, "elements")(function)
+
+
 def require_scheme(connector: str, url: str, *schemes: str) -> None:
     """*url* is an address without a scheme, or has one of *schemes*.
 
@@ -150,6 +169,37 @@ async def closing(
             await close()
         if limit.cancelled_caught and cut is not None:
             cut()
+
+
+class Arrivals(Generic[T]):
+    """What a server has sent of its own accord, until it is read."""
+
+    def __init__(self) -> None:
+        self.waiting: Final[deque[T]] = deque()
+        self._error: Exception | None = None
+        self._news = anyio.Event()
+
+    @awaits_messages
+    async def next(self) -> list[T]:
+        """Those that have arrived, before an error; wait for the first of them."""
+        while not self.waiting:
+            if self._error is not None:
+                raise self._error
+            self._news = anyio.Event()
+            await self._news.wait()
+        found = [*self.waiting]
+        self.waiting.clear()
+        return found
+
+    def add(self, element: T) -> None:
+        """The server has sent *element*."""
+        self.waiting.append(element)
+        self._news.set()
+
+    def end(self, error: Exception) -> None:
+        """Nothing more arrives."""
+        self._error = self._error or error
+        self._news.set()
 
 
 class Send(Protocol[T_contra]):

@@ -28,6 +28,7 @@ from .common import (
     Message,
     Send,
     ack_timeout,
+    awaits_messages,
     closing,
     list_length,
     outage_of,
@@ -50,10 +51,8 @@ try:
     from aiokafka.errors import (
         CommitFailedError,
         IllegalStateError,
-        KafkaConnectionError,
+        KafkaError,
         KafkaTimeoutError,
-        NodeNotReadyError,
-        RequestTimedOutError,
         UnknownTopicOrPartitionError,
     )
 except ModuleNotFoundError as _error:
@@ -63,13 +62,6 @@ except ModuleNotFoundError as _error:
 
 __all__ = ("connect", "producer", "sink", "source")
 
-LOST: Final[tuple[type[Exception], ...]] = (
-    KafkaConnectionError,
-    KafkaTimeoutError,
-    NodeNotReadyError,
-    RequestTimedOutError,
-    OSError,
-)
 WAIT: Final = 1000  # milliseconds for which one call waits for records
 SILENCE: Final = 10.0  # seconds without a record, after which it asks whether the topics exist
 GONE: Final = "the topic was deleted: create it, and restart the service"
@@ -77,6 +69,18 @@ GONE: Final = "the topic was deleted: create it, and restart the service"
 # A TopicPartition and a ConsumerRecord: aiokafka ships no types.
 Partition: TypeAlias = Any
 Record: TypeAlias = Any
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the same call may succeed later.
+
+    aiokafka raises a plain KafkaError when no broker answers a question about topics.
+    """
+    if not isinstance(error, KafkaError):
+        return isinstance(error, OSError)
+    if isinstance(error, UnknownTopicOrPartitionError):  # which it calls retriable
+        return False
+    return bool(error.retriable) or type(error) in (KafkaError, KafkaTimeoutError)
 
 
 class Consumer(Protocol):
@@ -152,7 +156,7 @@ def source(
     _require_started("kafka.source", consumer)
     for topic in topics:
         require_name("kafka.source", "a topic", topic)
-    outage = outage_of("Kafka", retry, LOST)
+    outage = outage_of("Kafka", retry, is_lost)
     reader = _Reader(consumer, topics, list_length("kafka.source", count, limit), outage)
     lists = from_async(reader.lists, name=f"kafka({', '.join(topics) or 'subscribed'})")
     flow = log_deliveries(
@@ -229,6 +233,7 @@ class _Reader:
     _delayed: set[TopicPartition] = field(default_factory=set[TopicPartition])
     """Partitions without a commit since there was a gap."""
 
+    @awaits_messages
     async def lists(self) -> AsyncGenerator[list[Record]]:
         consumer, silent_since = self.consumer, anyio.current_time()
         if self.topics:

@@ -29,6 +29,7 @@ from .common import (
     RECONNECT,
     Message as Outgoing,
     Send,
+    awaits_messages,
     content,
     outage_of,
     raise_failed,
@@ -252,6 +253,7 @@ class _Reader:
             if refused:
                 raise PermissionError(f"MQTT: the broker refuses {topic!r}: {', '.join(refused)}")
 
+    @awaits_messages
     async def _arrived(self) -> list[Message]:
         messages = self.client.messages
         found = [await anext(messages)]

@@ -35,6 +35,7 @@ from .common import (
     Message,
     Send,
     ack_timeout,
+    awaits_messages,
     closing,
     content,
     list_length,
@@ -54,6 +55,7 @@ try:
     from nats.errors import (
         ConnectionClosedError,
         ConnectionReconnectingError,
+        MaxPayloadError,
         NoRespondersError,
         NoServersError,
         OutboundBufferLimitError,
@@ -88,6 +90,8 @@ LOST: Final = (
     ServiceUnavailableError,
     OSError,
 )
+REFUSED: Final = (APIError, NoStreamResponseError, MaxPayloadError, TypeError)
+"""What the stream or the client does not take; a stream that is full is lost for a while."""
 WAIT: Final = 2.0  # seconds for which one call waits for messages, and then asks for the consumer
 CONFIRMED: Final = 5.0  # seconds within which the server has to answer
 ATTEMPTED: Final = 4  # errors of the first connection, one of which says why there is none
@@ -188,15 +192,28 @@ def sink(
         prefix = uuid4().hex
         results: dict[int, object] = {}
 
-        async def publish() -> None:
-            waiting = {
-                n: await _begun(context, each.to or subject, each, f"{prefix}-{n}")
-                for n, each in enumerate(batch)
-                if n not in results
-            }
-            for n, future in waiting.items():
-                results[n] = await _confirmed(future)
+        async def one(number: int, message: Message) -> None:
+            try:
+                data, to = content(message, "NATS"), message.to or subject
+                headers = {"Nats-Msg-Id": f"{prefix}-{number}", **message.headers}
+                await context.publish(to, data, timeout=CONFIRMED, headers=headers)
+                results[number] = None
+            except Exception as error:
+                if isinstance(error, REFUSED) and not isinstance(error, LOST):
+                    results[number] = error
+                else:
+                    failed.append(error)
 
+        async def publish() -> None:
+            failed.clear()
+            async with anyio.create_task_group() as group:
+                for number, message in enumerate(batch):
+                    if number not in results:
+                        group.start_soon(one, number, message)
+            if failed:
+                raise failed[0]
+
+        failed: list[Exception] = []
         await outage.call(publish)
         raise_failed(results[n] for n in range(len(batch)))
 
@@ -219,27 +236,6 @@ def _jetstream(call: str, client: Client | JetStreamContext) -> JetStreamContext
 def _is_closed(context: Any) -> bool:
     is_closed: bool = context._nc.is_closed
     return is_closed
-
-
-async def _begun(context: Any, to: str, message: Message, id: str) -> Any:
-    """The confirmation of a message, to be awaited; or why there is none."""
-    try:
-        headers = {"Nats-Msg-Id": id, **message.headers}
-        return await context.publish_async(to, content(message, "NATS"), headers=headers)
-    except TypeError as error:
-        return error
-
-
-async def _confirmed(future: Any) -> object:
-    if isinstance(future, Exception):
-        return future
-    try:
-        with anyio.fail_after(CONFIRMED):
-            return await future
-    except ServiceUnavailableError:
-        raise
-    except (APIError, NoStreamResponseError) as error:
-        return error
 
 
 @dataclass(eq=False)
@@ -310,6 +306,7 @@ class _Reader:
         name: str = info.stream_name
         return name
 
+    @awaits_messages
     async def _fetched(self) -> list[Delivery[Msg]]:
         """The next messages; those that have come again become suspects."""
         try:
@@ -317,6 +314,7 @@ class _Reader:
         except NoAnswer:
             # A consumer that is gone is silent for ever.
             await self.outage.call(self._require)
+            self.outage.over()
             return []
         except LOST as error:
             await self.outage.wait(error)

@@ -10,7 +10,6 @@ The extra ``postgres`` is needed (asyncpg), and PostgreSQL 14 or newer.
 """
 
 import re
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -30,8 +29,10 @@ from .common import (
     ATTEMPTS,
     LOG,
     RECONNECT,
+    Arrivals,
     Send,
     ack_timeout,
+    awaits_messages,
     closing,
     outage_of,
     require_client,
@@ -289,6 +290,7 @@ class Outbox:
         due = min(self._resting.values(), default=anyio.current_time() + self.poll)
         return min(self.poll, due - anyio.current_time())
 
+    @awaits_messages
     async def _alone(self, connection: Any) -> None:
         """Wait until no other process reads, and make the table then, if there is none.
 
@@ -324,43 +326,24 @@ class Outbox:
             self._resting[row["id"]] = anyio.current_time() + AGAIN
 
 
-class _Heard:
+class _Heard(Arrivals[str]):
     """The notifications of a channel; those of a source of rows, which say nothing, count once."""
 
     def __init__(self, limit: int) -> None:
+        super().__init__()
         self._limit = limit
-        self._payloads: deque[str] = deque()
-        self._error: Exception | None = None
-        self._news = anyio.Event()
         self.is_lost = False
         """Whether the connection has ended, and the pool has it back."""
-
-    async def next(self) -> list[str]:
-        """Those that have arrived; wait for the first of them."""
-        while not self._payloads:
-            if self._error is not None:
-                raise self._error
-            self._news = anyio.Event()
-            await self._news.wait()
-        found = [*self._payloads]
-        self._payloads.clear()
-        return found
 
     def notify(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
         """The server has notified."""
         if self._limit == 1:
-            self._payloads.clear()
-        if len(self._payloads) == self._limit:
+            self.waiting.clear()
+        if len(self.waiting) == self._limit:
             remedy = "read the notifications faster, or raise limit"
             self.end(Overflow("postgres.listen", self._limit, remedy))
         else:
-            self._payloads.append(str(payload))
-        self._news.set()
-
-    def end(self, error: Exception) -> None:
-        """Nothing more arrives."""
-        self._error = self._error or error
-        self._news.set()
+            self.add(str(payload))
 
     def lose(self, _connection: object) -> None:
         """The connection has ended."""

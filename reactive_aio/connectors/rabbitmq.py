@@ -9,16 +9,16 @@
 The extra ``rabbitmq`` is needed (aio-pika).
 """
 
-from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from sys import modules
 from typing import Any, Final, TypeAlias
 
 import anyio
 
+from .._core.compiler.error_notes import short_text
 from .._shared.foreign_options import explain_foreign_options
 from ..delivery import Delivery, DeliveryFlow, Outage, deliveries
 from ..errors import MissingExtra
@@ -27,6 +27,7 @@ from ..stage import from_async, require_int
 from .common import (
     ATTEMPTS,
     RECONNECT,
+    Arrivals,
     Message,
     Send,
     closing,
@@ -64,6 +65,8 @@ except ModuleNotFoundError as _error:
 __all__ = ("connect", "sink", "source")
 
 LOST: Final = (AMQPConnectionError, ChannelInvalidStateError, OSError)
+REFUSED: Final = (*LOST, DeliveryError)
+"""The queue of dead letters cannot be reached, is full, or is not there."""
 READY: Final = 5.0  # seconds that one attempt waits for a connection that is being made again
 GONE: Final = "the queue was deleted: restart the service, which declares it again"
 
@@ -95,8 +98,9 @@ def source(
     """The messages of *queue*, which its consumers share.
 
     A queue that does not exist is declared, as a durable quorum queue. With *dead_letters*, the
-    name of another one, RabbitMQ moves there what fails after the last of *attempts*, unless
-    *on_dead_letter* is called with it. A message that ends its process each time is not found:
+    name of another one, what fails after the last of *attempts* is sent there, with its error in
+    the header ``x-error``, before it is acknowledged; unless *on_dead_letter* is given, which is
+    called with it instead. A message that ends its process each time is not found:
     RabbitMQ keeps a count of deliveries alone, to which each outage adds. Each subscription has a
     channel of its own, whose prefetch count is *limit*. A message that fails otherwise goes back to
     the queue.
@@ -115,7 +119,8 @@ def source(
     require_int("rabbitmq.source", "limit", limit, least=1)
     lost = partial(_is_closed, connection)
     outage = outage_of(f"RabbitMQ (queue {queue!r})", retry, LOST, lost)
-    reader = _Reader(connection, queue, limit, dead_letters, outage)
+    letters_outage = outage_of(f"RabbitMQ (queue {dead_letters!r})", retry, REFUSED, lost)
+    reader = _Reader(connection, queue, limit, dead_letters, outage, letters_outage)
     lists = from_async(reader.lists, name=f"rabbitmq({queue!r})", holds=limit)
     flow = deliveries(lists.concat_map(lambda each: each), limit=limit)
     if dead_letters is not None:
@@ -165,38 +170,18 @@ async def _channel(connection: AbstractConnection, **options: bool) -> aio_pika.
     return channel
 
 
-@dataclass(eq=False)
-class _Consuming:
+class _Consuming(Arrivals[Incoming]):
     """One consumer, on a channel of its own: closed when it is over and nothing is open there."""
 
-    channel: aio_pika.Channel
-    arrived: deque[Incoming] = field(default_factory=deque[Incoming])
-    error: Exception | None = None
-    is_over: bool = False
-    open: int = 0
-    _news: anyio.Event = field(default_factory=anyio.Event)
-
-    async def next(self) -> list[Incoming]:
-        """The messages that have arrived; wait for the first of them."""
-        while not self.arrived:
-            if self.error is not None:
-                raise self.error
-            self._news = anyio.Event()
-            await self._news.wait()
-        found = [*self.arrived]
-        self.arrived.clear()
-        self.open += len(found)
-        return found
+    def __init__(self, channel: aio_pika.Channel) -> None:
+        super().__init__()
+        self.channel = channel
+        self.is_over = False
+        self.open = 0
 
     async def on_message(self, message: Incoming) -> None:
         """The broker has sent a message."""
-        self.arrived.append(message)
-        self._news.set()
-
-    def end(self, error: Exception) -> None:
-        """Nothing more arrives."""
-        self.error = self.error or error
-        self._news.set()
+        self.add(message)
 
     async def settle(self, answer: Callable[[], Any]) -> None:
         """Answer a message; with its channel, the broker has taken it back."""
@@ -219,12 +204,25 @@ class _Reader:
     limit: int
     dead_letters: str | None
     outage: Outage
-    _refused: set[int] = field(default_factory=set[int])
-    """The identities of messages that are rejected in place of being acknowledged."""
+    letters_outage: Outage
 
-    def set_aside(self, message: Incoming, _: Exception) -> None:
-        """Let the broker move a message when it is settled, which follows at once."""
-        self._refused.add(id(message))
+    async def set_aside(self, message: Incoming, error: Exception) -> None:
+        """Send a message to the queue of dead letters. It is acknowledged after that.
+
+        To reject it would be a loss where the queue has no dead-letter exchange: a queue that was
+        there before may have none, and its arguments cannot be asked for.
+        """
+        letter = _dead_letter(message, error, self.queue)
+        await self.letters_outage.call(self._send_aside, letter)
+
+    async def _send_aside(self, letter: aio_pika.Message) -> None:
+        channel = await _channel(self.connection, on_return_raises=True)
+        try:
+            to = self.dead_letters or ""
+            await channel.default_exchange.publish(letter, to, mandatory=True)
+        finally:
+            with suppress(*LOST):
+                await channel.close()
 
     async def lists(self) -> AsyncGenerator[list[Delivery[Incoming]]]:
         await self.outage.call(self._declare)
@@ -234,16 +232,14 @@ class _Reader:
                     self.outage.over()
                     while True:
                         found = await consuming.next()
+                        consuming.open += len(found)
                         yield [self._delivery(each, consuming) for each in found]
             except LOST as error:
                 await self.outage.wait(error)
 
     def _delivery(self, message: Incoming, consuming: _Consuming) -> Delivery[Incoming]:
         def ack() -> Any:
-            if id(message) not in self._refused:
-                return consuming.settle(message.ack)
-            self._refused.remove(id(message))
-            return consuming.settle(partial(message.reject, requeue=False))
+            return consuming.settle(message.ack)
 
         def nack(_: Exception) -> Any:
             return consuming.settle(partial(message.reject, requeue=True))
@@ -288,24 +284,18 @@ class _Reader:
             raise
 
     async def _declare(self) -> None:
-        """Declare the queue, unless there is one, with whatever arguments."""
-        channel = await _channel(self.connection)
-        try:
-            await channel.declare_queue(self.queue, passive=True)
-        except ChannelNotFoundEntity:
+        """Declare the queues, unless they are there, with whatever arguments."""
+        for name in filter(None, (self.dead_letters, self.queue)):
             channel = await _channel(self.connection)
-            arguments: dict[str, Any] = {"x-queue-type": "quorum"} | delivery_limit(self.connection)
-            if self.dead_letters is not None:
-                await channel.declare_queue(self.dead_letters, durable=True, arguments=arguments)
-                arguments |= {
-                    "x-dead-letter-exchange": "",
-                    "x-dead-letter-routing-key": self.dead_letters,
-                    "x-dead-letter-strategy": "at-least-once",
-                    "x-overflow": "reject-publish",  # which that strategy needs
-                }
-            await channel.declare_queue(self.queue, durable=True, arguments=arguments)
-        finally:
-            await channel.close()
+            try:
+                await channel.declare_queue(name, passive=True)
+            except ChannelNotFoundEntity:  # which has closed the channel
+                channel = await _channel(self.connection)
+                arguments: dict[str, Any] = {"x-queue-type": "quorum"}
+                arguments |= delivery_limit(self.connection)
+                await channel.declare_queue(name, durable=True, arguments=arguments)
+            finally:
+                await channel.close()
 
 
 def delivery_limit(connection: Any) -> dict[str, int]:
@@ -347,6 +337,24 @@ class _Writer:
                     group.start_soon(one, number, message)
         if failed:
             raise failed[0]
+
+
+def _dead_letter(message: Incoming, error: Exception, queue: str) -> aio_pika.Message:
+    """A message as it was, without its expiration, and with what has become of it."""
+    return aio_pika.Message(
+        message.body,
+        headers={**message.headers, "x-queue": queue, "x-error": short_text(error)},
+        delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
+        content_type=message.content_type,
+        content_encoding=message.content_encoding,
+        priority=message.priority,
+        correlation_id=message.correlation_id,
+        reply_to=message.reply_to,
+        message_id=message.message_id,
+        timestamp=message.timestamp,
+        type=message.type,
+        app_id=message.app_id,
+    )
 
 
 def _outgoing(message: Message) -> aio_pika.Message:

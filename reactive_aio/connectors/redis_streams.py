@@ -28,10 +28,12 @@ from ..errors import MissingExtra
 from ..retry import RetryPolicy
 from ..stage import Duration, from_async, require_int, to_seconds
 from .common import (
+    ANSWER,
     ATTEMPTS,
     RECONNECT,
     Send,
     ack_timeout,
+    awaits_messages,
     list_length,
     outage_of,
     raise_failed,
@@ -69,7 +71,6 @@ WAIT: Final = 2.0  # seconds for which one call waits for entries: less than the
 PAGE: Final = 1000  # entries whose state is asked for with one call
 READ_BYTES: Final = 1_000_000  # about that much is read with one call; more, if one entry is larger
 HELD_BYTES: Final = 32_000_000  # nothing is read while that much is in work
-ANSWER: Final = 5.0  # seconds within which a call has to be answered that need not succeed
 LEAVE: Final = 2.0  # seconds that a consumer has for leaving its group
 GONE: Final = (
     "the stream or its group was deleted, or never created; entries since then are not read: "
@@ -312,7 +313,7 @@ class Consumer:
                     if on_dead_letter is not None and self._has_died(entries):
                         await self._bury(entries[0], on_dead_letter)
                         continue
-                    yield entries or await self.outage.call(self._new, min(due - now(), WAIT))
+                    yield entries or await self.outage.call(self._new, min(due, now() + WAIT))
                     await self.crash_marks.done_alone()
         finally:  # what was not handed over is not given back either
             await self.crash_marks.worked()
@@ -328,8 +329,10 @@ class Consumer:
             if not str(error).startswith("BUSYGROUP"):  # it exists
                 raise
 
-    async def _new(self, seconds: float) -> list[Entry]:
-        """Entries that no consumer has received; wait *seconds* for the first of them."""
+    @awaits_messages
+    async def _new(self, until: float) -> list[Entry]:
+        """Entries that no consumer has received; wait *until* then for the first of them."""
+        seconds = max(0.001, until - anyio.current_time())
         if sum(self.crash_marks.working.values()) > HELD_BYTES:
             await anyio.sleep(min(seconds, 0.05))
             return []

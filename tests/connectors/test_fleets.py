@@ -14,7 +14,9 @@ import pytest
 from aiokafka import TopicPartition
 from nats.js.api import StreamConfig
 
-from reactive_aio import Run
+from reactive_aio import Flow, Run
+from reactive_aio._core.observation.figures import stalled
+from reactive_aio._core.observation.registry import named_flow
 from reactive_aio.connectors import Message, kafka, mqtt, nats, rabbitmq, redis_streams
 from tests.connectors.workers import GROUP, OPENED, session_of, work_on
 from tests.harness.servers import KafkaServer, MqttServer, NatsServer, RabbitServer, RedisServer
@@ -213,6 +215,21 @@ async def test_one_is_killed_and_one_joins(broker: str, server: Any) -> None:
     if place.keeps_order:
         for done in (killed.done, stays, joins):
             assert_in_order(done)
+
+
+async def test_a_broker_without_messages_is_no_stall(broker: str, server: Any) -> None:
+    """The line of the client that waits is not to blame."""
+    async with PLACES[broker](server) as place, OPENED[broker](place.url, place.where, "a") as all:
+        flow = all.ack_after(work_on).name(f"quiet {broker}")
+        async with flow.running():
+            await until(lambda: waits_on(flow) == "elements")
+            for _ in range(20):
+                assert not [*stalled(named_flow(f"quiet {broker}"), 0)]
+                await asyncio.sleep(0.05)
+
+
+def waits_on(flow: Flow[int]) -> str:
+    return flow.stats().subscriptions[0].waits_on
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ from aiokafka.errors import (
     CommitFailedError,
     IllegalStateError,
     KafkaConnectionError,
+    KafkaError,
     UnknownTopicOrPartitionError,
 )
 
@@ -43,6 +44,7 @@ class StandIn:
         self.commits: list[dict[TopicPartition, int]] = []
         self.known = {"t"}
         self.error: Exception | None = None
+        self.unreachable: Exception | None = None
         self._assigned = {ONE, OTHER}
         self._position = dict(self.committed)
         self._length = length
@@ -81,6 +83,8 @@ class StandIn:
         raise AssertionError("it has subscribed")
 
     async def topics(self) -> set[str]:
+        if self.unreachable is not None:
+            raise self.unreachable
         return self.known
 
     def come_back(self, partition: TopicPartition, offset: int, length: int) -> None:
@@ -283,6 +287,25 @@ async def test_a_topic_that_is_deleted_fails_the_flow_and_silence_does_not() -> 
         consumer.known.clear()
         with pytest.raises(UnknownTopicOrPartitionError, match="t: no such topic"):
             await run.wait()
+
+
+@pytest.mark.virtual_time
+async def test_a_source_that_is_silent_in_an_outage_goes_on_after_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """aiokafka reads nothing then, and raises no error: it is noticed by the question of topics."""
+    consumer = StandIn(length=5)
+    done: list[int] = []
+    async with records(consumer).ack_after(lambda record: done.append(record.offset)).running():
+        await asyncio.sleep(1)
+        consumer.unreachable = KafkaError("Unable to get cluster metadata over all known brokers")
+        await asyncio.sleep(3 * kafka.SILENCE)
+        consumer.unreachable = None
+        consumer.come_back(ONE, offset=5, length=6)
+        await until(lambda: len(done) >= 11)
+        await asyncio.sleep(2 * kafka.SILENCE)
+    said = [each.getMessage() for each in caplog.records if each.name == "reactive_aio.delivery"]
+    assert [each.split()[:2] for each in said] == [["Kafka", "fails"], ["Kafka", "is"]]
 
 
 # -- with the mock cluster -------------------------------------------------------------------------

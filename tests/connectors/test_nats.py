@@ -320,6 +320,21 @@ async def test_a_sink_says_which_messages_are_refused(client: Client, subject: s
     assert sorted(failed.value.errors) == [1, 2]
 
 
+async def test_a_sink_says_at_once_which_messages_are_too_large(
+    client: Client, context: JetStreamContext, nats_server: NatsServer
+) -> None:
+    """The client raises in its callback for such an answer; nobody would receive it."""
+    subject = nats_server.subject()
+    made: Any = context  # whose parameters have no types
+    await made.add_stream(StreamConfig(name=subject, subjects=[subject], max_msg_size=100))
+    messages = [Message(b"0"), Message(b"1" * 200), Message(b"2" * 2_000_000), Message(b"3")]
+    with pytest.raises(BatchFailed) as failed:
+        await nats.sink(client, subject)(messages)
+    assert sorted(failed.value.errors) == [1, 2]
+    assert "message size exceeds maximum" in str(failed.value.errors[1])
+    assert (await context.stream_info(subject)).state.messages == 2
+
+
 async def test_a_server_that_refuses_the_password_says_so() -> None:
     server = nats_running("--user", "u", "--pass", "p")
     running = await asyncio.to_thread(server.__enter__)

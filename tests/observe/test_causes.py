@@ -13,7 +13,8 @@ import pytest
 import reactive_aio as r
 from reactive_aio import Flow, observe
 from reactive_aio._core.observation import registry
-from reactive_aio.delivery import deliveries
+from reactive_aio.connectors.common import awaits_messages
+from reactive_aio.delivery import Outage, deliveries
 from reactive_aio.errors import TimedOut
 from reactive_aio.testing import SubscriberProbe
 
@@ -278,7 +279,28 @@ QUIET: dict[str, Callable[[], Flow[Any]]] = {
     "silence": lambda: r.interval(1).debounce(3600),
     "sources that are quiet": lambda: r.merge(r.never(), r.never()),
     "a shared source that is quiet": lambda: r.never().share(),
+    "a broker without messages": lambda: r.from_aiter(messages(late=False)),
 }
+
+
+async def messages(*, late: bool) -> AsyncGenerator[int]:
+    """A reader of a broker: the server should have answered by a time, unless it is frozen."""
+
+    @awaits_messages
+    async def wait_for_one(until: float) -> int:
+        await asyncio.Event().wait()
+        return 1
+
+    until = 0 if late else asyncio.get_running_loop().time() + 3600
+    yield await Outage("Broker (queue)", r.RetryPolicy()).call(wait_for_one, until)
+
+
+@pytest.mark.virtual_time
+async def test_a_broker_that_should_have_answered_is_to_blame() -> None:
+    flow = r.from_aiter(messages(late=True)).name("orders")
+    async with watched() as reports, flow.running():
+        await asyncio.sleep(600)
+    assert "which waits for an answer of Broker (queue)" in stuck_at(reports)
 
 
 @pytest.mark.virtual_time

@@ -18,26 +18,30 @@ _NO_FILES: Final = ("<reactive_aio", "<frozen")
 (``<stdin>`` and ``<string>`` are programs of the user.)"""
 _INSTALLED: Final = ("site-packages", "dist-packages")
 
-_waits: dict[CodeType, Describe] = {}
+Kind = Literal["function", "limit", "time", "elements"]
+
+_waits: dict[CodeType, tuple[Describe, Kind]] = {}
+_NOTHING: Final[tuple[Describe, Kind]] = (lambda _: None, "function")
 
 
 class Wait(NamedTuple):
     """What a call or an operator waits for."""
 
-    kind: Literal["function", "limit", "time"]
-    """A function of the user; what keeps work from beginning or from being tried again; or the time
-    for which an operator was told to hold elements, which is no stall."""
+    kind: Kind
+    """A function of the user; what keeps work from beginning or from being tried again; the time
+    for which an operator was told to hold elements, or the elements of a server that sends none.
+    The last two are no stall."""
     text: str
 
 
-def tells_wait(describe: Describe) -> Callable[[F], F]:
+def tells_wait(describe: Describe, kind: Kind = "limit") -> Callable[[F], F]:
     """Declare what a coroutine function of this package waits for when it is suspended.
 
     *describe* receives its local variables; None means that it is suspended elsewhere.
     """
 
     def declare(function: F) -> F:
-        _waits[function.__code__] = describe
+        _waits[function.__code__] = describe, kind
         return function
 
     return declare
@@ -48,9 +52,10 @@ def wait_of(awaited: Any) -> Wait | None:
     frames = list(suspended_frames(awaited))
     line = line_of(reversed(frames))
     for frame in reversed(frames):
-        describe = _waits.get(frame.f_code)
-        if describe is not None and (text := describe(frame.f_locals)) is not None:
-            return Wait("limit", text if line is None else f"{text}, in {line}")
+        describe, kind = _waits.get(frame.f_code, _NOTHING)
+        if (text := describe(frame.f_locals)) is not None:
+            is_shown = line is not None and kind != "elements"  # that line would be of the client
+            return Wait(kind, f"{text}, in {line}" if is_shown else text)
     return None if line is None else Wait("function", line)
 
 
