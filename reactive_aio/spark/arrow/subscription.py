@@ -10,7 +10,7 @@ serves the rows.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 from weakref import finalize
 
 from ...stage import Downstream
@@ -150,7 +150,7 @@ class ArrowSubscription(SteppedSubscription[T]):
     __slots__ = ("_commits", "_decode", "_finalizer", "_is_started", "_jobs", "_readers", "_state",
                  "_threads", "_watched")  # fmt: skip
     # Less than a drain may take: rows are seldom the only work on their loop.
-    time_slice = 0.0005
+    time_slice: ClassVar[float] = 0.0005
 
     def __init__(
         self,
