@@ -14,6 +14,8 @@ from tests.asgi.browser import visit
 from tests.asgi.serving import ROOT, Service, service
 from tests.node.packages import find_node, unavailable
 
+pytestmark = pytest.mark.slow
+
 MODULE = files("reactive_aio.asgi") / "browser" / "reactive.js"
 
 EXPECTED: dict[str, Any] = {

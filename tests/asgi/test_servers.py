@@ -15,6 +15,8 @@ from websockets.exceptions import InvalidStatus
 
 from tests.asgi.serving import Service, service
 
+pytestmark = pytest.mark.slow
+
 on_one_loop = pytest.mark.asyncio(loop_factories=["asyncio"])
 
 

@@ -15,6 +15,8 @@ from reactive_aio._core.compiler.loops import compile_loop
 from reactive_aio._core.queues.output_buffer import OutputBuffer
 from reactive_aio.testing import SubscriberProbe
 
+pytestmark = pytest.mark.slow
+
 DEEP: dict[str, Callable[[Flow[int]], Flow[int]]] = {
     "map": lambda flow: flow.map(abs),
     "boundary": lambda flow: flow.boundary(1),

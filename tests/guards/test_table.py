@@ -12,6 +12,8 @@ from tests.guards.sites import all_sites, sites_of
 from tests.guards.table import GUARDS, Guard
 from tests.harness.one_run import in_one_run
 
+pytestmark = pytest.mark.slow
+
 
 @in_one_run
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)

@@ -8,6 +8,8 @@ import pytest
 
 from tests.harness.warm_python import WarmPython
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 MARKS = ("virtual_time", "spark", "slow", "thorough")
 

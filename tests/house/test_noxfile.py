@@ -16,6 +16,8 @@ import pytest
 
 from tests.harness.one_run import in_one_run
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 NOXFILE = ROOT / "noxfile.py"
 SOURCE = NOXFILE.read_text("utf-8")

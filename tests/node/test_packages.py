@@ -9,6 +9,8 @@ import pytest
 
 from tests.node.packages import HERE, Packages, find_node, unavailable
 
+pytestmark = pytest.mark.slow
+
 LOCKS = sorted(
     [*HERE.glob("*/package-lock.json"), *HERE.parents[1].glob("examples/*/package-lock.json")]
 )

@@ -7,6 +7,8 @@ import pytest
 from . import fuzz
 from .test_codec import GOLDEN
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_connection_neither_breaks_nor_grows() -> None:
     frames = [frame for frame, _ in GOLDEN.values()]
