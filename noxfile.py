@@ -293,7 +293,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def quick(session: nox.Session) -> None:
-    """The tests that take two to three minutes: one loop, small budgets, no Spark, no other processes."""
+    """The tests of two to three minutes: one loop, small budgets, no Spark, no other processes."""
     room = Room(session, "work").install("test", "demo", extras="all")
     room.run("pytest", *ALL_CORES, "--quick", *session.posargs)
 
