@@ -18,6 +18,8 @@ __all__ = ("check_alone",)
 
 LATE: Final = ("an error after the end of a flow", "a shared flow failed while it had no subscr")
 """How the reports of failures begin that come when the consumer has left."""
+BESIDE: Final = ("another call failed as well", "the source failed as well")
+"""How the reports of failures begin that come beside the one that is raised, or is retried."""
 SETTLED_AFTER: Final = 1000.0
 """Seconds after which nothing of a pipeline happens any more."""
 WITHIN: Final = 1e7
@@ -49,7 +51,8 @@ class Told(logging.Handler):
         is_kept = message.startswith(LATE[1])
         may_fail = self.expected.fails is not False
         is_late = message.startswith(LATE) and may_fail and (is_kept or not self.expected.is_whole)
-        allowed = RECEIVED if is_late else (ChildError, CleanupError)
+        is_received = is_late or message.startswith(BESIDE)
+        allowed = RECEIVED if is_received else (ChildError, CleanupError)
         if found and all(isinstance(each, allowed) for each in found):
             self.names += [type(each).__name__ for each in found]
         else:

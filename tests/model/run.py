@@ -487,8 +487,12 @@ class Run:
                 raise self.error()
 
         self._add_bound(2 * options.get("concurrency", 0), r.empty())
-        with suppress(*RECEIVED):
+        try:
             await flow.for_each(arrive, **options)
+        except CleanupError:
+            raise  # nothing has failed before
+        except RECEIVED:
+            pass
 
     async def collected_in(self, flow: Flow[Token], within: int) -> None:
         """Collect for some time; the elements that were collected by then are given back."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -476,3 +476,23 @@ async def example_filter_async() -> None:
         return name != "ada"
 
     print(await r.just("ada", "alan").filter_async(is_free).to_list())
+
+
+@pytest.mark.virtual_time
+async def test_a_source_that_fails_beside_a_call_is_reported(
+    expects_loop_errors: list[dict[str, Any]],
+) -> None:
+    """The first failure is the one that is raised; the other one does not disappear."""
+    source_error, call_error = OSError("of the source"), ValueError("of the call")
+
+    async def source() -> AsyncIterator[int]:
+        yield 1
+        raise source_error
+
+    async def call(_: int) -> int:
+        await asyncio.sleep(1)
+        raise call_error
+
+    with pytest.raises(ValueError, match="of the call"):
+        await r.from_aiter(source).map_async(call, concurrency=2).to_list()
+    assert [each["exception"] for each in expects_loop_errors] == [source_error]

@@ -275,8 +275,8 @@ class WorkerPool(Coordinator[Any]):
         self.end(self.waiting_failure())
 
     def waiting_failure(self) -> BaseException | None:
-        """The failure of the first call: of the first element, or else at first; the others are
-        reported."""
+        """The failure of the first call: of the first element, or else at first; the others, and
+        that of the source, are reported."""
         errors = self._errors
         if not errors:
             return self._source_error
@@ -286,6 +286,9 @@ class WorkerPool(Coordinator[Any]):
             if another is not error:
                 self.report_cleanup("another call failed as well", another)
         errors.clear()
+        source_error, self._source_error = self._source_error, None
+        if source_error is not None and source_error is not error:
+            self.report_cleanup("the source failed as well", source_error)
         return error
 
     # -- a worker ---------------------------------------------------------------------------------
