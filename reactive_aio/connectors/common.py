@@ -96,6 +96,37 @@ def list_length(call: str, count: int, limit: int) -> int:
     return min(require_int(call, "count", count, least=1), limit)
 
 
+async def send_missing(
+    batch: Sequence[T],
+    results: dict[int, object],
+    send: Callable[[int, T], Awaitable[object]],
+    is_refused: Callable[[Exception], bool],
+) -> None:
+    """Call *send* with each message of *batch* that has no result yet, all of them together.
+
+    The result is None, or the error if it *is_refused*. Of all other errors, the first one is
+    raised when every call has ended; these messages have no result.
+    """
+    failed: list[Exception] = []
+
+    async def one(number: int, message: T) -> None:
+        try:
+            await send(number, message)
+            results[number] = None
+        except Exception as error:
+            if is_refused(error):
+                results[number] = error
+            else:
+                failed.append(error)
+
+    async with anyio.create_task_group() as group:
+        for number, message in enumerate(batch):
+            if number not in results:
+                group.start_soon(one, number, message)
+    if failed:
+        raise failed[0]
+
+
 def awaits_messages(function: F) -> F:
     """Declare that *function* waits for messages of a server: that is no stall of its flow.
 

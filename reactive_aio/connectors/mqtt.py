@@ -38,6 +38,7 @@ from .common import (
     require_name,
     require_open,
     require_scheme,
+    send_missing,
     with_dead_letters,
 )
 
@@ -138,35 +139,30 @@ def sink(client: Client, topic: str, *, retry: RetryPolicy | int = RECONNECT) ->
         require_list("mqtt.sink", Outgoing, "connectors.Message", batch)
         results: dict[int, object] = {}
 
-        async def one(number: int, message: Outgoing) -> None:
-            try:
-                async with places:
-                    await _publish(client, message.to or topic, message)
-                results[number] = None
-            except LOST as error:
-                failed.append(error)
-            except (TypeError, ValueError) as error:
-                results[number] = error
+        async def one(_: int, message: Outgoing) -> None:
+            async with places:
+                await _publish(client, message.to or topic, message)
 
         async def publish() -> None:
             nonlocal is_lost
             if is_lost:
                 await _enter_again(client)
                 is_lost = False
-            failed.clear()
-            async with anyio.create_task_group() as group:
-                for number, message in enumerate(batch):
-                    if number not in results:
-                        group.start_soon(one, number, message)
-            if failed:
+            try:
+                await send_missing(batch, results, one, _is_refused)
+            except LOST:
                 is_lost = True
-                raise failed[0]
+                raise
 
-        places, failed = anyio.Semaphore(AT_A_TIME), list[Exception]()
+        places = anyio.Semaphore(AT_A_TIME)
         await outage.call(publish)
         raise_failed(results[n] for n in range(len(batch)))
 
     return send
+
+
+def _is_refused(error: Exception) -> bool:
+    return isinstance(error, (TypeError, ValueError)) and not isinstance(error, LOST)
 
 
 def _properties(packet: int) -> Any:

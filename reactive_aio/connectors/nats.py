@@ -18,8 +18,6 @@ from sys import modules
 from typing import Any, Final
 from uuid import uuid4
 
-import anyio
-
 from .._shared.foreign_options import explain_foreign_options
 from .._sources.timers import interval
 from ..delivery import Delivery, DeliveryFlow, Outage, Unfinished, deliveries
@@ -46,6 +44,7 @@ from .common import (
     require_name,
     require_open,
     require_scheme,
+    send_missing,
     with_dead_letters,
 )
 
@@ -193,31 +192,18 @@ def sink(
         results: dict[int, object] = {}
 
         async def one(number: int, message: Message) -> None:
-            try:
-                data, to = content(message, "NATS"), message.to or subject
-                headers = {"Nats-Msg-Id": f"{prefix}-{number}", **message.headers}
-                await context.publish(to, data, timeout=CONFIRMED, headers=headers)
-                results[number] = None
-            except Exception as error:
-                if isinstance(error, REFUSED) and not isinstance(error, LOST):
-                    results[number] = error
-                else:
-                    failed.append(error)
+            data, to = content(message, "NATS"), message.to or subject
+            headers = {"Nats-Msg-Id": f"{prefix}-{number}", **message.headers}
+            await context.publish(to, data, timeout=CONFIRMED, headers=headers)
 
-        async def publish() -> None:
-            failed.clear()
-            async with anyio.create_task_group() as group:
-                for number, message in enumerate(batch):
-                    if number not in results:
-                        group.start_soon(one, number, message)
-            if failed:
-                raise failed[0]
-
-        failed: list[Exception] = []
-        await outage.call(publish)
+        await outage.call(partial(send_missing, batch, results, one, _is_refused))
         raise_failed(results[n] for n in range(len(batch)))
 
     return send
+
+
+def _is_refused(error: Exception) -> bool:
+    return isinstance(error, REFUSED) and not isinstance(error, LOST)
 
 
 def _jetstream(call: str, client: Client | JetStreamContext) -> JetStreamContext:

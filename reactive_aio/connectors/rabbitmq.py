@@ -39,6 +39,7 @@ from .common import (
     require_name,
     require_open,
     require_scheme,
+    send_missing,
     with_dead_letters,
 )
 
@@ -320,23 +321,14 @@ class _Writer:
         if self.exchange:
             exchange = await channel.get_exchange(self.exchange, ensure=False)
 
-        async def one(number: int, message: Message) -> None:
-            try:
-                to = message.to or self.to
-                await exchange.publish(_outgoing(message), to, mandatory=True)
-                results[number] = None
-            except (DeliveryError, TypeError) as error:
-                results[number] = error
-            except Exception as error:
-                failed.append(error)
+        async def one(_: int, message: Message) -> None:
+            await exchange.publish(_outgoing(message), message.to or self.to, mandatory=True)
 
-        failed: list[Exception] = []
-        async with anyio.create_task_group() as group:
-            for number, message in enumerate(batch):
-                if number not in results:
-                    group.start_soon(one, number, message)
-        if failed:
-            raise failed[0]
+        await send_missing(batch, results, one, _is_refused)
+
+
+def _is_refused(error: Exception) -> bool:
+    return isinstance(error, (DeliveryError, TypeError))
 
 
 def _dead_letter(message: Incoming, error: Exception, queue: str) -> aio_pika.Message:

@@ -8,8 +8,9 @@ returned here, and reaches Spark's batches through the flow.
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
 from functools import partial
+from inspect import iscoroutine
 from time import monotonic, perf_counter
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import anyio
 
@@ -146,15 +147,17 @@ class _PartitionRun:
         """Call the pipeline on the loop: what it makes may belong to that."""
         flow = pipeline(self._source.flow)
         if not isinstance(cast("object", flow), Flow):
-            close = getattr(flow, "close", None)
-            if hasattr(flow, "__await__") and callable(close):
-                close()  # a coroutine, which would warn that it was never awaited
-            raise TypeError(
-                f"{self._function}: {describe(pipeline)} returned {type(flow).__name__}, which is "
-                "not a flow; the pipeline is a function of a flow that returns a flow"
-            )
+            self._refuse(pipeline, flow)
         self._elements = Elements(f"{self._function}()", flow)
         self._source.on_wanted = self._elements.wake
+
+    def _refuse(self, pipeline: Pipeline, made: object) -> NoReturn:
+        if iscoroutine(made):
+            made.close()  # else it would warn that it was never awaited
+        raise TypeError(
+            f"{self._function}: {describe(pipeline)} returned {type(made).__name__}, which is "
+            "not a flow; the pipeline is a function of a flow that returns a flow"
+        )
 
     async def _answer(self, act: Callable[[], object], due: float) -> list[Any] | None:
         """Call *act*, and return rows; none where a record batch is wanted, or it takes long."""
