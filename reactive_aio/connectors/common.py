@@ -187,7 +187,10 @@ def require_name(call: str, what: str, name: object) -> str:
 
 @asynccontextmanager
 async def closing(
-    close: Callable[[], Awaitable[object]], cut: Callable[[], object] | None = None
+    close: Callable[[], Awaitable[object]],
+    cut: Callable[[], object] | None = None,
+    *,
+    within: float = CLOSED,
 ) -> AsyncGenerator[None]:
     """Close a client after the block, or *cut* it off where its server does not answer in time.
 
@@ -196,7 +199,7 @@ async def closing(
     try:
         yield
     finally:
-        with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSED) as limit:
+        with anyio.CancelScope(shield=True), anyio.move_on_after(within) as limit:
             await close()
         if limit.cancelled_caught and cut is not None:
             cut()

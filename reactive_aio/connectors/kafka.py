@@ -99,6 +99,11 @@ class Consumer(Protocol):
     async def topics(self) -> set[str]: ...
 
 
+_CLOSED: Final = 6.0
+"""Seconds in which a consumer is closed. One that is joining a group waits for that first: brokers
+let the first member of a group wait for others, three seconds by default."""
+
+
 @asynccontextmanager
 async def connect(url: str, *, group: str, **options: Any) -> AsyncGenerator[Any]:
     """A started `AIOKafkaConsumer` of *group*, which reads from the first record on."""
@@ -107,7 +112,7 @@ async def connect(url: str, *, group: str, **options: Any) -> AsyncGenerator[Any
     settings["auto_offset_reset"] = "earliest"
     settings["bootstrap_servers"] = url.removeprefix("kafka://").rstrip("/")
     consumer: Any = AIOKafkaConsumer(**(settings | options))
-    async with closing(consumer.stop):
+    async with closing(consumer.stop, within=_CLOSED):
         await consumer.start()
         yield consumer
 
