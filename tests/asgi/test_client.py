@@ -33,7 +33,7 @@ from reactive_aio.errors import MissingExtra, RuleViolation
 from reactive_aio.stage import LoopHandle
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.asgi.serving import Service, service
-from tests.harness.leftover_checks import Context
+from tests.harness.leftover_checks import Context, other_tasks
 
 Handler = Callable[[ServerConnection], Awaitable[None]]
 
@@ -189,6 +189,8 @@ async def test_a_cancelled_scope_of_anyio_closes_the_socket(
                 async for _ in server.request_stream(route="ticks"):
                     scope.cancel()
     assert (await serving.settles(0))["open"] == 0
+    if closing := other_tasks():  # those of the client, which closes its socket after the scope
+        await asyncio.wait(closing)
 
 
 async def test_a_second_cancellation_while_the_socket_closes_leaves_nothing() -> None:
