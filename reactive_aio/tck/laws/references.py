@@ -4,6 +4,7 @@ import asyncio
 import gc
 import weakref
 from functools import partial
+from types import FrameType
 from typing import Any, Final
 
 from ...spec import Subscription
@@ -46,7 +47,10 @@ async def _failed(context: LawContext, kind: type[Recorder]) -> CancelledOrEnded
         # The context keeps the error, whose frames would keep the subscriber.
         error.__traceback__ = None
         error = error.__cause__ or error.__context__
-    return publisher, recorder.subscription, weakref.ref(recorder)
+    kept = publisher, recorder.subscription, weakref.ref(recorder)
+    # From CPython 3.13 on, an error that the publisher keeps may keep this frame as well.
+    del recorder
+    return kept
 
 
 async def _require_released(context: LawContext, *uses: tuple[str, Any]) -> None:
@@ -63,7 +67,14 @@ async def _require_released(context: LawContext, *uses: tuple[str, Any]) -> None
 
 def _kinds_of_referrers(reference: "weakref.ref[Any]") -> list[str]:
     """A function, since a coroutine is a referrer itself while it looks: from CPython 3.14 on."""
-    return sorted({type(each).__name__ for each in gc.get_referrers(reference())})
+    return sorted({_kind(each) for each in gc.get_referrers(reference())})
+
+
+def _kind(referrer: object) -> str:
+    """Its type, and the function that a frame belongs to: an error that is kept may keep frames."""
+    if isinstance(referrer, FrameType):
+        return f"frame of {referrer.f_code.co_qualname}"
+    return type(referrer).__name__
 
 
 async def _wait_until_released(context: LawContext, references: "list[weakref.ref[Any]]") -> bool:
