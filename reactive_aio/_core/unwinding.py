@@ -84,8 +84,9 @@ def suspended(awaited: Any) -> Iterator[tuple[FrameType, Any]]:
             awaited = getattr(awaited, names[1])
         elif awaited.__class__.__name__ in _WRAPPERS:
             awaited = next(iter(get_referents(awaited)), None)
-        else:
-            return
+        else:  # it may run a coroutine, and tell so as a coroutine does
+            coroutine = getattr(awaited, "cr_await", None)
+            awaited = coroutine if coroutine.__class__ in SUSPENDED else None
 
 
 class _Cleanups(NamedTuple):

@@ -48,9 +48,14 @@ class EndWatch:
     async def cancel_at_end(self, work: Awaitable[T], *, reads: bool = True) -> T | None:
         """Await *work*; cancel it, and return None, when the response must end."""
         waiting = timeout(None)
+
+        def end() -> None:
+            if not waiting.expired():  # the server stops while a client that has left is cleaned up
+                waiting.reschedule(self._loop_handle.time())
+
         try:
             async with waiting:
-                self.start(lambda: waiting.reschedule(self._loop_handle.time()), reads=reads)
+                self.start(end, reads=reads)
                 return await work
         except TimeoutError:
             if not waiting.expired():

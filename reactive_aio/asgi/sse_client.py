@@ -184,9 +184,9 @@ def own_headers(last_event_id: str | None) -> dict[str, str]:
     """The headers of a request without those that the caller has given."""
     # A small chunk that is compressed can expand to a large one, so `_is_stream` refuses it.
     headers = {"accept": _MEDIA_TYPE, "accept-encoding": "identity", "cache-control": "no-store"}
-    # Spaces around it are no part of a header; and it may be nothing that a header can have.
+    # Spaces around it are no part of a header, which cannot have control characters but tabs.
     value = (last_event_id or "").strip(" \t")
-    if value and not any(each < " " or each == "\x7f" for each in value):
+    if value and not any((each < " " and each != "\t") or each == "\x7f" for each in value):
         headers["last-event-id"] = value
     return headers
 

@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 0
     except OSError as error:
-        what = f"python -m reactive_aio top: {options.path}: {_explained(error)}"
+        what = f"python -m reactive_aio top: {options.path}: {_explained(error, options.path)}"
         sys.stderr.write(printable(what) + "\n")
         return 1
 
@@ -47,14 +47,16 @@ class _NoAnswer(OSError):
     """The process has accepted the connection, and sends nothing."""
 
 
-def _explained(error: OSError) -> str:
-    """What *error* means: whether the process has ended, or never served there."""
+def _explained(error: OSError, path: str) -> str:
+    """What *error* means: whether the process at *path* has ended, or never served there."""
     if isinstance(error, _NoAnswer):
         return str(error)
-    if isinstance(error, ConnectionRefusedError):
-        return "the process that served there has ended, and was killed: nothing serves there now"
     serve = "the process has to run `async with observe.serve(path):`"
-    return f"{error.strerror or error}; {serve}"
+    if not isinstance(error, ConnectionRefusedError):
+        return f"{error.strerror or error}; {serve}"
+    if not Path(path).is_socket():
+        return f"this is no socket; {serve}"
+    return "the process that served there has ended, and was killed: nothing serves there now"
 
 
 def _is_written(clear: str, text: str) -> bool:

@@ -79,6 +79,27 @@ async def test_what_has_not_begun_is_refused(kind: Any) -> None:
         assert (each.body, each.headers["retry-after"]) == (STOPS, "5")
 
 
+@pytest.mark.virtual_time
+async def test_a_client_that_has_left_keeps_no_other_stream_from_its_end() -> None:
+    streams, begun = AppStreams(), asyncio.Event()
+
+    async def slow(_: HttpRequest) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            begun.set()
+            await asyncio.sleep(2)
+
+    left = Call(streams.wrap(ndjson(slow, max_start_delay=None)))
+    await turns()
+    left.disconnect()
+    await begun.wait()
+    other = await opened(streams.wrap(ndjson(just(1).concat_with(never()), max_start_delay=0)))
+    streams.stop()
+    assert (await other.end()).body == f'1\n{{"$failure":{STOPS}}}\n'
+    await left.end()
+
+
 async def test_a_response_that_has_not_started_ends_as_one_that_has() -> None:
     streams = AppStreams()
     events, lines = (Call(streams.wrap(kind(never()))) for kind in (sse, ndjson))
@@ -126,6 +147,26 @@ async def test_streams_may_complete_within_the_time_of_grace() -> None:
     assert (await short.end()).body.endswith("data: 3\n\nevent: complete\ndata: {}\n\n")
     assert "complete" not in (await long.end(within=6)).body
     streams.stop()
+
+
+@pytest.mark.virtual_time
+async def test_the_cleanup_of_a_coroutine_is_not_cut() -> None:
+    streams, stages = AppStreams(), list[str]()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stages.append("begun")
+            await asyncio.sleep(1)
+            stages.append("ended")
+
+    call = SocketCall(streams.wrap(websocket({"work": work})))
+    call.send("subscribe", route="work", n=1)
+    await turns(20)
+    streams.stop()
+    await call.end()
+    assert stages == ["begun", "ended"]
 
 
 async def test_a_socket_is_closed_after_the_reason() -> None:

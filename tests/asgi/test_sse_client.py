@@ -213,8 +213,9 @@ async def test_a_server_cannot_set_a_delay_of_years() -> None:
         (b"id: 5\ndata: 1\n\nid: 7\n\n", "last-event-id: 7"),
         (b"id: 7\n\n: no more\n\n", "last-event-id: 7"),
         (b"id: 7\n\ndata: 1\n\nid: 8\n", "last-event-id: 7"),
+        (b"id: a\tb\n\ndata: 1\n\n", "last-event-id: a\tb"),
     ],
-    ids=["after an element", "alone", "before an event that is cut off"],
+    ids=["after an element", "alone", "before an event that is cut off", "with a tab"],
 )
 async def test_an_id_without_data_is_the_last_event_id(events: bytes, expected: str) -> None:
     """HTML 9.2.6 sets it before it looks for data."""

@@ -103,6 +103,14 @@ def test_the_command_says_what_the_process_has_to_run(
     )
 
 
+def test_the_command_says_that_a_file_is_no_socket(
+    path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(path).touch()
+    assert main(["top", path, "--once"]) == 1
+    assert "flows.sock: this is no socket; the process has to run" in capsys.readouterr().err
+
+
 def test_the_command_says_that_a_loop_is_blocked(
     path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

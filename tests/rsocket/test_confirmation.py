@@ -1,10 +1,12 @@
 """A client that requests an answer to its SETUP."""
 
+import pytest
+
 from reactive_aio.rsocket.protocol.connection import Connection
 from reactive_aio.rsocket.protocol.events import Closed
-from reactive_aio.rsocket.protocol.frames import ErrorCode, KeepAlive, Setup
+from reactive_aio.rsocket.protocol.frames import Error, ErrorCode, KeepAlive, Setup
 
-from .wire import carry, sent
+from .wire import carry, sent, wire
 
 
 def connecting() -> tuple[Connection, Connection]:
@@ -30,6 +32,16 @@ def test_a_refusal_is_the_other_answer() -> None:
     [closed] = carry(server, client)
     assert closed == Closed(ErrorCode.REJECTED_SETUP, b"no", local=False)
     assert not client.is_confirmed
+
+
+@pytest.mark.parametrize("code", [ErrorCode.INVALID_SETUP, ErrorCode.REJECTED_SETUP])
+def test_a_server_may_refuse_after_it_has_answered(code: ErrorCode) -> None:
+    """It may answer keepalives while it still authenticates the client."""
+    client, _ = connecting()
+    client.receive(wire(KeepAlive(respond=False)), 0.0)
+    assert client.is_confirmed
+    [closed] = client.receive(wire(Error(0, code, b"the token is revoked")), 0.0)
+    assert closed == Closed(code, b"the token is revoked", local=False)
 
 
 def test_the_question_is_sent_after_setup() -> None:

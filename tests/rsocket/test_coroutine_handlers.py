@@ -234,6 +234,32 @@ async def test_a_cancelled_request_is_cancelled_where_it_is() -> None:
             assert {await cancelled.get(), await cancelled.get()} == {0, 2}
 
 
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("is_cancelled", [True, False], ids=["cancelled", "ends by itself"])
+async def test_the_end_of_the_connection_does_not_cut_a_cleanup(is_cancelled: bool) -> None:
+    stages: list[str] = []
+
+    async def work(payload: Any) -> None:
+        try:
+            if is_cancelled:
+                await asyncio.Event().wait()
+        finally:
+            stages.append("begun")
+            await asyncio.sleep(1)
+            stages.append("ended")
+
+    async with served(work) as ask:
+        request = asyncio.ensure_future(ask(1))
+        await turns(10)
+        if is_cancelled:
+            request.cancel()
+            await turns(10)
+        assert stages == ["begun"]
+    await asyncio.gather(request, return_exceptions=True)
+    await asyncio.sleep(2)
+    assert stages == ["begun", "ended"]
+
+
 async def test_a_long_batch_lets_others_run() -> None:
     turns = 0
     seen: list[tuple[asyncio.Task[Any] | None, int]] = []

@@ -275,8 +275,6 @@ SENSELESS: dict[str, bytes] = {
     "REQUEST_N on stream 0": wire(RequestN(0, 1)),
     "METADATA_PUSH on a stream": raw(1, 0x3100, b"m"),
     "KEEPALIVE on a stream": raw(1, 0x0C80, bytes(8)),
-    "an error of setup": wire(Error(0, ErrorCode.INVALID_SETUP)),
-    "another": wire(Error(0, ErrorCode.REJECTED_RESUME)),
     "an error of streams on stream 0": wire(Error(0, 0x201)),
     "REQUEST_N for nothing": raw(1, 0x2000, bytes(4)),
 }

@@ -152,6 +152,21 @@ async def test_refused_requests_count_apart_from_failed_ones() -> None:
         assert stats(bench, "breaks") == RouteStats(requests=1, elements=2, failed=1)
 
 
+async def test_a_channel_that_is_left_has_not_failed() -> None:
+    router = Router()
+
+    @router.route("echo")
+    def echo(incoming: Flow[int]) -> Flow[int]:
+        return incoming
+
+    bench = Bench(router)
+    async with bench.server, await bench.client() as client:
+        channel = client.request_channel([1, 2, 3], route="echo")
+        assert await channel.take(1).to_list() == [1]
+        await turns()
+        assert stats(bench, "echo") == RouteStats(requests=1, elements=1)
+
+
 async def test_plain_functions_that_fail_are_counted() -> None:
     bench = Bench(routes())
     async with bench.server, await bench.client() as client:

@@ -15,6 +15,7 @@ from ..._core.loop import (
     LoopHandle,
     Task,
     TimerHandle,
+    cancel_task,
     sleep,
     timeout,
     wait_settled,
@@ -277,7 +278,7 @@ class StreamMultiplexer:
         for subscription in [*self._subscriptions.values()]:
             subscription.fail(self.lost())
         for task in tasks:
-            task.cancel()
+            cancel_task(task)
         await wait_settled(*tasks)
         for subscriber in subscribers:
             await subscriber.aclose()

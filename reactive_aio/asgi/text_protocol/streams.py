@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..._core.demand import Demand
 from ..._core.failures import is_cancelled_here
 from ..._core.flow_subscription import FlowSubscription
+from ..._core.loop import cancel_task
 from ...errors import NotAnElement, RuleViolation
 from ...rsocket.serving.routing import answers_of
 from ...stage import Downstream, from_push
@@ -116,7 +117,7 @@ class SocketSubscriber:
     def _stop(self) -> None:
         self._finish()
         if self.task is not None:
-            self.task.cancel()
+            cancel_task(self.task)
         if self._subscription is not None and not self._upstream_is_done:
             self._subscription.cancel()
         self._socket.remove(self)

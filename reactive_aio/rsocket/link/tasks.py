@@ -4,7 +4,7 @@ from collections.abc import Callable, Coroutine
 from inspect import iscoroutine
 from typing import Any
 
-from ..._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
+from ..._core.loop import Future, LoopHandle, Task, TimerHandle, cancel_task, wait_settled
 
 
 class ConnectionTasks:
@@ -48,10 +48,10 @@ class ConnectionTasks:
             self._on_idle()
 
     def cancel(self, *, only_background: bool = False) -> None:
-        """Cancel all tasks but the current one."""
+        """Cancel all tasks but the current one; their cleanups run to their end."""
         for task in self._background if only_background else list(self._tasks):
             if not self._loop_handle.is_current_task(task):
-                task.cancel()
+                cancel_task(task)
 
     async def wait(self) -> None:
         """Wait until all tasks but the current one have ended."""

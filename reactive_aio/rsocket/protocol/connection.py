@@ -426,8 +426,8 @@ class Connection(StreamMachine):
         if frame.stream_id:
             super().on_error(frame)
         elif frame.code in _SETUP_ERRORS:
-            is_answer = not self.is_confirmed or self.phase is Phase.RESUMING
-            if self.is_client and is_answer:
+            # It may be late: a server may answer keepalives before it has authenticated the client.
+            if self.is_client:
                 self._end(frame.code, frame.data, local=False)
             else:
                 self.count_useless()

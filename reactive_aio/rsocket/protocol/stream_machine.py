@@ -556,11 +556,14 @@ class StreamMachine:
             return
         self.flood.count_end(stream, self.now)
         action = self._move(stream, input_)
+        ended: list[Failed | Cancelled] = []
         if action in (Action.FAIL_RECEIVING, Action.ABORT):
-            self.events.append(Failed(stream.id, code, data))
+            ended.append(Failed(stream.id, code, data))
         if action in (Action.STOP_SENDING, Action.ABORT):
             self.output.clear(stream)
-            self.events.append(Cancelled(stream.id))
+            ended.append(Cancelled(stream.id))
+        # A handler whose channel is cancelled has not failed with its incoming elements.
+        self.events += reversed(ended) if input_ is Input.CANCEL else ended
         if action is _IGNORE:
             self.flood.count_late(stream_id, self.now)
 

@@ -11,7 +11,7 @@ from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from ..._core.flow_subscription import FlowSubscription
-from ..._core.loop import CancelledError
+from ..._core.loop import CancelledError, cancel_task
 from ..._shared.coerce import to_flow
 from ...errors import AlreadySubscribed
 from ...stage import Downstream, from_push
@@ -243,7 +243,7 @@ class Execution:
         """The requester has cancelled, or the connection has ended."""
         self._stop_timer()
         if self.task is not None:
-            self.task.cancel()
+            cancel_task(self.task)
             self.driver.count_reset()
             self.driver.intake.await_end(self.task)
         elif self.coroutine is not None:
@@ -260,7 +260,7 @@ class Execution:
         if self.is_silent:
             self.drop("its deadline has passed")
             if self.task is not None:
-                self.task.cancel()
+                cancel_task(self.task)
         elif sender is not None and self.driver.streams.senders.get(self.stream_id) is sender:
             self.counters.failed += 1
             self._fail(ErrorCode.CANCELED, DEADLINE_PASSED)

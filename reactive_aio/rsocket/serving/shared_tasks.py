@@ -7,7 +7,7 @@ its batch continue in another one. Each has a copy of the connection's context, 
 """
 
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine
 from contextvars import Context
 from inspect import isawaitable
 from types import CoroutineType
@@ -94,11 +94,12 @@ class SharedTask(TimeSlice):
 class _Steps:
     """Runs a coroutine in a context: until it suspends, and, when awaited, to its end."""
 
-    __slots__ = ("_awaited", "_context", "_coroutine", "are_over", "error", "value")
+    __slots__ = ("_awaited", "_context", "_coroutine", "_is_awaited", "are_over", "error", "value")
 
     def __init__(self, coroutine: Any, context: Context) -> None:
         self._coroutine: Coroutine[Any, Any, Any] = coroutine
         self._context = context
+        self._is_awaited = False
         self.are_over = False
         self.value: Any = None
         self.error: BaseException | None = None
@@ -112,17 +113,38 @@ class _Steps:
         except BaseException as error:
             self.are_over, self.error = True, error
 
-    def __await__(self) -> Generator[Any, Any, None]:
-        while not self.are_over:
-            try:
-                yield self._awaited
-            except GeneratorExit:
-                self._coroutine.close()  # the loop is closed, so that nothing can be awaited
-                raise
-            except BaseException as error:
-                self._step(self._coroutine.throw, error)
-            else:
-                self._step(self._coroutine.send, None)
+    @property
+    def cr_await(self) -> Coroutine[Any, Any, Any]:
+        """The coroutine, as that of a coroutine is called: it may be cleaning up."""
+        return self._coroutine
+
+    def __await__(self) -> "_Steps":
+        return self
+
+    def __iter__(self) -> "_Steps":
+        return self
+
+    def __next__(self) -> Any:
+        return self.send(None)
+
+    def send(self, value: object) -> Any:
+        if self._is_awaited:
+            self._step(self._coroutine.send, value)
+        self._is_awaited = True
+        return self._next()
+
+    def throw(self, error: BaseException) -> Any:
+        self._step(self._coroutine.throw, error)
+        return self._next()
+
+    def close(self) -> None:
+        """The loop is closed, so that nothing can be awaited."""
+        self._coroutine.close()
+
+    def _next(self) -> Any:
+        if self.are_over:
+            raise StopIteration
+        return self._awaited
 
 
 class Batch:
