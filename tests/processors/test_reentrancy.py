@@ -122,7 +122,8 @@ class Program:
         made.known_before = len(self.witness.received)
         self.hot.flow.subscribe(made)
         made.is_joining = False
-        made.known_after = len(self.witness.received)
+        # What has been accepted may be retained before the first subscriber receives it.
+        made.known_after = len(self.accepted.union(self.witness.received))
 
     @property
     def witness(self) -> "Subscriber":
