@@ -140,7 +140,8 @@ class Server(AsyncResource):
         if max_requests_per_client is not None:
             self._limit_requests(max_requests_per_client)
         self._responder.sessions.limit = max(MAX_SESSIONS, max_connections)
-        self._budget = (limits or Limits()).budget
+        limits = limits or Limits()
+        self._budget = limits.budget
         lease = self._responder.leases is not None
         self._make_connection = partial(
             Connection,

@@ -98,7 +98,6 @@ class Driver:
     _is_aborted: bool = False  # the transport is, or will be as soon as there is one
     _closes_writing_only: bool = False  # the peer has to read why it ends
     _ends_properly: bool = False  # as one side has announced, when no stream was open
-    _is_lingering: bool = False  # handlers of the peer's last requests finish
     is_heavy: bool = False
     """Whether its last turn took long, so that the next may have to wait for those of others."""
     unread: bytes = b""
@@ -124,7 +123,7 @@ class Driver:
         )
         self._responder = responder
         self.line: Line = Line()
-        self._tasks = ConnectionTasks(self.loop_handle, self._on_idle)
+        self._tasks = ConnectionTasks(self.loop_handle)
         self._timer = DeadlineTimer(
             self.loop_handle, self.connection.next_deadline, self._deadline_passed
         )
@@ -529,6 +528,7 @@ class Driver:
         self.line.is_writable = self._has_turn = False
         self._waiters.look()
         self._timer.update()
+        self.count_held()
         if self.on_suspended is not None:
             self.on_suspended(self)
 
@@ -546,27 +546,26 @@ class Driver:
         self.is_over = True
         self._release_transport()
         if self._ends_properly:
-            self._is_lingering = True
             self._time_limit = self.loop_handle.call_later(self._linger_time, self._tasks.cancel)
             self._tasks.cancel(only_background=True)
-            self._on_idle()
+            self._tasks.when_idle(self._report_end)
         else:
             self._tasks.cancel()
             self._report_end()
 
-    def _on_idle(self) -> None:
-        if not self._tasks and self._is_lingering:
-            self._is_lingering = False
-            self._report_end()
-
     def _release_transport(self) -> None:
-        """Release everything but the tasks."""
+        """Release everything but the tasks.
+
+        No part refers to this driver after that: what has ended is freed at once, and not by the
+        collector of garbage, which would stop a server that loses thousands of connections.
+        """
         self._has_turn = True  # the last one: no other is scheduled
         self._batch_senders.clear()
         self.intake.release()
         self._timer.cancel()
         if self._send_limit is not None:
             self._send_limit.stop()
+            self._send_limit = None
         if self._time_limit is not None:
             self._time_limit.cancel()
         self._waiters.look(is_over=True)

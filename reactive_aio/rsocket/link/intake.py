@@ -19,7 +19,8 @@ What one connection holds for its peer is a part of what the process may hold fo
 which the peer does not read, frames of which it has sent a part, requests that wait to be served,
 and what is kept of a session to be sent again. Unfinished payloads in fragments count by
 themselves, as they come (`fragmentation`). A connection that holds no more than `watermark` counts
-nothing: the budget, when it is used up, is not in the way of who needs little.
+nothing: the budget, when it is used up, is not in the way of who needs little. A session that waits
+for its client counts all that it holds, with its objects: nobody needs it just now.
 """
 
 from collections.abc import Callable, Iterable
@@ -36,6 +37,8 @@ MAX_UNSERVED: Final = 1024 * 1024
 REFUSED_ABOVE: Final = 8 * MAX_UNSERVED
 """For a side that must read on, since it awaits something of the peer itself."""
 _OVERHEAD: Final = 256
+_SESSION: Final = 8 * 1024
+"""What the objects of a session take, about: `tests/rsocket/test_idle_memory.py` measures them."""
 _FEW_LARGE: Final = 8
 MAX_ENDING: Final = 1024
 _FEW_RUNNING: Final = 8
@@ -47,6 +50,10 @@ CLIENT_IS_BUSY: Final = b"too many requests of this client are being served"
 
 IN_HANDLER: Final[ContextVar[bool]] = ContextVar("reactive_aio.rsocket.in_handler", default=False)
 """Whether the handler of a request without a response is running."""
+
+
+def _nothing() -> None:
+    pass
 
 
 class RunsHandlers(Protocol):
@@ -227,14 +234,21 @@ class Intake:
 
         That is so while the process holds more than it may, and this connection more than little.
         """
-        limits = self._connection.limits
-        counted = held if held > limits.watermark else 0
+        connection = self._connection
+        limits = connection.limits
+        if connection.is_suspended:
+            counted = held + _SESSION
+        else:
+            counted = held if held > limits.watermark else 0
         if counted != self.counted:
             limits.budget.hold(counted - self.counted)
             self.counted = counted
         return counted > 0 and limits.budget.is_exceeded
 
     def release(self) -> None:
-        """The connection has ended: nothing is held any more."""
+        """The connection has ended: nothing is held, and nobody is told any more."""
         self.held, self.held_size = (), 0
-        self._count(0)
+        if self.counted:
+            self._connection.limits.budget.hold(-self.counted)
+            self.counted = 0
+        self._on_change = self._on_room = _nothing

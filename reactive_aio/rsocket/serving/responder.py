@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from .client_places import ClientPlaces
 
 _RESPONSE: Final = InteractionModel.RESPONSE
+_SESSIONS_SHARE: Final = 2
+"""Sessions that wait for their clients hold at most this share of the budget of the process."""
 _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT, JSON, MSGPACK)}
 
@@ -330,7 +332,8 @@ class RouterResponder:
             return
         token = setup.token
         if token is not None:
-            self._make_room_for_session()
+            if self.sessions.is_full and self.admission is not None:
+                self._end_session(self.admission)
             if self.sessions.is_full:
                 self._refuse_for_now(driver, "the server has too many sessions; try again later")
                 return
@@ -338,15 +341,25 @@ class RouterResponder:
                 driver.reject("the session cannot be kept")
                 return
             driver.add_close_callback(lambda _: self.sessions.remove(token))
+            driver.on_suspended = self._suspended
         driver.accept()
         self.begin(driver)
 
-    def _make_room_for_session(self) -> None:
-        """End a session that waits for its client, if the store is full."""
-        if not self.sessions.is_full or self.admission is None:
-            return
-        waiting = [each for each, _ in self.sessions if each.connection.is_suspended]
-        other = self.admission.least_wanted(waiting)
+    def _suspended(self, driver: Driver) -> None:
+        """The session of *driver* waits for its client, and holds what it may need.
+
+        Sessions cost who leaves them behind nothing. So all that wait may hold a share of the
+        budget, the rest of which is for clients that are there.
+        """
+        if (admission := self.admission) is not None:
+            admission.suspended(driver)
+            most = driver.connection.limits.budget.most // _SESSIONS_SHARE
+            while admission.waiting_bytes > most and len(admission.waiting) > 1:
+                self._end_session(admission)
+
+    def _end_session(self, admission: "ClientPlaces") -> None:
+        """End a session that waits for its client, if there is one."""
+        other = admission.least_wanted()
         setup = None if other is None else other.connection.setup
         if other is not None and setup is not None and setup.token is not None:
             self.sessions.remove(setup.token)
@@ -421,6 +434,8 @@ class RouterResponder:
             driver.reject("there is no such session")
         elif not session.take_over(driver, frame):
             driver.reject("the session cannot go on")
+        elif self.admission is not None:
+            self.admission.resumed(session)
 
     # -- requests ----------------------------------------------------------------------------------
     def serve(self, driver: Driver, request: RequestReceived) -> None:
