@@ -4,15 +4,59 @@ import asyncio
 import gc
 import tracemalloc
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+import reactive_aio as rx
 from reactive_aio.rsocket import Router, serve
-from reactive_aio.rsocket.protocol.frames import KeepAlive, Setup
+from reactive_aio.rsocket.protocol.frames import (
+    Cancel,
+    Frame,
+    KeepAlive,
+    Payload,
+    RequestChannel,
+    RequestResponse,
+    RequestStream,
+    Setup,
+)
+from reactive_aio.rsocket.protocol.metadata import (
+    COMPOSITE_METADATA,
+    ROUTING,
+    MetadataItem,
+    write_composite,
+    write_routing,
+)
 from reactive_aio.rsocket.server import Server
 
 from ..recipes.waiting import until
+from .loop_turns import turns
 from .wire import wire
+
+router = Router()
+router.route("endless")(lambda: rx.range(10**9).map(lambda _: b"x"))
+router.route("unwritable")(lambda: rx.range(10**9))
+
+
+@router.route("cleans up")
+async def cleans_up() -> None:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await asyncio.sleep(0)
+
+
+def requested(route: str) -> Payload:
+    return Payload(b"", write_composite([MetadataItem(ROUTING, write_routing(route))]))
+
+
+ASKED: dict[str, Callable[[int], Frame]] = {
+    "a response": lambda each: RequestResponse(each, requested("cleans up")),
+    "a stream": lambda each: RequestStream(each, 3, requested("endless")),
+    "a stream that fails": lambda each: RequestStream(each, 3, requested("unwritable")),
+    "a channel": lambda each: RequestChannel(each, 3, requested("endless")),
+}
 
 COUNT = 100
 MOST = 6_000
@@ -57,3 +101,38 @@ async def test_a_connection_that_has_ended_is_no_garbage(first: bytes) -> None:
             await until(lambda: not any(each() for each in left))
         finally:
             gc.enable()
+
+
+class Reader:
+    """A transport whose peer reads everything."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+@pytest.mark.parametrize("asked", ASKED)
+async def test_a_cancelled_request_is_no_garbage(asked: str) -> None:
+    """Those of one client come by the ten thousand in a second."""
+    async with Server(router) as server:
+        driver = server.new_driver()
+        driver.attach(Reader())
+        driver.data_received(wire(Setup(10_000, 60_000, COMPOSITE_METADATA)))
+
+        async def ask(ids: range) -> None:
+            for each in ids:
+                driver.data_received(wire(ASKED[asked](each)))
+                await turns()
+                driver.data_received(wire(Cancel(each)))
+                await turns()
+
+        await ask(range(1, 9, 2))
+        gc.collect()
+        gc.disable()
+        try:
+            await ask(range(9, 49, 2))
+            found = gc.collect()
+        finally:
+            gc.enable()
+        driver.abort()
+        driver.connection_lost()
+        assert found < 20, "objects in cycles, of twenty requests"

@@ -92,9 +92,7 @@ class Execution:
     coroutine: Awaitable[Any] | None = None
     _request: Request | None = None
     _timer: "TimerHandle | None" = None
-    _sender: "Execution | OutboundStream | None" = None
     _pending: int = 0
-    _has_incoming: bool = False  # there is a subscriber for the elements of the channel
     _has_sent: bool = False
 
     def __init__(
@@ -126,8 +124,9 @@ class Execution:
             driver, envelope, deadline = self.driver, self.plan.envelope, None
             if envelope.timeout is not None:
                 deadline = driver.loop_handle.time() + envelope.timeout
+            peer = partial(_peer, self.service, driver)
             self._request = Request(
-                self.model, self.payload[0], driver.user, deadline, envelope, driver, self._peer
+                self.model, self.payload[0], driver.user, deadline, envelope, driver, peer
             )
         return self._request
 
@@ -169,37 +168,19 @@ class Execution:
 
     def _register(self) -> None:
         if not self.is_silent:
-            self._sender = self.driver.streams.senders[self.stream_id] = self
+            self.driver.streams.senders[self.stream_id] = self
 
     # -- the handler -------------------------------------------------------------------------------
     def call(self) -> Any:
         """Call the handler; what it returns."""
         request, handler = self.request, self.plan.handler
         if self.model is InteractionModel.CHANNEL:
-            request._open = self._incoming
+            request._open = partial(_incoming, self.driver, self.stream_id)
             if handler is not None and not handler.takes_incoming:
                 self.driver.connection.cancel(self.stream_id)
         else:
-            request._open = partial(_alone, request)
+            request._open = _alone
         return self.plan.handle(request, self.driver.connection.limits.max_decoded)
-
-    def _peer(self) -> Requester[Any]:
-        return Requester(self.driver, self.service.plans.codec(self.driver.connection.setup))
-
-    def _incoming(self) -> "Flow[Any]":
-        """The elements of a channel, for one subscriber."""
-
-        def begin(stream: InboundStream) -> None:
-            if self._has_incoming:
-                raise AlreadySubscribed("rule 1.11: incoming serves one subscription, and has")
-            self._has_incoming = True
-            stream.bind(self.stream_id)
-            self.driver.connection.request(self.stream_id, stream.early_demand)
-
-        def open(downstream: Downstream[Any]) -> FlowSubscription:
-            return IncomingStream(self.driver, downstream, self.request._decode, begin)
-
-        return from_push(open, name="incoming", holds=None)
 
     async def call_when_authorized(self) -> Any:
         """Call the interceptors, and the handler once the request is authorized."""
@@ -234,6 +215,8 @@ class Execution:
                 raise
         else:
             self.finish(value)
+        finally:
+            self.task = self.coroutine = None  # which refer to this: it is freed at once
 
     # -- as the sender of the stream ---------------------------------------------------------------
     def demanded(self, n: int) -> None:
@@ -256,12 +239,12 @@ class Execution:
 
     def _on_deadline(self) -> None:
         """The requester has stopped waiting."""
-        sender = self._sender
+        sender = self.driver.streams.senders.get(self.stream_id)
         if self.is_silent:
             self.drop("its deadline has passed")
             if self.task is not None:
                 self.task.cancel()
-        elif sender is not None and self.driver.streams.senders.get(self.stream_id) is sender:
+        elif sender is not None:  # else it has ended, with this timer
             self.counters.failed += 1
             self._fail(ErrorCode.CANCELED, DEADLINE_PASSED)
             sender.cancelled()
@@ -298,16 +281,16 @@ class Execution:
         """Send what the handler, or its coroutine, has returned or raised."""
         if self.driver.streams.senders.get(self.stream_id) is not self and not self.is_silent:
             return  # cancelled, perhaps before it began: a closed coroutine raises at once
-        if error is None:
-            try:
-                if self.model is _RESPONSE and type(value) in SINGLE_TYPES:
-                    self._respond(self._encode(value))
-                else:
-                    self._send(value)
-            except BaseException as unwritable:
-                error = unwritable
         if error is not None:
             self.refuse(error)
+            return
+        try:
+            if self.model is _RESPONSE and type(value) in SINGLE_TYPES:
+                self._respond(self._encode(value))
+            else:
+                self._send(value)
+        except BaseException as unwritable:
+            self.refuse(unwritable)
 
     def _send(self, value: Any) -> None:
         if self.is_silent:
@@ -353,7 +336,7 @@ class Execution:
             timer=self._timer,
             counters=self.counters,
         )
-        self._sender = self.driver.streams.senders[self.stream_id] = stream
+        self.driver.streams.senders[self.stream_id] = stream
         if self._pending:
             stream.demanded(self._pending)
         stream.attach(publisher)
@@ -377,6 +360,28 @@ def _sender_kind(value: Any, single: bool) -> type[OutboundStream]:
     if single or is_publisher or not isinstance(value, AsyncIterable | Iterator):
         return OutboundStream
     return ReadAheadStream
+
+
+def _peer(service: Service, driver: Driver) -> Requester[Any]:
+    return Requester(driver, service.plans.codec(driver.connection.setup))
+
+
+def _incoming(driver: Driver, stream_id: int, request: Request) -> "Flow[Any]":
+    """The elements of a channel, for one subscriber."""
+    has_subscriber = False
+
+    def begin(stream: InboundStream) -> None:
+        nonlocal has_subscriber
+        if has_subscriber:
+            raise AlreadySubscribed("rule 1.11: incoming serves one subscription, and has")
+        has_subscriber = True
+        stream.bind(stream_id)
+        driver.connection.request(stream_id, stream.early_demand)
+
+    def open(downstream: Downstream[Any]) -> FlowSubscription:
+        return IncomingStream(driver, downstream, request._decode, begin)
+
+    return from_push(open, name="incoming", holds=None)
 
 
 def _alone(request: Request) -> "Flow[Any]":

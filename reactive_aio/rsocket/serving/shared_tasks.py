@@ -77,6 +77,8 @@ class SharedTask(TimeSlice):
                     self._hand_over()
                     await steps
                 each.finish(steps.value, steps.error)
+                # They refer to this task and to each other: what has ended is freed at once.
+                each.task = each.coroutine = steps.error = None
                 if waiting and self.check_slice():
                     await yield_to_loop()
                     self.start_slice()
