@@ -193,10 +193,10 @@ class Server(AsyncResource):
         driver = Driver(self._make_connection, self._responder)
         if self._is_closing:
             self._aborted_connections += 1
-            driver.abort()
+            driver.ending.abort()
             return driver
         driver.on_attached = self._admission.arrived
-        driver.on_closed = self._drivers.discard
+        driver.add_close_callback(self._drivers.discard)
         self._drivers.add(driver)
         return driver
 
@@ -362,7 +362,7 @@ class AsgiApp(Server):
             reason = admission.refusal(admission.key_at(client), now)
             if reason:
                 self._aborted_connections += 1
-                driver.abort()
+                driver.ending.abort()
         transport = AsgiTransport(driver, receive, send, client)
         driver.attach(transport)
         if transport.is_aborted:

@@ -318,8 +318,8 @@ async def test_sessions_that_wait_hold_a_share_of_the_budget_with_all_that_they_
         await turns()
         assert server.stats().suspended == 3
         assert 150_000 < budget.used <= 200_000
-        assert [each.driver.is_over for each in left] == [True] * 17 + [False] * 2
-        assert not other.driver.is_over
+        assert [each.driver.ending.is_over for each in left] == [True] * 17 + [False] * 2
+        assert not other.driver.ending.is_over
     assert not budget.used
 
 

@@ -76,8 +76,8 @@ async def test_an_idle_connection_makes_no_queues() -> None:
     finally:
         tracemalloc.stop()
     for each in kept:
-        each.abort()
-        each.discard()
+        each.ending.abort()
+        each.ending.end()
     assert (after - before) / COUNT < MOST
 
 
@@ -133,6 +133,6 @@ async def test_a_cancelled_request_is_no_garbage(asked: str) -> None:
             found = gc.collect()
         finally:
             gc.enable()
-        driver.abort()
+        driver.ending.abort()
         driver.connection_lost()
         assert found < 20, "objects in cycles, of twenty requests"

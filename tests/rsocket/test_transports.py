@@ -361,7 +361,7 @@ async def test_an_aborted_client_cancels_its_streams_on_the_server() -> None:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
         await probe.wait_for_signals(1)
-        requester._driver.abort()
+        requester._driver.ending.abort()
         await cancelled.wait()
         await probe.end()
         assert isinstance(probe.error, ConnectionLost)

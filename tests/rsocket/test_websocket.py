@@ -155,7 +155,7 @@ async def test_a_disconnect_cancels_the_streams_of_the_client(way: str) -> None:
         requester.request_stream(route="n").subscribe(probe)
         await probe.wait_for_signals(1)
         if way == "abort":
-            requester._driver.abort()
+            requester._driver.ending.abort()
         else:
             await requester.aclose()
         await cancelled.wait()

@@ -27,11 +27,12 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ..._core.flow_subscription import FlowSubscription
 from ..protocol.connection import Connection
 from ..protocol.events import RequestTuple
 
 if TYPE_CHECKING:
-    from ..._core.loop import Task
+    from ..._core.loop import LoopHandle, Task
 
 MAX_UNSERVED: Final = 1024 * 1024
 REFUSED_ABOVE: Final = 8 * MAX_UNSERVED
@@ -50,6 +51,13 @@ CLIENT_IS_BUSY: Final = b"too many requests of this client are being served"
 
 IN_HANDLER: Final[ContextVar[bool]] = ContextVar("reactive_aio.rsocket.in_handler", default=False)
 """Whether the handler of a request without a response is running."""
+
+
+async def _clean(loop_handle: "LoopHandle", subscription: FlowSubscription) -> None:
+    try:
+        await subscription.aclose()
+    except Exception as error:
+        loop_handle.report("the cleanup of an RSocket handler failed", error)
 
 
 def _nothing() -> None:
@@ -208,6 +216,12 @@ class Intake:
         self.ending += 1
         self._all_ending.count += 1
         task.add_done_callback(self._on_ended)
+
+    def await_cleanup(self, loop_handle: "LoopHandle", subscription: object) -> None:
+        """Count the publisher of *subscription*, which was cancelled, until it has cleaned up."""
+        if isinstance(subscription, FlowSubscription) and not subscription.is_clean:
+            work = _clean(loop_handle, subscription)
+            self.await_end(loop_handle.create_task(work, "rsocket: awaits a cleanup"))
 
     def _on_ended(self, _: object) -> None:
         self.ending -= 1

@@ -10,11 +10,13 @@ from ..._core.loop import Future, LoopHandle, Task, TimerHandle, wait_settled
 class ConnectionTasks:
     """The tasks that do not outlive a connection."""
 
-    __slots__ = ("_background", "_loop_handle", "_on_idle", "_tasks")
+    __slots__ = ("_background", "_loop_handle", "_on_idle", "_tasks", "is_closed")
 
     def __init__(self, loop_handle: LoopHandle) -> None:
         self._loop_handle = loop_handle
         self._on_idle: Callable[[], object] | None = None
+        self.is_closed: bool = False
+        """Whether no more are started: the connection has ended, or ends."""
         self._tasks: dict[Task[Any], tuple[object, ...]] = {}
         self._background: tuple[Task[Any], ...] = ()
 
@@ -27,18 +29,24 @@ class ConnectionTasks:
         return not self._tasks.keys() <= set(self._background)
 
     def create(
-        self, work: Coroutine[Any, Any, Any], name: str, awaited: tuple[object, ...] = ()
-    ) -> Task[Any]:
-        """Start a task. The coroutines that *work* would have *awaited* are closed if it never
-        begins.
+        self, work: Coroutine[Any, Any, Any], name: str, *awaited: object
+    ) -> "Task[Any] | None":
+        """Start a task that does not outlive the connection; None if that has ended.
+
+        If the connection ends properly, the task may continue for a limited time. Coroutines that
+        *work* would have *awaited* are closed if it never begins.
         """
+        if self.is_closed:
+            close_coroutines((work, *awaited))
+            return None
         task = self._loop_handle.create_task(work, name, self._on_done)
         self._tasks[task] = awaited
         return task
 
     def create_background(self, work: Coroutine[Any, Any, Any], name: str) -> None:
-        """Start a task that serves the connection, and no request."""
-        self._background = (*self._background, self.create(work, name))
+        """Start a task that serves the connection, and no request: its end cancels it."""
+        if (task := self.create(work, name)) is not None:
+            self._background = (*self._background, task)
 
     def _on_done(self, task: Task[Any]) -> None:
         awaited = self._tasks.pop(task, ())

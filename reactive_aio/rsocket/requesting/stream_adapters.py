@@ -94,7 +94,7 @@ class InboundStream(FlowSubscription):
         if self._is_nested:
             self.driver.intake.handler_waits(1)
         try:
-            self.driver.require_open()
+            self.driver.ending.require_open()
             self._begin()
         except Exception as error:
             self.fail(error)
@@ -249,7 +249,7 @@ class OutboundStream(BulkSubscriber):
             self._cancel()
             if not self._has_sent:
                 self.driver.count_reset()
-            self.driver.await_cleanup(subscription)
+            self.driver.intake.await_cleanup(self.driver.loop_handle, subscription)
 
     def send(self) -> None:
         """Send the elements collected."""
@@ -415,7 +415,7 @@ class ChannelSender(OutboundStream):
         """Open the channel with *element*, the only one requested so far, as soon as possible."""
         try:
             self._first = self._encode(element)
-            self.driver.require_open()
+            self.driver.ending.require_open()
             self.driver.held_requests.send(self, self._send_request, self._cannot_begin)
         except BaseException as error:
             self._cannot_begin(as_failure(error))

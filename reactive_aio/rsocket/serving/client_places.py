@@ -140,23 +140,23 @@ class ClientPlaces:
         key = self.key_at(peer_address(driver.get_extra_info))
         self._keys[driver] = key
         driver.add_close_callback(self._left)
-        self.arrivals.arrive(driver, key, driver.loop_handle.time())
+        self.arrivals.arrive(driver.ending, key, driver.loop_handle.time())
 
     def set_up(self, driver: Driver) -> str:
         """The SETUP of *driver* has come: why there is no place for it, if it is accepted."""
-        self.arrivals.set_up(driver)
+        self.arrivals.set_up(driver.ending)
         return self.refusal(self._keys.get(driver), driver.loop_handle.time())
 
     def serve(self, driver: Driver) -> str:
         """Give *driver*, whose client is accepted, a place; why there is none any more."""
-        self.arrivals.leave(driver)
+        self.arrivals.leave(driver.ending)
         key, now = self._keys.get(driver), driver.loop_handle.time()
         if reason := self.refusal(key, now):
             return reason
         if self._is_full() and (place := self._least_used(key, now)) is not None:
             self.gave_way += 1
             self._leave(place.driver)
-            place.driver.give_up(ErrorCode.CONNECTION_ERROR, GAVE_WAY)
+            place.driver.ending.give_up(ErrorCode.CONNECTION_ERROR, GAVE_WAY)
         place = Place(driver, key, now, (0, 0))
         place.look(now)
         self._places[driver] = place
@@ -171,7 +171,7 @@ class ClientPlaces:
         return sum(each.running for each in self._by_client.of(place.key))
 
     def _left(self, driver: Driver) -> None:
-        self.arrivals.leave(driver)
+        self.arrivals.leave(driver.ending)
         self._leave(driver)
         self._keys.pop(driver, None)
 

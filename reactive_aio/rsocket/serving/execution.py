@@ -160,7 +160,7 @@ class Execution:
         self._register()
         if isawaitable(result) or (self.is_silent and publisher_of(result) is not None):
             name = self.plan.task_name
-            self.task = self.driver.create_task(self.run(result), name, result)
+            self.task = self.driver.tasks.create(self.run(result), name, result)
             if self.task is None and self.is_silent:
                 self.drop(AT_THE_END)
         else:

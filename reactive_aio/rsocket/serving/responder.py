@@ -254,7 +254,7 @@ class RouterResponder:
         timer = driver.loop_handle.call_later(
             self._auth_timeout, driver.reject, "authentication took too long"
         )
-        task = driver.create_task(self._authenticate(driver, setup), "rsocket: authentication")
+        task = driver.tasks.create(self._authenticate(driver, setup), "rsocket: authentication")
         if task is not None:
             task.add_done_callback(lambda _: timer.cancel())
 
@@ -363,7 +363,7 @@ class RouterResponder:
         setup = None if other is None else other.connection.setup
         if other is not None and setup is not None and setup.token is not None:
             self.sessions.remove(setup.token)
-            other.give_up(ErrorCode.CONNECTION_ERROR, "the server has too many sessions")
+            other.ending.give_up(ErrorCode.CONNECTION_ERROR, "the server has too many sessions")
 
     def begin(self, driver: Driver) -> None:
         """Grant leases on a new connection, on either side, and call `on_connect`."""
@@ -383,7 +383,7 @@ class RouterResponder:
             result = self._on_connect(peer)
             if isawaitable(result):
                 work = self._await(driver, result)
-                driver.create_background_task(work, "rsocket: for a connection")
+                driver.tasks.create_background(work, "rsocket: for a connection")
         except BaseException as error:
             self.report(driver, error)
 

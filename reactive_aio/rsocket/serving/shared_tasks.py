@@ -47,14 +47,14 @@ class SharedTask(TimeSlice):
         for each in self._waiting:
             if each.plan.separate:
                 each.plan.separate -= 1
-                each.task = self._driver.create_task(
+                each.task = self._driver.tasks.create(
                     each.run(each.coroutine), each.plan.task_name, each.coroutine
                 )
             else:
                 shared.append(each)
         self._waiting = shared
         if shared:
-            self._driver.create_task(self._run(), shared[0].plan.task_name)
+            self._driver.tasks.create(self._run(), shared[0].plan.task_name)
 
     async def _run(self) -> None:
         driver, task, waiting = self._driver, current_task(), self._waiting
