@@ -161,7 +161,7 @@ class Server(AsyncResource):
         """Let at most *most* handlers run for one client."""
         require_int("serve", "max_requests_per_client", most, least=1)
         places = self._admission
-        self._responder.ending.is_client_busy = lambda each: places.running(each) >= most
+        self._responder.ending_handlers.is_client_busy = lambda each: places.running(each) >= most
 
     def __repr__(self) -> str:
         where = "" if self.address is None else f" at {self.uri}"

@@ -643,7 +643,7 @@ async def test_handlers_count_for_the_server_when_their_connections_have_ended(r
     cleaning = Cleaning()
     cleaning.router.route("echo")(lambda payload: payload)
     one_server = Server(cleaning.router)
-    one_server._responder.ending.most = 20
+    one_server._responder.ending_handlers.most = 20
     metadata = write_composite([MetadataItem(ROUTING, write_routing(route))])
     kind = partial(RequestStream, n=2) if route == "stream" else RequestResponse
     for _ in range(40):
@@ -657,7 +657,7 @@ async def test_handlers_count_for_the_server_when_their_connections_have_ended(r
         await turns()
     most_each, few_each = 15, 8
     assert 20 + most_each + 10 * few_each <= cleaning.running <= 20 * 8 + few_each
-    assert one_server._responder.ending.count == cleaning.running
+    assert one_server._responder.ending_handlers.count == cleaning.running
     healthy, peer = slow_peer_of(one_server)
     healthy.data_received(asked("echo", *IDS) + asked(route, 201, 203))
     answers = await peer.read_all()
@@ -666,7 +666,7 @@ async def test_handlers_count_for_the_server_when_their_connections_have_ended(r
     await turns()
     healthy.connection_lost()
     await turns()
-    assert (one_server._responder.ending.count, cleaning.running) == (0, 0)
+    assert (one_server._responder.ending_handlers.count, cleaning.running) == (0, 0)
 
 
 # -- what leads to nothing -------------------------------------------------------------------------

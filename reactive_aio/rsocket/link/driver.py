@@ -43,7 +43,7 @@ class Responder(Protocol):
     """The number of connections that were ended since the peer did not read."""
 
     @property
-    def ending(self) -> EndingHandlers: ...
+    def ending_handlers(self) -> EndingHandlers: ...
     @property
     def turns(self) -> Turns: ...
 
@@ -81,7 +81,7 @@ class Driver:
         self.streams: StreamRegistry = StreamRegistry()
         self.held_requests: HeldRequests = HeldRequests()
         self.connection.frames_a_turn = FRAMES_A_TURN
-        all_ending = EndingHandlers() if responder is None else responder.ending
+        all_ending = EndingHandlers() if responder is None else responder.ending_handlers
         self.intake: Intake = Intake(
             self.connection, all_ending, self._update_reading, self.schedule_turn
         )

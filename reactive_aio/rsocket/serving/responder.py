@@ -215,7 +215,7 @@ class RouterResponder:
         self._on_error = on_error
         self._leases_over: dict[Driver, Event] = {}
         """Set when the lease of a connection is used up, or void since the session was resumed."""
-        self.ending: EndingHandlers = EndingHandlers()
+        self.ending_handlers: EndingHandlers = EndingHandlers()
         self.turns: Turns = Turns()
         self.fire_and_forget: FireAndForget = FireAndForget(
             max_fire_and_forget,
