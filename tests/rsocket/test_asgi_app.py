@@ -29,8 +29,7 @@ from reactive_aio.rsocket.link.transports import asgi
 from reactive_aio.rsocket.protocol.codec import decode
 from reactive_aio.rsocket.protocol.frames import Error, PayloadFrame
 from reactive_aio.testing.probes import SubscriberProbe
-from tests.rsocket.test_transports import converse, router
-from tests.rsocket.test_websocket import endless
+from tests.rsocket.test_transports import converse, endless, router
 from tests.rsocket.websocket_peer import JSON_SETUP, SETUP, stream
 
 Message = MutableMapping[str, Any]
