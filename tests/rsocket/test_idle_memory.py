@@ -5,7 +5,6 @@ import gc
 import tracemalloc
 import weakref
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -32,6 +31,7 @@ from reactive_aio.rsocket.server import Server
 
 from ..recipes.waiting import until
 from .loop_turns import turns
+from .test_admission import Peer
 from .wire import wire
 
 router = Router()
@@ -103,26 +103,17 @@ async def test_a_connection_that_has_ended_is_no_garbage(first: bytes) -> None:
             gc.enable()
 
 
-class Reader:
-    """A transport whose peer reads everything."""
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_: None
-
-
 @pytest.mark.parametrize("asked", ASKED)
 async def test_a_cancelled_request_is_no_garbage(asked: str) -> None:
     """Those of one client come by the ten thousand in a second."""
     async with Server(router) as server:
-        driver = server.new_driver()
-        driver.attach(Reader())
-        driver.data_received(wire(Setup(10_000, 60_000, COMPOSITE_METADATA)))
+        peer = Peer(server, "10.0.0.1", Setup(10_000, 60_000, COMPOSITE_METADATA))
 
         async def ask(ids: range) -> None:
             for each in ids:
-                driver.data_received(wire(ASKED[asked](each)))
+                peer.say(ASKED[asked](each))
                 await turns()
-                driver.data_received(wire(Cancel(each)))
+                peer.say(Cancel(each))
                 await turns()
 
         await ask(range(1, 9, 2))
@@ -133,6 +124,6 @@ async def test_a_cancelled_request_is_no_garbage(asked: str) -> None:
             found = gc.collect()
         finally:
             gc.enable()
-        driver.ending.abort()
-        driver.connection_lost()
+        peer.close()
+        await turns()
         assert found < 20, "objects in cycles, of twenty requests"
