@@ -88,9 +88,9 @@ class Client(Requester[T]):
 
         Once it has given up, this is the error of its last attempt, or has it as its cause.
         """
-        if self._driver.close_reason is not None:
+        if self._driver.ending.reason is not None:
             await self._reconnector.wait()
-        reason, failure = self._driver.close_reason, self._reconnector.failure
+        reason, failure = self._driver.ending.reason, self._reconnector.failure
         if reason is not None and isinstance(failure, StreamFailed):
             raise failure
         if reason is not None:
@@ -115,7 +115,7 @@ class Client(Requester[T]):
         try:
             await self._reconnector.aclose()
         except BaseException:  # this call is cancelled
-            self._driver.abort()
+            self._driver.ending.abort()
             raise
         await super().aclose()
 
@@ -272,7 +272,7 @@ async def open_client(
     options: ClientOptions,
     remedy: str = "",
 ) -> Client[Any]:
-    """Connect within *seconds*. *remedy* is what `Driver.remedy` is without a *policy*."""
+    """Connect within *seconds*. *remedy* is what `Ending.remedy` is without a *policy*."""
     chosen: Any = codec or BYTES
     interceptors = checked_outgoing(options.get("interceptors", ()))
 
@@ -295,7 +295,7 @@ async def open_client(
     address = Address.parse(where)
     reconnector = Reconnector(make_driver, Dialer(address, ssl, limit), policy)
     driver = await reconnector.connect()
-    driver.remedy = remedy if policy is None else ""
+    driver.ending.remedy = remedy if policy is None else ""
     return make_client(driver, reconnector, address.route, address.prefetch)
 
 
@@ -313,7 +313,7 @@ async def _use_stream(stream: "ByteStream", limit: TimeLimit, driver: Driver) ->
     with limit.scope():
         await driver.confirm()
         if not driver.connection.is_confirmed:
-            driver.require_open()
+            driver.ending.require_open()
         return
     message = f"no answer to SETUP within {limit}; is RSocket served on that stream?"
     raise ConnectionLost(ErrorCode.CONNECTION_ERROR, message.encode())

@@ -140,7 +140,8 @@ class Server(AsyncResource):
         if max_requests_per_client is not None:
             self._limit_requests(max_requests_per_client)
         self._responder.sessions.limit = max(MAX_SESSIONS, max_connections)
-        self._budget = (limits or Limits()).budget
+        limits = limits or Limits()
+        self._budget = limits.budget
         lease = self._responder.leases is not None
         self._make_connection = partial(
             Connection,
@@ -160,7 +161,7 @@ class Server(AsyncResource):
         """Let at most *most* handlers run for one client."""
         require_int("serve", "max_requests_per_client", most, least=1)
         places = self._admission
-        self._responder.ending.is_client_busy = lambda each: places.running(each) >= most
+        self._responder.ending_handlers.is_client_busy = lambda each: places.running(each) >= most
 
     def __repr__(self) -> str:
         where = "" if self.address is None else f" at {self.uri}"
@@ -192,10 +193,10 @@ class Server(AsyncResource):
         driver = Driver(self._make_connection, self._responder)
         if self._is_closing:
             self._aborted_connections += 1
-            driver.abort()
+            driver.ending.abort()
             return driver
         driver.on_attached = self._admission.arrived
-        driver.on_closed = self._drivers.discard
+        driver.add_close_callback(self._drivers.discard)
         self._drivers.add(driver)
         return driver
 
@@ -361,7 +362,7 @@ class AsgiApp(Server):
             reason = admission.refusal(admission.key_at(client), now)
             if reason:
                 self._aborted_connections += 1
-                driver.abort()
+                driver.ending.abort()
         transport = AsgiTransport(driver, receive, send, client)
         driver.attach(transport)
         if transport.is_aborted:

@@ -16,6 +16,8 @@ from reactive_aio import never
 from reactive_aio.rsocket import (
     JSON,
     ConnectionLost,
+    Limits,
+    MemoryBudget,
     Resumption,
     Router,
     asgi_app,
@@ -51,6 +53,7 @@ SETUP = Setup(1_000_000, 100_000_000, "message/x.rsocket.composite-metadata.v0")
 router = Router()
 router.route("twice")(lambda payload: payload * 2)
 router.route("never")(lambda: never())
+router.route("large")(lambda: bytes(50_000))
 
 
 class Peer:
@@ -98,8 +101,8 @@ def never_ends() -> RequestStream:
     return RequestStream(1, 9, Payload(b"", metadata))
 
 
-def twice() -> RequestResponse:
-    metadata = write_composite([MetadataItem(ROUTING, write_routing("twice"))])
+def twice(route: str = "twice") -> RequestResponse:
+    metadata = write_composite([MetadataItem(ROUTING, write_routing(route))])
     return RequestResponse(3, Payload(b"2", metadata))
 
 
@@ -293,6 +296,31 @@ async def test_a_full_store_of_sessions_keeps_those_in_use() -> None:
         four = Peer(server, "10.0.0.1", setup(b"4"))
         await turns()
         assert [four.error, two.error, server.stats().suspended] == [None, None, 0]
+
+
+@pytest.mark.virtual_time
+async def test_sessions_that_wait_hold_a_share_of_the_budget_with_all_that_they_take() -> None:
+    """Those of the client with the most end: the others are still there for theirs."""
+    budget = MemoryBudget(400_000)
+    limits = Limits(budget=budget)
+
+    def leave(client: str, number: int) -> Peer:
+        mime = SETUP.metadata_mime
+        setup = Setup(1_000_000, 100_000_000, mime, token=b"%d" % number)
+        peer = Peer(server, client, setup, twice("large"))
+        peer.driver.connection_lost()
+        return peer
+
+    async with Server(router, resume=Resumption(), limits=limits) as server:
+        other = leave("10.0.0.2", 0)
+        assert 50_000 + 6_000 < budget.used < 50_000 + 10_000
+        left = [leave("10.0.0.1", number) for number in range(1, 20)]
+        await turns()
+        assert server.stats().suspended == 3
+        assert 150_000 < budget.used <= 200_000
+        assert [each.driver.ending.is_over for each in left] == [True] * 17 + [False] * 2
+        assert not other.driver.ending.is_over
+    assert not budget.used
 
 
 # -- who a client is -------------------------------------------------------------------------------

@@ -29,8 +29,7 @@ from reactive_aio.rsocket.link.transports import asgi
 from reactive_aio.rsocket.protocol.codec import decode
 from reactive_aio.rsocket.protocol.frames import Error, PayloadFrame
 from reactive_aio.testing.probes import SubscriberProbe
-from tests.rsocket.test_transports import converse, router
-from tests.rsocket.test_websocket import endless
+from tests.rsocket.test_transports import converse, endless, router
 from tests.rsocket.websocket_peer import JSON_SETUP, SETUP, stream
 
 Message = MutableMapping[str, Any]
@@ -95,7 +94,7 @@ async def test_a_disconnect_cancels_the_streams_of_the_client(ws: str) -> None:
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
         await probe.wait_for_signals(1)
-        requester._driver.abort()
+        requester._driver.ending.abort()
         await cancelled.wait()
         await requester.aclose()
         await emptied(app)
@@ -180,7 +179,7 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little() 
         assert (
             made - len(probe.elements)
         ) * 1000 < 16 * 1024 * 1024  # most of it in buffers of the kernel
-        requester._driver.abort()
+        requester._driver.ending.abort()
         await requester.aclose()
 
 

@@ -352,7 +352,7 @@ async def test_what_arrives_just_before_the_end_leaves_nothing_behind() -> None:
             ]
             for _ in range(wait):
                 await asyncio.sleep(0)
-            requester._driver.abort()
+            requester._driver.ending.abort()
             failed = await asyncio.gather(*asked, return_exceptions=True)
             assert all(isinstance(each, StreamFailed) for each in failed)
             await requester.aclose()

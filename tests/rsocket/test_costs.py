@@ -500,7 +500,7 @@ async def test_a_part_of_a_frame_counts_for_the_process() -> None:
     second.data_received(whole[:1500])
     second.data_received(whole[1500:20_000])
     await turns()
-    assert "holds as much as it may" in str(second.close_reason)
+    assert "holds as much as it may" in str(second.ending.reason)
     assert limits.budget.used == 25_000
     first.data_received(whole[25_000:])
     await turns()
@@ -551,7 +551,7 @@ async def test_sessions_count_for_the_process_with_the_memory_they_take() -> Non
     assert limits.budget.used == one_driver + other
     for driver in drivers:
         driver.connection_lost()
-        driver.discard()
+        driver.ending.end()
     assert limits.budget.used == 0
 
 
@@ -643,7 +643,7 @@ async def test_handlers_count_for_the_server_when_their_connections_have_ended(r
     cleaning = Cleaning()
     cleaning.router.route("echo")(lambda payload: payload)
     one_server = Server(cleaning.router)
-    one_server._responder.ending.most = 20
+    one_server._responder.ending_handlers.most = 20
     metadata = write_composite([MetadataItem(ROUTING, write_routing(route))])
     kind = partial(RequestStream, n=2) if route == "stream" else RequestResponse
     for _ in range(40):
@@ -657,7 +657,7 @@ async def test_handlers_count_for_the_server_when_their_connections_have_ended(r
         await turns()
     most_each, few_each = 15, 8
     assert 20 + most_each + 10 * few_each <= cleaning.running <= 20 * 8 + few_each
-    assert one_server._responder.ending.count == cleaning.running
+    assert one_server._responder.ending_handlers.count == cleaning.running
     healthy, peer = slow_peer_of(one_server)
     healthy.data_received(asked("echo", *IDS) + asked(route, 201, 203))
     answers = await peer.read_all()
@@ -666,7 +666,7 @@ async def test_handlers_count_for_the_server_when_their_connections_have_ended(r
     await turns()
     healthy.connection_lost()
     await turns()
-    assert (one_server._responder.ending.count, cleaning.running) == (0, 0)
+    assert (one_server._responder.ending_handlers.count, cleaning.running) == (0, 0)
 
 
 # -- what leads to nothing -------------------------------------------------------------------------
@@ -728,7 +728,7 @@ async def test_keepalives_that_come_too_often_are_read_more_slowly() -> None:
     assert [peer.is_reading] == [False]
     await asyncio.sleep(1.1)
     assert [peer.is_reading] == [True]
-    assert driver.close_reason is None
+    assert driver.ending.reason is None
     driver.connection_lost()
 
 
@@ -736,7 +736,7 @@ async def test_keepalives_that_ask_for_no_answer_are_useless_and_end_the_connect
     driver, _ = slow_peer(Router(), Limits())
     driver.data_received(wire(KeepAlive(False)) * 2000)
     await turns(20)
-    assert "lead to nothing" in str(driver.close_reason)
+    assert "lead to nothing" in str(driver.ending.reason)
     driver.connection_lost()
 
 

@@ -65,11 +65,11 @@ def accepted(driver: Driver) -> RecordingTransport:
 
 ENDS: dict[str, tuple[Callable[[Driver], object], str]] = {
     "this side closes": (
-        lambda driver: driver.give_up(ErrorCode.CONNECTION_ERROR, "enough"),
+        lambda driver: driver.ending.give_up(ErrorCode.CONNECTION_ERROR, "enough"),
         "close",
     ),
     "the peer breaks a rule": (lambda driver: driver.data_received(b"\0\0\1"), "close"),
-    "this side has announced it": (lambda driver: driver.close_gracefully("bye", 1.0), "half"),
+    "this side has announced it": (lambda driver: driver.ending.announce("bye", 1.0), "half"),
     "the peer has announced it": (
         lambda driver: driver.data_received(wire(Error(0, ErrorCode.CONNECTION_CLOSE))),
         "close",
@@ -88,7 +88,7 @@ async def test_the_transport_ends_by_what_ends_the_connection(cause: str) -> Non
     await sleep(3)  # a peer to which the end was announced has had its time
     assert transport.ends[:1] == [end]
     driver.connection_lost()
-    assert driver.is_over
+    assert driver.ending.is_over
     driver.connection_lost()
     assert closed == [driver], "once"
 
@@ -101,15 +101,15 @@ async def test_a_client_that_is_rejected_may_read_why() -> None:
     await sleep(0.1)
     assert transport.ends == ["half"]
     driver.connection_lost()
-    assert driver.is_over
+    assert driver.ending.is_over
 
 
 async def test_a_transport_that_comes_after_an_abort_or_the_end_is_aborted() -> None:
     driver = serving()
-    driver.abort()
+    driver.ending.abort()
     assert RecordingTransport(driver).ends == ["abort"]
     driver.connection_lost()
-    assert driver.is_over
+    assert driver.ending.is_over
     assert RecordingTransport(driver).ends == ["abort"]
 
 
@@ -119,17 +119,17 @@ async def test_a_session_waits_for_a_transport_and_an_abort_ends_that_as_well() 
     accepted(driver)
     await sleep(0.1)
     driver.connection_lost()
-    assert (suspended, driver.is_over) == ([driver], False)
-    driver.abort()
+    assert (suspended, driver.ending.is_over) == ([driver], False)
+    driver.ending.abort()
     assert RecordingTransport(driver).ends == ["abort"]
-    driver.discard()
-    assert driver.is_over
+    driver.ending.end()
+    assert driver.ending.is_over
 
 
 async def test_a_transport_that_does_not_end_is_aborted() -> None:
     driver = serving()
     transport = accepted(driver)
-    driver.give_up(ErrorCode.CONNECTION_ERROR, "enough")
+    driver.ending.give_up(ErrorCode.CONNECTION_ERROR, "enough")
     await sleep(10)
     assert transport.ends == ["close", "abort"]
     driver.connection_lost()

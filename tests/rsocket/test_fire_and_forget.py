@@ -150,7 +150,7 @@ async def test_other_connections_are_served_meanwhile() -> None:
 class _Connection:
     """What a request sees of its connection."""
 
-    close_reason = None
+    ending = SimpleNamespace(reason=None)
 
     def __init__(self) -> None:
         self.is_full = False
@@ -449,7 +449,7 @@ async def test_a_client_that_has_gone_is_noticed_while_nothing_is_read(
         for number in range(3):
             await requester.fire_and_forget(number, route="slow")
         await until(lambda: len(handlers.begun) == 1)
-        requester._driver.abort()
+        requester._driver.ending.abort()
         await until(lambda: server.connections == 0)
         assert [each.payload.data for each in dropped] == [b"1", b"2"]
 

@@ -1,10 +1,13 @@
 """The small machines of a connection: ids, leases, signs of life, floods, the store."""
 
+from collections import Counter
+from random import Random
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
+from reactive_aio.rsocket.link.by_client import ByClient
 from reactive_aio.rsocket.protocol.errors import (
     ApplicationError,
     ConnectionLost,
@@ -180,6 +183,27 @@ def test_sessions_are_bounded_and_a_token_is_held_once() -> None:
     assert (sessions.find(b"a"), sessions.find(b"x"), len(sessions)) == ("one", None, 2)
     sessions.remove(b"a")
     assert sessions.add(b"c", "three")
+
+
+# -- clients ---------------------------------------------------------------------------------------
+def test_it_is_known_which_client_has_the_most() -> None:
+    random, found = Random(7), ByClient[int, None]()
+    expected = list[tuple[int, int]]()
+    for number in range(2_000):
+        if expected and random.random() < 0.45 + 0.1 * (number % 400 > 200):
+            key, who = expected.pop(random.randrange(len(expected)))
+            found.remove(key, who)
+        else:
+            expected.append((random.randrange(5), number))
+            found.add(*expected[-1], None)
+        counts = Counter(key for key, _ in expected)
+        assert {key: len(found.of(key)) for key in range(5) if found.of(key)} == counts
+        largest = found.largest
+        if expected:
+            assert isinstance(largest, int)
+            assert counts[largest] == max(counts.values())
+        else:
+            assert largest is None
 
 
 # -- settings and errors ---------------------------------------------------------------------------

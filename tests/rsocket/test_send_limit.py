@@ -50,7 +50,7 @@ async def test_signs_of_life_do_not_replace_reading() -> None:
         assert await alive(peer, 14)
         assert not await alive(peer, 2)
         driver.connection_lost()
-        assert "nothing was read for 15 seconds" in str(driver.close_reason)
+        assert "nothing was read for 15 seconds" in str(driver.ending.reason)
         assert server.stats().unread_connections == 1
         assert server.connections == 0
 
@@ -102,7 +102,7 @@ async def test_a_session_waits_for_a_client_that_has_not_read() -> None:
         assert not await alive(peer, 20)
         driver.connection_lost()
         assert server.stats().suspended == server.stats().unread_connections == 1
-        driver.abort()
+        driver.ending.abort()
 
 
 # -- on each transport -----------------------------------------------------------------------------

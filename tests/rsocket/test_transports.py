@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import pytest
 
-from reactive_aio import Flow, from_iterable, just, never
+from reactive_aio import Flow, from_iterable
 from reactive_aio.rsocket import (
     BYTES,
     JSON,
@@ -119,25 +119,27 @@ async def test_unix(tmp_path: Path) -> None:
         assert server.uri == uri
 
 
-async def test_tls_with_certificates_on_both_sides(certificate: Path) -> None:
+@pytest.mark.parametrize("scheme", ["tls", "wss"])
+async def test_tls_with_certificates_on_both_sides(scheme: str, certificate: Path) -> None:
     here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificate))
     here.load_cert_chain(certificate)
     here.verify_mode = ssl.CERT_REQUIRED
     there = ssl.create_default_context(cafile=str(certificate))
     there.load_cert_chain(certificate)
     async with (
-        await serve("tls://127.0.0.1:0", router, ssl=here) as server,
+        await serve(f"{scheme}://127.0.0.1:0", router, ssl=here) as server,
         await connect(server.uri, codec=JSON, ssl=there) as requester,
     ):
         await converse(requester)
 
 
+@pytest.mark.parametrize("scheme", ["tls", "wss"])
 async def test_tls_refuses_an_untrusted_server(
-    certificate: Path, expects_loop_errors: list[Context]
+    scheme: str, certificate: Path, expects_loop_errors: list[Context]
 ) -> None:
     here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     here.load_cert_chain(certificate)
-    async with await serve("tls://127.0.0.1:0", router, ssl=here) as server:
+    async with await serve(f"{scheme}://127.0.0.1:0", router, ssl=here) as server:
         with pytest.raises(ConnectionLost, match="certificate"):
             await connect(server.uri)
 
@@ -344,8 +346,7 @@ async def test_closing_the_server_cancels_handlers() -> None:
     assert cancelled.is_set()
 
 
-async def test_an_aborted_client_cancels_its_streams_on_the_server() -> None:
-    cancelled = asyncio.Event()
+def endless(cancelled: asyncio.Event) -> Router:
     routes = Router()
 
     @routes.route("n")
@@ -356,29 +357,28 @@ async def test_an_aborted_client_cancels_its_streams_on_the_server() -> None:
         finally:
             cancelled.set()
 
-    async with await serve("tcp://127.0.0.1:0", routes) as server:
+    return routes
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+@pytest.mark.parametrize("way", ["closed", "aborted", "closed by the server"])
+async def test_the_end_of_a_connection_ends_its_streams(scheme: str, way: str) -> None:
+    cancelled = asyncio.Event()
+    async with await serve(f"{scheme}://127.0.0.1:0", endless(cancelled)) as server:
         requester = await connect(server.uri, codec=JSON)
         probe: SubscriberProbe[int] = SubscriberProbe(request=5)
         requester.request_stream(route="n").subscribe(probe)
         await probe.wait_for_signals(1)
-        requester._driver.abort()
+        if way == "closed":
+            await requester.aclose()
+        elif way == "aborted":
+            requester._driver.ending.abort()
+        else:
+            await server.aclose()
         await cancelled.wait()
         await probe.end()
         assert isinstance(probe.error, ConnectionLost)
         await requester.aclose()
-
-
-async def test_closing_the_server_fails_open_requests() -> None:
-    routes = Router()
-    routes.route("n")(lambda: just(1).concat_with(never()))
-    server = await serve("tcp://127.0.0.1:0", routes)
-    async with await connect(server.uri, codec=JSON) as requester:
-        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
-        requester.request_stream(route="n").subscribe(probe)
-        await probe.wait_for_signals(1)
-        await server.aclose()
-        await probe.end()
-        assert isinstance(probe.error, ConnectionLost)
 
 
 def peak() -> int:

@@ -3,18 +3,16 @@
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reactive_aio import Flow, from_iterable, just, never
+from reactive_aio import Flow, from_iterable
 from reactive_aio.errors import MissingExtra
 from reactive_aio.rsocket import (
     BYTES,
     JSON,
-    ConnectionLost,
     Router,
     connect,
     serve,
@@ -25,7 +23,7 @@ from reactive_aio.rsocket.protocol.codec import decode, join_messages, split_mes
 from reactive_aio.rsocket.protocol.frames import KeepAlive
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.harness.leftover_checks import Context
-from tests.rsocket.test_transports import converse, router
+from tests.rsocket.test_transports import converse, endless, router
 
 
 # -- the same as over TCP --------------------------------------------------------------------------
@@ -38,30 +36,6 @@ async def test_all_models(uri: str) -> None:
     ):
         await asyncio.gather(converse(one), converse(other))
         assert server.connections == 2
-
-
-async def test_tls_with_certificates_on_both_sides(certificate: Path) -> None:
-    here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificate))
-    here.load_cert_chain(certificate)
-    here.verify_mode = ssl.CERT_REQUIRED
-    there = ssl.create_default_context(cafile=str(certificate))
-    there.load_cert_chain(certificate)
-    async with (
-        await serve("wss://127.0.0.1:0", router, ssl=here) as server,
-        await connect(server.uri, codec=JSON, ssl=there) as requester,
-    ):
-        await converse(requester)
-
-
-async def test_tls_refuses_an_untrusted_server(
-    certificate: Path, expects_loop_errors: list[Context]
-) -> None:
-    here = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    here.load_cert_chain(certificate)
-    async with await serve("wss://127.0.0.1:0", router, ssl=here) as server:
-        with pytest.raises(ConnectionLost, match="certificate"):
-            await connect(server.uri)
-    assert all("transport" in each for each in expects_loop_errors)
 
 
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\n\r\n"], ids=["silent", "no TLS"])
@@ -132,38 +106,6 @@ async def test_keepalives_are_exchanged(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 # -- disconnecting ---------------------------------------------------------------------------------
-def endless(cancelled: asyncio.Event) -> Router:
-    routes = Router()
-
-    @routes.route("n")
-    async def numbers() -> AsyncIterator[int]:
-        try:
-            yield 1
-            await asyncio.Event().wait()
-        finally:
-            cancelled.set()
-
-    return routes
-
-
-@pytest.mark.parametrize("way", ["aclose", "abort"])
-async def test_a_disconnect_cancels_the_streams_of_the_client(way: str) -> None:
-    cancelled = asyncio.Event()
-    async with await serve("ws://127.0.0.1:0", endless(cancelled)) as server:
-        requester = await connect(server.uri, codec=JSON)
-        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
-        requester.request_stream(route="n").subscribe(probe)
-        await probe.wait_for_signals(1)
-        if way == "abort":
-            requester._driver.abort()
-        else:
-            await requester.aclose()
-        await cancelled.wait()
-        await probe.end()
-        assert isinstance(probe.error, ConnectionLost)
-        await requester.aclose()
-
-
 async def test_a_cancellation_reaches_the_server() -> None:
     cancelled = asyncio.Event()
     async with (
@@ -176,19 +118,6 @@ async def test_a_cancellation_reaches_the_server() -> None:
         probe.cancel()
         await cancelled.wait()
         assert server.connections == 1
-
-
-async def test_closing_the_server_fails_open_requests() -> None:
-    routes = Router()
-    routes.route("n")(lambda: just(1).concat_with(never()))
-    server = await serve("ws://127.0.0.1:0", routes)
-    async with await connect(server.uri, codec=JSON) as requester:
-        probe: SubscriberProbe[int] = SubscriberProbe(request=5)
-        requester.request_stream(route="n").subscribe(probe)
-        await probe.wait_for_signals(1)
-        await server.aclose()
-        await probe.end()
-        assert isinstance(probe.error, ConnectionLost)
 
 
 # -- demand ----------------------------------------------------------------------------------------

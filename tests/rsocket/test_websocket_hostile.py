@@ -287,13 +287,11 @@ async def gone(server: Server) -> None:
     drivers = [*server._drivers]
     ended = [asyncio.Event() for _ in drivers]
     for driver, event in zip(drivers, ended, strict=True):
-        lost = driver.on_closed
 
-        def tell(of: Any, event: asyncio.Event = event, lost: Any = lost) -> None:
-            lost(of)
+        def tell(_: Any, event: asyncio.Event = event) -> None:
             event.set()
 
-        driver.on_closed = tell
+        driver.add_close_callback(tell)
     for event in ended:
         await event.wait()
     assert server.connections == 0
@@ -329,7 +327,7 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little(si
         wire: Any = driver.line.transport
         held = driver.connection.queued_bytes + wire._socket.get_write_buffer_size()
         assert size <= held < 1024 * 1024
-        driver.abort()
+        driver.ending.abort()
 
 
 async def test_a_peer_that_pings_and_reads_nothing_is_aborted() -> None:

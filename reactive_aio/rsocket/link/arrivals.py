@@ -11,6 +11,8 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from .by_client import ByClient
+
 _LOOK_AGAIN: Final = 0.1
 _LEAST_TIME: Final = 0.5
 """Seconds for which others of one client keep their place, which is enough to shake hands."""
@@ -37,9 +39,8 @@ class Arrivals:
         self.most: int = most
         self.refused: int = 0
         self._waiting: dict[Arriving, _Arrival] = {}
-        self._by_key: dict[Hashable | None, dict[Arriving, None]] = {}
+        self._by_client: ByClient[Arriving, None] = ByClient()
         self._silent: deque[Arriving] = deque()
-        self._largest: Hashable | None = None
         self._listed_at = float("-inf")
 
     def __len__(self) -> int:
@@ -56,7 +57,7 @@ class Arrivals:
             self.leave(other)
             other.abort()
         self._waiting[who] = _Arrival(key, now)
-        self._by_key.setdefault(key, {})[who] = None
+        self._by_client.add(key, who, None)
 
     def set_up(self, who: Arriving) -> None:
         """The SETUP of *who* has come: the application decides on it."""
@@ -66,12 +67,8 @@ class Arrivals:
     def leave(self, who: Arriving) -> None:
         """*who* is served now, or has gone."""
         arrival = self._waiting.pop(who, None)
-        if arrival is None:
-            return
-        others = self._by_key[arrival.key]
-        del others[who]
-        if not others:
-            del self._by_key[arrival.key]
+        if arrival is not None:
+            self._by_client.remove(arrival.key, who)
 
     def _who_gives_way(self, key: Hashable | None, now: float) -> Arriving | None:
         """Who has waited longest, of the client with the most; None if all may go on.
@@ -85,17 +82,17 @@ class Arrivals:
             other = self._silent.popleft()
             if other in self._waiting and not self._waiting[other].is_known:
                 return other
-        crowd = self._by_key.get(self._largest, {})
-        if self._largest in (None, key) or len(crowd) * 2 <= self.most:
+        largest = self._by_client.largest
+        crowd = self._by_client.of(largest)
+        if largest in (None, key) or len(crowd) * 2 <= self.most:
             return None
         return next(iter(crowd))
 
     def _list_silent(self, now: float) -> None:
         """List those that give way; not for each that comes, since all have to be looked at."""
         self._listed_at = now
-        self._largest = max(self._by_key, key=lambda key: len(self._by_key[key]))
         silent = [
-            (-len(self._by_key[arrival.key]), arrival.since, number, who)
+            (-len(self._by_client.of(arrival.key)), arrival.since, number, who)
             for number, (who, arrival) in enumerate(self._waiting.items())
             if not arrival.is_known and now - arrival.since >= _LEAST_TIME
         ]

@@ -94,7 +94,7 @@ class Dialer:
     async def _accepted(self, driver: Driver) -> None:
         """Wait until the server has accepted the SETUP; raise its refusal."""
         await driver.confirm()
-        error = driver.close_reason
+        error = driver.ending.reason
         if error is None or driver.connection.is_confirmed:
             return
         if isinstance(error, SetupRejected):

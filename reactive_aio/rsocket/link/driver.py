@@ -4,28 +4,14 @@ A turn of the driver takes in received bytes, passes their events to the local e
 passes on the peer's demand, and writes all output with one call. Nothing here blocks: a driver has
 no task and no lock, and one timer.
 
-The phases of its life are those of the connection. What it adds is how the transport ends::
-
-    the connection has ended       transport, once all is sent    handlers without a response
-      by this side or an error       closed                         cancelled
-      the client was rejected        its sending half is closed     there are none
-      as this side announced         its sending half is closed     finish, for a limited time
-      as the peer announced          closed                         finish, for a limited time
-
-A socket that is closed with unread data is reset, and the peer could lose the last elements. A
-transport that does not end by itself is aborted after a while; one that is attached after an abort,
-or after the end, is aborted at once.
+The phases of its life are those of the connection, and `ending` says how it ends.
 """
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from anyio import move_on_after
-
-from ..._core.flow_subscription import FlowSubscription
-from ..._core.loop import LoopHandle, Task, TimerHandle, wait_settled
+from ..._core.loop import LoopHandle
 from ..protocol.connection import Connection
-from ..protocol.errors import StreamFailed, error_of, renewed, with_remedy
 from ..protocol.events import (
     Closed,
     Event,
@@ -36,22 +22,18 @@ from ..protocol.events import (
 from ..protocol.flood import RESET
 from ..protocol.frames import ErrorCode, Lease, Resume
 from ..protocol.stream_states import InteractionModel
+from .ending import Ending
 from .held_requests import HeldRequests
 from .intake import NO_ROOM, EndingHandlers, Intake
 from .line import Line, Rebind, Transport
 from .send_limit import SendLimit
 from .stream_registry import ON_STREAM, BatchSender, StreamRegistry
-from .tasks import ConnectionTasks, DeadlineTimer, Waiters, close_coroutines
+from .tasks import ConnectionTasks, DeadlineTimer, Waiters
 from .turns import Turns
 
 WRITE_SIZE: Final = 64 * 1024
-CLOSE_TIMEOUT: Final = 5.0
-SILENT_PEER_TIMEOUT: Final = 0.1
-"""The same for a peer that has given no sign of life, and will not read what is left either."""
 FRAMES_A_TURN: Final = 128
 """So many frames are read in a turn, unless they are of the kinds that cost little."""
-PEER_CLOSES_WITHIN: Final = 2.0
-"""How long the peer may take to close a connection whose end was announced to it."""
 
 
 class Responder(Protocol):
@@ -61,7 +43,7 @@ class Responder(Protocol):
     """The number of connections that were ended since the peer did not read."""
 
     @property
-    def ending(self) -> EndingHandlers: ...
+    def ending_handlers(self) -> EndingHandlers: ...
     @property
     def turns(self) -> Turns: ...
 
@@ -78,36 +60,17 @@ class Driver:
     """Drives one connection on the event loop on which it was made."""
 
     # Class attributes until they are set: most connections need few of them.
-    close_reason: StreamFailed | None = None
-    """Why the connection has ended; None while it has not."""
-    remedy: str = ""
-    """How a client reconnects, for the error of requests after the server has closed."""
     user: Any = None
     """The result of authenticating the peer."""
     on_attached: "Callable[[Driver], object] | None" = None
     """Called when the driver has a transport, of which nothing has been read."""
-    on_closed: "Callable[[Driver], object] | None" = None
-    """Called once, when nothing of the connection is left."""
     on_suspended: "Callable[[Driver], object] | None" = None
     """Called when a session loses its transport and waits for another."""
-    is_over: bool = False
-    """Whether there is no transport, and never will be one again."""
-    _linger_time: float = CLOSE_TIMEOUT
-    """How long handlers without a response may run after the connection has ended properly."""
-    _is_draining: bool = False
-    _is_aborted: bool = False  # the transport is, or will be as soon as there is one
-    _closes_writing_only: bool = False  # the peer has to read why it ends
-    _ends_properly: bool = False  # as one side has announced, when no stream was open
-    _is_lingering: bool = False  # handlers of the peer's last requests finish
     is_heavy: bool = False
     """Whether its last turn took long, so that the next may have to wait for those of others."""
     unread: bytes = b""
     """What has arrived while others had their turns."""
-    held_in_transport: int = 0
-    """The bytes of a message that the transport holds, since it is not whole."""
-    _loss: str = "the transport was closed"  # why the transport ends, if nothing says more
     _send_limit: "SendLimit | None" = None
-    _time_limit: "TimerHandle | None" = None  # of the end
 
     def __init__(
         self, make: Callable[[float], Connection], responder: Responder | None = None
@@ -118,22 +81,22 @@ class Driver:
         self.streams: StreamRegistry = StreamRegistry()
         self.held_requests: HeldRequests = HeldRequests()
         self.connection.frames_a_turn = FRAMES_A_TURN
-        all_ending = EndingHandlers() if responder is None else responder.ending
+        all_ending = EndingHandlers() if responder is None else responder.ending_handlers
         self.intake: Intake = Intake(
             self.connection, all_ending, self._update_reading, self.schedule_turn
         )
         self._responder = responder
+        self.ending: Ending = Ending(self)
         self.line: Line = Line()
-        self._tasks = ConnectionTasks(self.loop_handle, self._on_idle)
+        self.tasks: ConnectionTasks = ConnectionTasks(self.loop_handle)
         self._timer = DeadlineTimer(
             self.loop_handle, self.connection.next_deadline, self._deadline_passed
         )
-        self._waiters = Waiters(self.loop_handle)
+        self.waiters: Waiters = Waiters(self.loop_handle)
         self._has_turn = False  # a turn is scheduled or runs
         self._is_busy = False  # nothing is read, since the handlers have enough to do
         self._batch_senders: list[BatchSender] = []
         self._resume_callbacks: list[Callable[[], object]] = []
-        self._close_callbacks: list[Callable[[Driver], object]] = []
 
     # -- for the transport -------------------------------------------------------------------------
     def attach(self, transport: Transport, rebind: Rebind | None = None) -> None:
@@ -149,7 +112,7 @@ class Driver:
 
     def _begin(self) -> None:
         """Begin or resume on the transport, unless there should be none."""
-        if self._is_aborted or self.is_over:
+        if self.ending.is_aborted or self.ending.is_over:
             self.line.abort()
         elif self.connection.is_suspended:
             self.connection.transport_replaced(self.loop_handle.time())
@@ -166,7 +129,7 @@ class Driver:
         connection, line, intake = self.connection, self.line, self.intake
         self.streams.answered = 0
         self._dispatch(connection.receive(data, self.loop_handle.event_loop.time()))
-        is_waited_for = self._waiters.waiting or self.held_requests.waiting
+        is_waited_for = self.waiters.waiting or self.held_requests.waiting
         is_limited = intake.held or intake.counted or line.is_paused
         is_busy = self._batch_senders or is_waited_for or is_limited
         output = connection.last_output() if line.is_writable and not is_busy else None
@@ -199,23 +162,23 @@ class Driver:
 
     def connection_lost(self, error: BaseException | None = None) -> None:
         """The transport has ended. A session that may be resumed waits for another one."""
-        if self.is_over:
+        if self.ending.is_over:
             return
         self._has_turn = True
         self._read_what_waited()
         while self.connection.has_more:  # the peer has sent it before the end
             self._dispatch(self.connection.read_more(self.loop_handle.time()))
-        reason = self._loss if error is None else f"the transport failed: {error}"
+        reason = self.line.loss if error is None else f"the transport failed: {error}"
         self._dispatch(self.connection.transport_lost(self.loop_handle.time(), reason))
         self.line = Line()
         if self.connection.is_suspended:
             self._wait_for_transport()
         else:
-            self._end()
+            self.ending.end()
 
     def _lose(self, reason: str) -> None:
         """End the transport, since the peer does not read; a session may be resumed on another."""
-        self._loss = reason
+        self.line.loss = reason
         if self._responder is not None:
             self._responder.unread_connections += 1
         self.line.abort()
@@ -224,17 +187,12 @@ class Driver:
     @property
     def is_working(self) -> bool:
         """Whether a request is open, of either side, or a handler runs."""
-        return bool(self.connection.streams.by_id) or self._tasks.has_work
+        return bool(self.connection.streams.by_id) or self.tasks.has_work
 
     @property
     def running(self) -> int:
         """How many handlers run, those of cancelled requests included."""
         return len(self.streams.senders) + self.intake.ending
-
-    def require_open(self) -> None:
-        """Raise the reason of the end if the connection has ended."""
-        if self.close_reason is not None:
-            raise renewed(self.close_reason)
 
     def get_extra_info(self, name: str) -> Any:
         """The transport's information by *name*, as in asyncio; None if it has none."""
@@ -262,26 +220,6 @@ class Driver:
         self._batch_senders.append(sender)
         self.schedule_turn()
 
-    def create_background_task(self, work: Coroutine[Any, Any, Any], name: str) -> None:
-        """Start a task that is cancelled as soon as the connection has ended, in any way."""
-        if self.close_reason is None:
-            self._tasks.create_background(work, name)
-        else:
-            work.close()
-
-    def create_task(
-        self, work: Coroutine[Any, Any, Any], name: str, *awaited: object
-    ) -> "Task[Any] | None":
-        """Start a task that does not outlive the connection; None if that has ended.
-
-        If the connection ends properly, the task may continue for a limited time. Coroutines that
-        *work* would have *awaited* are closed if it never begins.
-        """
-        if self.close_reason is not None:
-            close_coroutines((work, *awaited))
-            return None
-        return self._tasks.create(work, name, awaited)
-
     def count_reset(self) -> None:
         """Count a request that has ended before its handler had a result."""
         self.connection.flood.spend(RESET, self.loop_handle.time())
@@ -291,26 +229,14 @@ class Driver:
         others = 0
         if self.intake.is_full and self._responder is not None:
             others = self._responder.held_bytes(self)
-        if self.intake.count_memory(others, self.held_in_transport):
+        if self.intake.count_memory(others, self.line.held):
             self.schedule_turn()
-
-    def await_cleanup(self, subscription: object) -> None:
-        """Count the publisher of *subscription*, which was cancelled, until it has cleaned up."""
-        if isinstance(subscription, FlowSubscription) and not subscription.is_clean:
-            work = self._clean(subscription)
-            self.intake.await_end(self.loop_handle.create_task(work, "rsocket: awaits a cleanup"))
-
-    async def _clean(self, subscription: FlowSubscription) -> None:
-        try:
-            await subscription.aclose()
-        except Exception as error:
-            self.loop_handle.report("the cleanup of an RSocket handler failed", error)
 
     async def drain(self) -> None:
         """Wait until the output queued is below the watermark."""
-        while self.close_reason is None and not self._has_room():
+        while self.ending.reason is None and not self._has_room():
             self.schedule_turn()
-            await self._waiters.until(self._has_room)
+            await self.waiters.until(self._has_room)
 
     def _has_room(self) -> bool:
         return self.connection.queued_bytes < self.connection.limits.watermark
@@ -323,24 +249,24 @@ class Driver:
 
     def accept(self) -> None:
         """Accept the client."""
-        if not self.is_over and self.connection.is_awaiting_accept:
+        if not self.ending.is_over and self.connection.is_awaiting_accept:
             self.connection.accept(self.loop_handle.time())
             self._timer.update()
             self.schedule_turn()
 
     def reject(self, reason: str = "", code: int | None = None) -> None:
         """Reject the client."""
-        if not self.is_over and self.connection.is_awaiting_accept:
+        if not self.ending.is_over and self.connection.is_awaiting_accept:
             self.connection.reject(reason, code)
-            self._closes_writing_only = True
+            self.ending.peer_has_to_read = True
             self.schedule_turn()
 
     async def confirm(self) -> None:
         """Wait until the server has accepted the SETUP, or the connection has ended."""
         self.connection.confirm()
         self.schedule_turn()
-        if not self.is_over:
-            await self._waiters.until(lambda: self.connection.is_confirmed)
+        if not self.ending.is_over:
+            await self.waiters.until(lambda: self.connection.is_confirmed)
 
     def add_resume_callback(self, callback: Callable[[], object]) -> None:
         """Call *callback* whenever the session is resumed."""
@@ -348,69 +274,14 @@ class Driver:
 
     def add_close_callback(self, callback: "Callable[[Driver], object]") -> None:
         """Call *callback* once nothing of the connection is left."""
-        if self.is_over:
+        if not self.ending.add_callback(callback):
             callback(self)
-        else:
-            self._close_callbacks.append(callback)
-
-    # -- the end -----------------------------------------------------------------------------------
-    def close_gracefully(self, reason: str, seconds: float) -> None:
-        """Accept no more requests; close when the open streams have ended.
-
-        Handlers without a response may then run for *seconds*.
-        """
-        self._is_draining, self._linger_time = True, seconds
-        until = self.loop_handle.time() + min(seconds, PEER_CLOSES_WITHIN)
-        self.connection.close_gracefully(reason, until)
-        self.schedule_turn()
 
     async def aclose(self, reason: str = "") -> None:
         """Close the connection and its streams, and wait until nothing of it is left."""
-        try:
-            is_flushed = await self._flush_final_output()
-        finally:  # the connection ends even if this call is cancelled
-            if self.close_reason is None:
-                self.connection.close(reason)
-                self.schedule_turn()
-        if not is_flushed:  # the peer has had its time, and does not read
-            self.abort()
-        is_ending = self.line.transport is not None or self.connection.is_closed
-        if is_ending and not self.is_over:
-            await wait_settled(self._waiters.until(lambda: self.is_over))
-        self._tasks.cancel()
-        await self._tasks.wait()
-
-    async def _flush_final_output(self) -> bool:
-        """Wait, for a limited time, until output that no answer would confirm has been sent.
-
-        Returns False if that time was too short.
-        """
-        if self.close_reason is not None or self._is_flushed():
-            return True
-        self.schedule_turn()
-        with move_on_after(CLOSE_TIMEOUT) as scope:
-            await wait_settled(self._waiters.until(self._is_flushed))
-        return not scope.cancelled_caught
-
-    def _is_flushed(self) -> bool:
-        return self.line.transport is None or not self.connection.has_final_output
-
-    def abort(self) -> None:
-        """End the transport at once, without sending what is queued."""
-        if not self.is_over:
-            self._is_aborted = True
-            self.line.abort()
-
-    def give_up(self, code: int, reason: str) -> None:
-        """End the connection for a *reason* that the peer is told, unless it does not read."""
-        self.connection.fail(code, reason)
-        self.schedule_turn()
-        if not self.line.is_writable:
-            self.abort()
-
-    def discard(self) -> None:
-        """Release a driver that has no transport and will not get one."""
-        self._end()
+        await self.ending.close(reason)
+        self.tasks.cancel()
+        await self.tasks.wait()
 
     def take_over(self, other: "Driver", frame: Resume) -> bool:
         """Resume this session on the transport of *other*, which received *frame*, if possible."""
@@ -423,7 +294,7 @@ class Driver:
             return False
         unread = other.connection.detach()
         other.line = Line()
-        other.discard()
+        other.ending.end()
         self.line = self.line.replace(line, other)
         self._begin()
         line.rebind(self)
@@ -444,7 +315,7 @@ class Driver:
 
     def wait_for_turn(self) -> None:
         """Others have their turns first: read nothing more until then."""
-        if not self.is_over:
+        if not self.ending.is_over:
             self._has_turn = True
             self._update_reading()
 
@@ -456,7 +327,7 @@ class Driver:
 
     def take_turn(self) -> None:
         """Take in what is there, and send what is to be sent."""
-        if not self._has_turn or self.is_over:
+        if not self._has_turn or self.ending.is_over:
             return
         self._read_what_waited()
         connection, now = self.connection, self.loop_handle.time()
@@ -490,9 +361,9 @@ class Driver:
         self._update_reading()
         self._timer.update()
         if connection.is_closed:
-            self._close_transport()
-        if self._waiters.waiting:
-            self._waiters.look()
+            self.ending.close_transport(self)
+        if self.waiters.waiting:
+            self.waiters.look()
 
     def _write(self) -> None:
         line = self.line
@@ -527,58 +398,26 @@ class Driver:
     # -- the end of the transport ------------------------------------------------------------------
     def _wait_for_transport(self) -> None:
         self.line.is_writable = self._has_turn = False
-        self._waiters.look()
+        self.waiters.look()
         self._timer.update()
+        self.count_held()
         if self.on_suspended is not None:
             self.on_suspended(self)
 
-    def _close_transport(self) -> None:
-        """The connection has ended, and its last frame is written."""
-        if self.line.transport is None:
-            self._end()
-        elif not self._is_aborted:
-            (self.line.close_writing if self._closes_writing_only else self.line.close)()
+    def release(self) -> None:
+        """Release everything but the tasks.
 
-    def _end(self) -> None:
-        """Nothing is sent or received any more: release all but handlers that may finish."""
-        if self.is_over:
-            return
-        self.is_over = True
-        self._release_transport()
-        if self._ends_properly:
-            self._is_lingering = True
-            self._time_limit = self.loop_handle.call_later(self._linger_time, self._tasks.cancel)
-            self._tasks.cancel(only_background=True)
-            self._on_idle()
-        else:
-            self._tasks.cancel()
-            self._report_end()
-
-    def _on_idle(self) -> None:
-        if not self._tasks and self._is_lingering:
-            self._is_lingering = False
-            self._report_end()
-
-    def _release_transport(self) -> None:
-        """Release everything but the tasks."""
+        No part refers to this driver after that: what has ended is freed at once, and not by the
+        collector of garbage, which would stop a server that loses thousands of connections.
+        """
         self._has_turn = True  # the last one: no other is scheduled
         self._batch_senders.clear()
         self.intake.release()
         self._timer.cancel()
         if self._send_limit is not None:
             self._send_limit.stop()
-        if self._time_limit is not None:
-            self._time_limit.cancel()
-        self._waiters.look(is_over=True)
-
-    def _report_end(self) -> None:
-        if self._time_limit is not None:
-            self._time_limit.cancel()
-        callbacks, self._close_callbacks = self._close_callbacks, []
-        for each in callbacks:
-            each(self)
-        if self.on_closed is not None:
-            self.on_closed(self)
+            self._send_limit = None
+        self.waiters.look(is_over=True)
 
     # -- events ------------------------------------------------------------------------------------
     def _dispatch(self, events: list[Event]) -> None:
@@ -610,22 +449,8 @@ class Driver:
     def _on_lease(self, _: Lease) -> None:
         self.held_requests.release()
 
-    def _on_connection_closed(self, event: Closed) -> None:
-        reason = error_of(event.code, event.data)
-        is_normal = event.code == ErrorCode.CONNECTION_CLOSE
-        if is_normal or not isinstance(reason, ConnectionError):
-            reason = error_of(ErrorCode.CONNECTION_CLOSE, event.data or b"it was closed")
-        self.close_reason = with_remedy(reason, "" if is_normal and event.local else self.remedy)
-        if is_normal and (self._is_draining or not event.local):
-            self._ends_properly = not (self._is_aborted or self._closes_writing_only)
-            self._closes_writing_only |= event.local
-        else:
-            self._tasks.cancel()
-        self.held_requests.fail_all(self.close_reason)
-        has_transport = self.line.transport is not None and not self._is_aborted
-        if has_transport and self._time_limit is None:
-            seconds = SILENT_PEER_TIMEOUT if self.connection.is_peer_silent else CLOSE_TIMEOUT
-            self._time_limit = self.loop_handle.call_later(seconds, self.abort)
+    def _on_closed(self, event: Closed) -> None:
+        self.ending.begin(self, event)
 
 
 _ON_CONNECTION: Final[dict[type[Any], Callable[[Driver, Any], object]]] = {
@@ -633,6 +458,6 @@ _ON_CONNECTION: Final[dict[type[Any], Callable[[Driver, Any], object]]] = {
     ResponseRequests: Driver._refuse_requests,
     Resumed: Driver._on_resumed,
     Lease: Driver._on_lease,
-    Closed: Driver._on_connection_closed,
+    Closed: Driver._on_closed,
 }
 """The tables are shared: those of one driver would take kilobytes."""

@@ -19,23 +19,28 @@ What one connection holds for its peer is a part of what the process may hold fo
 which the peer does not read, frames of which it has sent a part, requests that wait to be served,
 and what is kept of a session to be sent again. Unfinished payloads in fragments count by
 themselves, as they come (`fragmentation`). A connection that holds no more than `watermark` counts
-nothing: the budget, when it is used up, is not in the way of who needs little.
+nothing: the budget, when it is used up, is not in the way of who needs little. A session that waits
+for its client counts all that it holds, with its objects: nobody needs it just now.
 """
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
+from ..._core.flow_subscription import FlowSubscription
 from ..protocol.connection import Connection
 from ..protocol.events import RequestTuple
 
 if TYPE_CHECKING:
-    from ..._core.loop import Task
+    from ..._core.loop import LoopHandle, Task
+    from .driver import Driver
 
 MAX_UNSERVED: Final = 1024 * 1024
 REFUSED_ABOVE: Final = 8 * MAX_UNSERVED
 """For a side that must read on, since it awaits something of the peer itself."""
 _OVERHEAD: Final = 256
+_SESSION: Final = 8 * 1024
+"""What the objects of a session take, about: `tests/rsocket/test_idle_memory.py` measures them."""
 _FEW_LARGE: Final = 8
 MAX_ENDING: Final = 1024
 _FEW_RUNNING: Final = 8
@@ -49,13 +54,15 @@ IN_HANDLER: Final[ContextVar[bool]] = ContextVar("reactive_aio.rsocket.in_handle
 """Whether the handler of a request without a response is running."""
 
 
-class RunsHandlers(Protocol):
-    """A connection with handlers."""
+async def _clean(loop_handle: "LoopHandle", subscription: FlowSubscription) -> None:
+    try:
+        await subscription.aclose()
+    except Exception as error:
+        loop_handle.report("the cleanup of an RSocket handler failed", error)
 
-    @property
-    def running(self) -> int:
-        """How many of them run, those of cancelled requests included."""
-        ...
+
+def _nothing() -> None:
+    pass
 
 
 class EndingHandlers:
@@ -75,7 +82,7 @@ class EndingHandlers:
         """Whether the client of a connection has as many handlers as it may, if there is a limit
         for all of its connections."""
 
-    def refusal(self, driver: RunsHandlers) -> bytes:
+    def refusal(self, driver: "Driver") -> bytes:
         """Why *driver* may not begin one more handler that awaits something; empty if it may."""
         few = _FEW_RUNNING if self.count < _MANY_TIMES * self.most else 0
         if self.count >= self.most and driver.running >= few:
@@ -202,6 +209,12 @@ class Intake:
         self._all_ending.count += 1
         task.add_done_callback(self._on_ended)
 
+    def await_cleanup(self, loop_handle: "LoopHandle", subscription: object) -> None:
+        """Count the publisher of *subscription*, which was cancelled, until it has cleaned up."""
+        if isinstance(subscription, FlowSubscription) and not subscription.is_clean:
+            work = _clean(loop_handle, subscription)
+            self.await_end(loop_handle.create_task(work, "rsocket: awaits a cleanup"))
+
     def _on_ended(self, _: object) -> None:
         self.ending -= 1
         self._all_ending.count -= 1
@@ -227,14 +240,21 @@ class Intake:
 
         That is so while the process holds more than it may, and this connection more than little.
         """
-        limits = self._connection.limits
-        counted = held if held > limits.watermark else 0
+        connection = self._connection
+        limits = connection.limits
+        if connection.is_suspended:
+            counted = held + _SESSION
+        else:
+            counted = held if held > limits.watermark else 0
         if counted != self.counted:
             limits.budget.hold(counted - self.counted)
             self.counted = counted
         return counted > 0 and limits.budget.is_exceeded
 
     def release(self) -> None:
-        """The connection has ended: nothing is held any more."""
+        """The connection has ended: nothing is held, and nobody is told any more."""
         self.held, self.held_size = (), 0
-        self._count(0)
+        if self.counted:
+            self._connection.limits.budget.hold(-self.counted)
+            self.counted = 0
+        self._on_change = self._on_room = _nothing

@@ -42,7 +42,7 @@ Rebind = Callable[[Any], object]
 class Line:
     """A transport or none, whether it takes output, and whether it is read."""
 
-    __slots__ = ("is_paused", "is_writable", "rebind", "transport")
+    __slots__ = ("held", "is_paused", "is_writable", "loss", "rebind", "transport")
 
     def __init__(self, transport: Transport | None = None, rebind: Rebind | None = None) -> None:
         self.transport: Transport | None = transport
@@ -50,6 +50,10 @@ class Line:
         self.is_writable: bool = True
         self.is_paused: bool = False
         """Whether nothing is read from it."""
+        self.held: int = 0
+        """The bytes of a message that the transport holds, since it is not whole."""
+        self.loss: str = "the transport was closed"
+        """Why the transport ends, if nothing says more."""
 
     @property
     def blocked(self) -> Transport | None:

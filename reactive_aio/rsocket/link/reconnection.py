@@ -93,13 +93,13 @@ class Reconnector:
         try:
             await self._dial(driver)
         except BaseException:
-            driver.abort()
-            driver.discard()  # without a transport, nothing else would release it
+            driver.ending.abort()
+            driver.ending.end()  # without a transport, nothing else would release it
             raise
         return driver
 
     def _watch(self, driver: Driver) -> None:
-        driver.on_closed = self._on_closed
+        driver.add_close_callback(self._on_closed)
         driver.on_suspended = self._on_suspended
         driver.add_resume_callback(self._reset_attempts)
 
@@ -140,7 +140,7 @@ class Reconnector:
                 driver.schedule_turn()
                 return
             try:
-                if driver.close_reason is None:
+                if driver.ending.reason is None:
                     await self._dial(driver)
                 return
             except BaseException as failure:
@@ -149,7 +149,7 @@ class Reconnector:
     async def _reconnect(self, driver: Driver) -> None:
         """Replace the connection of *driver* by a new one."""
         policy = self._policy
-        error: BaseException = driver.close_reason or ConnectionLost(ErrorCode.CONNECTION_ERROR)
+        error: BaseException = driver.ending.reason or ConnectionLost(ErrorCode.CONNECTION_ERROR)
         while policy is not None:
             if not await self._wait_for_attempt(policy, error):
                 self._policy, self.failure = None, error

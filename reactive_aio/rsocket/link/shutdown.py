@@ -18,7 +18,7 @@ CLOSING: Final = "the server is closing"
 
 def end_reason(driver: Driver) -> StreamFailed:
     """Why the connection of *driver*, which has ended, has ended."""
-    return driver.close_reason or ConnectionLost(ErrorCode.CONNECTION_CLOSE, b"it was closed")
+    return driver.ending.reason or ConnectionLost(ErrorCode.CONNECTION_CLOSE, b"it was closed")
 
 
 async def wait_closed(driver: Driver) -> StreamFailed:
@@ -62,15 +62,15 @@ async def end_all(drivers: Iterable[Driver], grace: float) -> None:
         for task, (driver, _) in zip(tasks, ending, strict=True):
             if not task.done():  # the caller is cancelled
                 task.cancel()
-                driver.abort()
+                driver.ending.abort()
 
 
 async def _end(driver: Driver, grace: float) -> None:
     # Only a client that is served knows of the connection; a suspended session has no transport.
     if grace > 0 and driver.connection.phase is Phase.OPEN:
-        driver.close_gracefully(CLOSING, grace)
+        driver.ending.announce(CLOSING, grace)
         with move_on_after(grace):
             await wait_closed(driver)
-        if driver.close_reason is not None:
-            driver.abort()  # its streams have ended, and the peer has not closed the transport
+        if driver.ending.reason is not None:
+            driver.ending.abort()  # its streams have ended, and the peer has not closed it
     await driver.aclose(CLOSING)

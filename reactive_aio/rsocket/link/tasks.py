@@ -8,13 +8,15 @@ from ..._core.loop import Future, LoopHandle, Task, TimerHandle, cancel_task, wa
 
 
 class ConnectionTasks:
-    """The tasks that do not outlive a connection. *on_idle* is called when none is left."""
+    """The tasks that do not outlive a connection."""
 
-    __slots__ = ("_background", "_loop_handle", "_on_idle", "_tasks")
+    __slots__ = ("_background", "_loop_handle", "_on_idle", "_tasks", "is_closed")
 
-    def __init__(self, loop_handle: LoopHandle, on_idle: Callable[[], object]) -> None:
+    def __init__(self, loop_handle: LoopHandle) -> None:
         self._loop_handle = loop_handle
-        self._on_idle = on_idle
+        self._on_idle: Callable[[], object] | None = None
+        self.is_closed: bool = False
+        """Whether no more are started: the connection has ended, or ends."""
         self._tasks: dict[Task[Any], tuple[object, ...]] = {}
         self._background: tuple[Task[Any], ...] = ()
 
@@ -27,25 +29,40 @@ class ConnectionTasks:
         return not self._tasks.keys() <= set(self._background)
 
     def create(
-        self, work: Coroutine[Any, Any, Any], name: str, awaited: tuple[object, ...] = ()
-    ) -> Task[Any]:
-        """Start a task. The coroutines that *work* would have *awaited* are closed if it never
-        begins.
+        self, work: Coroutine[Any, Any, Any], name: str, *awaited: object
+    ) -> "Task[Any] | None":
+        """Start a task that does not outlive the connection; None if that has ended.
+
+        If the connection ends properly, the task may continue for a limited time. Coroutines that
+        *work* would have *awaited* are closed if it never begins.
         """
+        if self.is_closed:
+            close_coroutines((work, *awaited))
+            return None
         task = self._loop_handle.create_task(work, name, self._on_done)
         self._tasks[task] = awaited
         return task
 
     def create_background(self, work: Coroutine[Any, Any, Any], name: str) -> None:
-        """Start a task that serves the connection, and no request."""
-        self._background = (*self._background, self.create(work, name))
+        """Start a task that serves the connection, and no request: its end cancels it."""
+        if (task := self.create(work, name)) is not None:
+            self._background = (*self._background, task)
 
     def _on_done(self, task: Task[Any]) -> None:
         awaited = self._tasks.pop(task, ())
         if awaited and task.cancelled():
             close_coroutines(awaited)
-        if not self._tasks:
-            self._on_idle()
+        self._look()
+
+    def when_idle(self, callback: Callable[[], object]) -> None:
+        """Call *callback* once no task is left, which may be now."""
+        self._on_idle = callback
+        self._look()
+
+    def _look(self) -> None:
+        if not self._tasks and (callback := self._on_idle) is not None:
+            self._on_idle = None
+            callback()
 
     def cancel(self, *, only_background: bool = False) -> None:
         """Cancel all tasks but the current one; their cleanups run to their end."""
@@ -63,6 +80,14 @@ def close_coroutines(objects: tuple[object, ...]) -> None:
     for each in objects:
         if iscoroutine(each):
             each.close()
+
+
+def _no_deadline() -> None:
+    return None
+
+
+def _nothing_is_due(_: float) -> None:
+    pass
 
 
 class DeadlineTimer:
@@ -90,12 +115,15 @@ class DeadlineTimer:
         deadline = self._next_deadline()
         if deadline is None or (self._timer is not None and self._deadline <= deadline):
             return
-        self.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         self._deadline = deadline
         delay = max(0.0, deadline - self._loop_handle.time())
         self._timer = self._loop_handle.call_later(delay, self._fire)
 
     def cancel(self) -> None:
+        """There are no deadlines any more, and nothing refers to their owner."""
+        self._next_deadline, self._on_time = _no_deadline, _nothing_is_due
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -98,8 +98,8 @@ class Requester(Requests[T], AsyncResource):
     ) -> Any:
         """Send a request, and return its one answer; None, once it is sent, if it has none."""
         driver = self._driver
-        if driver.close_reason is not None:
-            driver.require_open()
+        if driver.ending.reason is not None:
+            driver.ending.require_open()
         request, limit = self._encode(payload, **options)
         answer: Future[Any] = driver.loop_handle.event_loop.create_future()
         is_nested, timer, stream_id = IN_HANDLER.get(), None, 0
@@ -115,7 +115,7 @@ class Requester(Requests[T], AsyncResource):
         try:
             if model is FNF:
                 await driver.drain()
-                driver.require_open()
+                driver.ending.require_open()
             is_sent = driver.held_requests.send(answer, send, partial(_fail, answer))
             data = await answer
             if model is FNF:
@@ -177,7 +177,7 @@ class Requester(Requests[T], AsyncResource):
     def metadata_push(self, *metadata: MetadataItem | tuple[str, bytes]) -> None:
         """Send metadata about the whole connection."""
         driver = self._driver
-        driver.require_open()
+        driver.ending.require_open()
         items = checked_items(metadata)
         driver.connection.metadata_push(write_items(self._metadata_mime, items) or b"")
         driver.schedule_turn()
@@ -185,7 +185,7 @@ class Requester(Requests[T], AsyncResource):
     # -- closing -----------------------------------------------------------------------------------
     @property
     def is_closed(self) -> bool:
-        return self._driver.close_reason is not None
+        return self._driver.ending.reason is not None
 
     @property
     def address(self) -> Any:
@@ -196,7 +196,7 @@ class Requester(Requests[T], AsyncResource):
     def may_request(self) -> bool:
         """Whether requests are sent now: it is connected, and neither side is closing."""
         connection = self._driver.connection
-        is_connected = self._driver.close_reason is None and not connection.is_suspended
+        is_connected = self._driver.ending.reason is None and not connection.is_suspended
         return is_connected and connection.may_request
 
     async def closed(self) -> StreamFailed:

@@ -94,7 +94,7 @@ class InboundStream(FlowSubscription):
         if self._is_nested:
             self.driver.intake.handler_waits(1)
         try:
-            self.driver.require_open()
+            self.driver.ending.require_open()
             self._begin()
         except Exception as error:
             self.fail(error)
@@ -245,10 +245,11 @@ class OutboundStream(BulkSubscriber):
 
     def cancelled(self) -> None:
         if not self.is_done:
+            subscription = self._subscription
             self._cancel()
             if not self._has_sent:
                 self.driver.count_reset()
-            self.driver.await_cleanup(self._subscription)
+            self.driver.intake.await_cleanup(self.driver.loop_handle, subscription)
 
     def send(self) -> None:
         """Send the elements collected."""
@@ -273,6 +274,7 @@ class OutboundStream(BulkSubscriber):
             if error is not None:
                 self._cancel()
                 self._fail(error)
+                del error  # its traceback refers to this frame
             elif self._single:
                 self._cancel()
 
@@ -284,10 +286,11 @@ class OutboundStream(BulkSubscriber):
 
     # -- the publisher -----------------------------------------------------------------------------
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        self._subscription = subscription
         if self.is_done:
             subscription.cancel()
-        elif self._pending:
+            return
+        self._subscription = subscription
+        if self._pending:
             subscription.request(self._pending)
 
     def on_next(self, element: Any, /) -> None:
@@ -318,11 +321,11 @@ class OutboundStream(BulkSubscriber):
             self.driver.schedule_turn()
 
     def _cancel(self) -> None:
-        self.is_done = True
+        subscription, self.is_done = self._subscription, True
         self._elements.clear()
         self._unregister()
-        if self._subscription is not None:
-            self._subscription.cancel()
+        if subscription is not None:
+            subscription.cancel()
 
     def _fail(self, error: BaseException) -> None:
         code, data = self._error_frame(error)
@@ -332,6 +335,7 @@ class OutboundStream(BulkSubscriber):
 
     def _unregister(self) -> None:
         self.driver.streams.senders.pop(self.stream_id, None)
+        self._subscription = None  # which refers to this: what has ended is freed at once
         if self._timer is not None:
             self._timer.cancel()
 
@@ -411,7 +415,7 @@ class ChannelSender(OutboundStream):
         """Open the channel with *element*, the only one requested so far, as soon as possible."""
         try:
             self._first = self._encode(element)
-            self.driver.require_open()
+            self.driver.ending.require_open()
             self.driver.held_requests.send(self, self._send_request, self._cannot_begin)
         except BaseException as error:
             self._cannot_begin(as_failure(error))

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, cast
 from ..._core.hosts import client_of
 from ..._core.loop import report
 from ..link.arrivals import Arrivals
+from ..link.by_client import ByClient
 from ..link.driver import Driver
 from ..link.transports.sockets import UnixPeer, peer_address
 from ..protocol.connection import Phase
@@ -100,7 +101,12 @@ class ClientPlaces:
         self._keys: dict[Driver, Hashable | None] = {}
         """What identifies the client of each connection."""
         self._places: dict[Driver, Place] = {}
-        self._by_key: dict[Hashable | None, dict[Driver, Place]] = {}
+        self._by_client: ByClient[Driver, Place] = ByClient()
+        self.waiting_bytes: int = 0
+        """What the suspended sessions hold."""
+        self.waiting: dict[Driver, int] = {}
+        """The suspended sessions, with what they held when they were suspended."""
+        self._waiting_by_client: ByClient[Driver, None] = ByClient()
         self._idle: deque[Place] = deque()
         self._listed_at = float("-inf")
 
@@ -115,7 +121,7 @@ class ClientPlaces:
     def reached(self, key: Hashable | None, now: float) -> Full | None:
         """The limit because of which a client with this key may have no connection more, if any."""
         most = self._most_per_client
-        if most is not None and key is not None and len(self._by_key.get(key, ())) >= most:
+        if most is not None and key is not None and len(self._by_client.of(key)) >= most:
             return Full(f"max_per_client={most}", _CLIENT_HAS_ALL.format(most))
         has_room = not self._is_full() or self._least_used(key, now) is not None
         return None if has_room else Full(f"max_connections={self.most}", TOO_MANY)
@@ -134,26 +140,27 @@ class ClientPlaces:
         key = self.key_at(peer_address(driver.get_extra_info))
         self._keys[driver] = key
         driver.add_close_callback(self._left)
-        self.arrivals.arrive(driver, key, driver.loop_handle.time())
+        self.arrivals.arrive(driver.ending, key, driver.loop_handle.time())
 
     def set_up(self, driver: Driver) -> str:
         """The SETUP of *driver* has come: why there is no place for it, if it is accepted."""
-        self.arrivals.set_up(driver)
+        self.arrivals.set_up(driver.ending)
         return self.refusal(self._keys.get(driver), driver.loop_handle.time())
 
     def serve(self, driver: Driver) -> str:
         """Give *driver*, whose client is accepted, a place; why there is none any more."""
-        self.arrivals.leave(driver)
+        self.arrivals.leave(driver.ending)
         key, now = self._keys.get(driver), driver.loop_handle.time()
         if reason := self.refusal(key, now):
             return reason
         if self._is_full() and (place := self._least_used(key, now)) is not None:
             self.gave_way += 1
             self._leave(place.driver)
-            place.driver.give_up(ErrorCode.CONNECTION_ERROR, GAVE_WAY)
+            place.driver.ending.give_up(ErrorCode.CONNECTION_ERROR, GAVE_WAY)
         place = Place(driver, key, now, (0, 0))
         place.look(now)
-        self._places[driver] = self._by_key.setdefault(key, {})[driver] = place
+        self._places[driver] = place
+        self._by_client.add(key, driver, place)
         return ""
 
     def running(self, driver: Driver) -> int:
@@ -161,37 +168,48 @@ class ClientPlaces:
         place = self._places.get(driver)
         if place is None or place.key is None:
             return 0
-        return sum(each.running for each in self._by_key[place.key])
+        return sum(each.running for each in self._by_client.of(place.key))
 
     def _left(self, driver: Driver) -> None:
-        self.arrivals.leave(driver)
-        self._keys.pop(driver, None)
+        self.arrivals.leave(driver.ending)
         self._leave(driver)
+        self._keys.pop(driver, None)
 
     def _leave(self, driver: Driver) -> None:
-        """*driver* has no place any more."""
+        """*driver* has no place any more, and is no session that waits."""
+        self.resumed(driver)
         place = self._places.pop(driver, None)
-        if place is None:
-            return
-        others = self._by_key[place.key]
-        del others[driver]
-        if not others:
-            del self._by_key[place.key]
+        if place is not None:
+            self._by_client.remove(place.key, driver)
 
     def _is_full(self) -> bool:
-        count = len(self._places)
-        if count >= self.most:
-            count -= sum(each.connection.is_suspended for each in self._places)
-        return count >= self.most
+        return len(self._places) - len(self.waiting) >= self.most
+
+    # -- sessions that wait for their clients ------------------------------------------------------
+    def suspended(self, driver: Driver) -> None:
+        """The session of *driver* waits for its client: it needs no place."""
+        self.waiting[driver] = size = driver.intake.counted
+        self.waiting_bytes += size
+        self._waiting_by_client.add(self._keys.get(driver), driver, None)
+
+    def resumed(self, driver: Driver) -> None:
+        """The session of *driver*, if it waited, waits no more."""
+        if (size := self.waiting.pop(driver, None)) is not None:
+            self.waiting_bytes -= size
+            self._waiting_by_client.remove(self._keys.get(driver), driver)
+
+    def least_wanted(self) -> Driver | None:
+        """Of the sessions that wait: the one that has waited longest, of the client with the most.
+
+        It is to end, and counts no more.
+        """
+        crowd = self._waiting_by_client.of(self._waiting_by_client.largest)
+        driver = next(iter(crowd), None)
+        if driver is not None:
+            self.resumed(driver)
+        return driver
 
     # -- who gives way -----------------------------------------------------------------------------
-    def least_wanted(self, drivers: "list[Driver]") -> Driver | None:
-        """Of the client that has most of *drivers*: the first of them."""
-        by_key: dict[Hashable | None, list[Driver]] = {}
-        for each in drivers:
-            by_key.setdefault(self._keys.get(each), []).append(each)
-        return max(by_key.values(), key=len)[0] if by_key else None
-
     def _least_used(self, key: Hashable | None, now: float) -> Place | None:
         """The place that a client with this key may have; None if all are in use as they should."""
         if now - self._listed_at >= (_LIST_IS_OLD if self._idle else _LOOK_AGAIN):
@@ -201,11 +219,12 @@ class ClientPlaces:
             if place.driver in self._places and place.look(now):
                 return place
             self._idle.popleft()
-        largest = max(self._by_key, key=lambda each: len(self._by_key[each]))
-        own = len(self._by_key.get(key, ())) + 1
-        if None in (key, largest) or len(self._by_key[largest]) <= 2 * own:
+        largest = self._by_client.largest
+        crowd = self._by_client.of(largest)
+        own = len(self._by_client.of(key)) + 1
+        if None in (key, largest) or len(crowd) <= 2 * own:
             return None
-        return next(reversed(self._by_key[largest].values()))
+        return next(reversed(crowd.values()))
 
     def _list_idle(self, now: float) -> None:
         """List those that give way, first those of the client with the most connections.
@@ -217,5 +236,5 @@ class ClientPlaces:
             for driver, place in self._places.items()
             if driver.connection.phase is Phase.OPEN and place.look(now)
         ]
-        idle.sort(key=lambda each: (-len(self._by_key[each.key]), each.idle_since))
+        idle.sort(key=lambda each: (-len(self._by_client.of(each.key)), each.idle_since))
         self._idle, self._listed_at = deque(idle), now

@@ -5,10 +5,10 @@ request without a response one that sends nothing. What is returned at once, wit
 `Execution`, is sent by `Batch` together with other responses.
 """
 
-from collections.abc import AsyncIterable, Awaitable, Iterator, Sequence
+from collections.abc import AsyncIterable, Awaitable, Iterator
 from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..._core.flow_subscription import FlowSubscription
 from ..._core.loop import CancelledError, cancel_task
@@ -17,7 +17,7 @@ from ...errors import AlreadySubscribed
 from ...stage import Downstream, from_push
 from ..link.callbacks import ends_task
 from ..link.driver import Driver
-from ..link.intake import IN_HANDLER, UNREAD, EndingHandlers
+from ..link.intake import IN_HANDLER, UNREAD
 from ..link.tasks import close_coroutines
 from ..option_checks import require_bytes
 from ..protocol.errors import ProtocolError, RequestRejected, is_refusal
@@ -32,54 +32,20 @@ from ..requesting.stream_adapters import (
     OutboundStream,
     ReadAheadStream,
 )
-from .plans import Plan, Plans
-from .request import Interceptor, Request
+from .plans import Plan
+from .request import Request
 from .routing import SINGLE_TYPES, answers_of, publisher_of
 
 if TYPE_CHECKING:
     from ..._core.loop import Task, TimerHandle
     from ...flow import Flow
+    from .responder import RouterResponder
     from .route_stats import RouteCounters
 
 AT_THE_END: Final = "the connection has ended"
 _RESPONSE: Final = InteractionModel.RESPONSE
 SILENT: Final = frozenset({InteractionModel.FNF, InteractionModel.PUSH})
 """The models of requests without a response."""
-
-
-class Service(Protocol):
-    """What an execution needs of the responder."""
-
-    @property
-    def plans(self) -> Plans: ...
-    @property
-    def interceptors(self) -> Sequence[Interceptor]: ...
-    @property
-    def ending(self) -> EndingHandlers: ...
-    @property
-    def is_guarded(self) -> bool:
-        """Whether something is called, and perhaps awaited, before a handler."""
-        ...
-
-    async def check(self, request: Request, /) -> None:
-        """Raise `RequestRejected` unless *request* is authorized."""
-        ...
-
-    def error_frame(self, driver: Driver, error: BaseException, /) -> tuple[int, bytes]:
-        """The error frame for *error*, which is reported unless it is meant for the peer."""
-        ...
-
-    def refuse(self, driver: Driver, stream_id: int, error: BaseException, /) -> None:
-        """Send *error* in answer to a request for which there is no plan."""
-        ...
-
-    def report(self, driver: Driver, error: BaseException, /) -> None: ...
-
-    def drop(
-        self, driver: Driver, model: InteractionModel, payload: Payload, reason: str, /
-    ) -> None:
-        """Account for a request without a response that no handler processes."""
-        ...
 
 
 class Execution:
@@ -92,14 +58,12 @@ class Execution:
     coroutine: Awaitable[Any] | None = None
     _request: Request | None = None
     _timer: "TimerHandle | None" = None
-    _sender: "Execution | OutboundStream | None" = None
     _pending: int = 0
-    _has_incoming: bool = False  # there is a subscriber for the elements of the channel
     _has_sent: bool = False
 
     def __init__(
         self,
-        service: Service,
+        service: "RouterResponder",
         driver: Driver,
         plan: Plan,
         model: InteractionModel,
@@ -126,8 +90,9 @@ class Execution:
             driver, envelope, deadline = self.driver, self.plan.envelope, None
             if envelope.timeout is not None:
                 deadline = driver.loop_handle.time() + envelope.timeout
+            peer = partial(_peer, self.service, driver)
             self._request = Request(
-                self.model, self.payload[0], driver.user, deadline, envelope, driver, self._peer
+                self.model, self.payload[0], driver.user, deadline, envelope, driver, peer
             )
         return self._request
 
@@ -150,7 +115,7 @@ class Execution:
         Coroutines that would have been *awaited* are closed then. Requests without a response are
         limited by `FireAndForget`.
         """
-        refusal = b"" if self.is_silent else self.service.ending.refusal(self.driver)
+        refusal = b"" if self.is_silent else self.service.ending_handlers.refusal(self.driver)
         if refusal:
             close_coroutines(awaited)
             self.refuse(RequestRejected(ErrorCode.REJECTED, refusal))
@@ -161,7 +126,7 @@ class Execution:
         self._register()
         if isawaitable(result) or (self.is_silent and publisher_of(result) is not None):
             name = self.plan.task_name
-            self.task = self.driver.create_task(self.run(result), name, result)
+            self.task = self.driver.tasks.create(self.run(result), name, result)
             if self.task is None and self.is_silent:
                 self.drop(AT_THE_END)
         else:
@@ -169,37 +134,19 @@ class Execution:
 
     def _register(self) -> None:
         if not self.is_silent:
-            self._sender = self.driver.streams.senders[self.stream_id] = self
+            self.driver.streams.senders[self.stream_id] = self
 
     # -- the handler -------------------------------------------------------------------------------
     def call(self) -> Any:
         """Call the handler; what it returns."""
         request, handler = self.request, self.plan.handler
         if self.model is InteractionModel.CHANNEL:
-            request._open = self._incoming
+            request._open = partial(_incoming, self.driver, self.stream_id)
             if handler is not None and not handler.takes_incoming:
                 self.driver.connection.cancel(self.stream_id)
         else:
-            request._open = partial(_alone, request)
+            request._open = _alone
         return self.plan.handle(request, self.driver.connection.limits.max_decoded)
-
-    def _peer(self) -> Requester[Any]:
-        return Requester(self.driver, self.service.plans.codec(self.driver.connection.setup))
-
-    def _incoming(self) -> "Flow[Any]":
-        """The elements of a channel, for one subscriber."""
-
-        def begin(stream: InboundStream) -> None:
-            if self._has_incoming:
-                raise AlreadySubscribed("rule 1.11: incoming serves one subscription, and has")
-            self._has_incoming = True
-            stream.bind(self.stream_id)
-            self.driver.connection.request(self.stream_id, stream.early_demand)
-
-        def open(downstream: Downstream[Any]) -> FlowSubscription:
-            return IncomingStream(self.driver, downstream, self.request._decode, begin)
-
-        return from_push(open, name="incoming", holds=None)
 
     async def call_when_authorized(self) -> Any:
         """Call the interceptors, and the handler once the request is authorized."""
@@ -234,6 +181,8 @@ class Execution:
                 raise
         else:
             self.finish(value)
+        finally:
+            self.task = self.coroutine = None  # which refer to this: it is freed at once
 
     # -- as the sender of the stream ---------------------------------------------------------------
     def demanded(self, n: int) -> None:
@@ -256,12 +205,12 @@ class Execution:
 
     def _on_deadline(self) -> None:
         """The requester has stopped waiting."""
-        sender = self._sender
+        sender = self.driver.streams.senders.get(self.stream_id)
         if self.is_silent:
             self.drop("its deadline has passed")
             if self.task is not None:
                 cancel_task(self.task)
-        elif sender is not None and self.driver.streams.senders.get(self.stream_id) is sender:
+        elif sender is not None:  # else it has ended, with this timer
             self.counters.failed += 1
             self._fail(ErrorCode.CANCELED, DEADLINE_PASSED)
             sender.cancelled()
@@ -298,16 +247,16 @@ class Execution:
         """Send what the handler, or its coroutine, has returned or raised."""
         if self.driver.streams.senders.get(self.stream_id) is not self and not self.is_silent:
             return  # cancelled, perhaps before it began: a closed coroutine raises at once
-        if error is None:
-            try:
-                if self.model is _RESPONSE and type(value) in SINGLE_TYPES:
-                    self._respond(self._encode(value))
-                else:
-                    self._send(value)
-            except BaseException as unwritable:
-                error = unwritable
         if error is not None:
             self.refuse(error)
+            return
+        try:
+            if self.model is _RESPONSE and type(value) in SINGLE_TYPES:
+                self._respond(self._encode(value))
+            else:
+                self._send(value)
+        except BaseException as unwritable:
+            self.refuse(unwritable)
 
     def _send(self, value: Any) -> None:
         if self.is_silent:
@@ -353,7 +302,7 @@ class Execution:
             timer=self._timer,
             counters=self.counters,
         )
-        self._sender = self.driver.streams.senders[self.stream_id] = stream
+        self.driver.streams.senders[self.stream_id] = stream
         if self._pending:
             stream.demanded(self._pending)
         stream.attach(publisher)
@@ -377,6 +326,28 @@ def _sender_kind(value: Any, single: bool) -> type[OutboundStream]:
     if single or is_publisher or not isinstance(value, AsyncIterable | Iterator):
         return OutboundStream
     return ReadAheadStream
+
+
+def _peer(service: "RouterResponder", driver: Driver) -> Requester[Any]:
+    return Requester(driver, service.plans.codec(driver.connection.setup))
+
+
+def _incoming(driver: Driver, stream_id: int, request: Request) -> "Flow[Any]":
+    """The elements of a channel, for one subscriber."""
+    has_subscriber = False
+
+    def begin(stream: InboundStream) -> None:
+        nonlocal has_subscriber
+        if has_subscriber:
+            raise AlreadySubscribed("rule 1.11: incoming serves one subscription, and has")
+        has_subscriber = True
+        stream.bind(stream_id)
+        driver.connection.request(stream_id, stream.early_demand)
+
+    def open(downstream: Downstream[Any]) -> FlowSubscription:
+        return IncomingStream(driver, downstream, request._decode, begin)
+
+    return from_push(open, name="incoming", holds=None)
 
 
 def _alone(request: Request) -> "Flow[Any]":

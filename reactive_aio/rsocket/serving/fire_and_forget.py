@@ -86,7 +86,7 @@ class FireAndForget:
     def run(self, work: Execution) -> None:
         """Begin *work* now or later, or drop it."""
         driver = work.driver
-        if driver.close_reason is not None:
+        if driver.ending.reason is not None:
             work.drop(AT_THE_END)
             return
         backlog = self._backlogs.get(driver)
@@ -131,7 +131,7 @@ class FireAndForget:
                 self._on_error(driver, error)
 
     def _may_begin(self, backlog: Backlog) -> bool:
-        if backlog.driver.close_reason is not None:
+        if backlog.driver.ending.reason is not None:
             return False  # the tasks of an ending connection only continue
         if not backlog.running:
             return True

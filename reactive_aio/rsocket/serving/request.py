@@ -35,7 +35,7 @@ class Request:
     _driver: Driver
     _peer: Callable[[], Requester[Any]]
     _decode: Callable[[bytes], Any] = bytes
-    _open: "Callable[[], Flow[Any]] | None" = None
+    _open: "Callable[[Request], Flow[Any]] | None" = None
     _payload: Any = _UNREAD
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ class Request:
         """The elements of a channel, for one subscriber; for other models, the payload alone."""
         if self._open is None:
             raise RuntimeError("incoming is available to handlers, not to authorize")
-        return self._open()
+        return self._open(self)
 
     @property
     def peer(self) -> Requester[Any]:

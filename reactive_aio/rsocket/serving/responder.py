@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from .client_places import ClientPlaces
 
 _RESPONSE: Final = InteractionModel.RESPONSE
+_SESSIONS_SHARE: Final = 2
+"""Sessions that wait for their clients hold at most this share of the budget of the process."""
 _POSITIONAL: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 CODECS: Final[dict[str, Codec[Any]]] = {each.mime: each for each in (BYTES, TEXT, JSON, MSGPACK)}
 
@@ -213,7 +215,7 @@ class RouterResponder:
         self._on_error = on_error
         self._leases_over: dict[Driver, Event] = {}
         """Set when the lease of a connection is used up, or void since the session was resumed."""
-        self.ending: EndingHandlers = EndingHandlers()
+        self.ending_handlers: EndingHandlers = EndingHandlers()
         self.turns: Turns = Turns()
         self.fire_and_forget: FireAndForget = FireAndForget(
             max_fire_and_forget,
@@ -252,7 +254,7 @@ class RouterResponder:
         timer = driver.loop_handle.call_later(
             self._auth_timeout, driver.reject, "authentication took too long"
         )
-        task = driver.create_task(self._authenticate(driver, setup), "rsocket: authentication")
+        task = driver.tasks.create(self._authenticate(driver, setup), "rsocket: authentication")
         if task is not None:
             task.add_done_callback(lambda _: timer.cancel())
 
@@ -330,7 +332,8 @@ class RouterResponder:
             return
         token = setup.token
         if token is not None:
-            self._make_room_for_session()
+            if self.sessions.is_full and self.admission is not None:
+                self._end_session(self.admission)
             if self.sessions.is_full:
                 self._refuse_for_now(driver, "the server has too many sessions; try again later")
                 return
@@ -338,19 +341,29 @@ class RouterResponder:
                 driver.reject("the session cannot be kept")
                 return
             driver.add_close_callback(lambda _: self.sessions.remove(token))
+            driver.on_suspended = self._suspended
         driver.accept()
         self.begin(driver)
 
-    def _make_room_for_session(self) -> None:
-        """End a session that waits for its client, if the store is full."""
-        if not self.sessions.is_full or self.admission is None:
-            return
-        waiting = [each for each, _ in self.sessions if each.connection.is_suspended]
-        other = self.admission.least_wanted(waiting)
+    def _suspended(self, driver: Driver) -> None:
+        """The session of *driver* waits for its client, and holds what it may need.
+
+        Sessions cost who leaves them behind nothing. So all that wait may hold a share of the
+        budget, the rest of which is for clients that are there.
+        """
+        if (admission := self.admission) is not None:
+            admission.suspended(driver)
+            most = driver.connection.limits.budget.most // _SESSIONS_SHARE
+            while admission.waiting_bytes > most and len(admission.waiting) > 1:
+                self._end_session(admission)
+
+    def _end_session(self, admission: "ClientPlaces") -> None:
+        """End a session that waits for its client, if there is one."""
+        other = admission.least_wanted()
         setup = None if other is None else other.connection.setup
         if other is not None and setup is not None and setup.token is not None:
             self.sessions.remove(setup.token)
-            other.give_up(ErrorCode.CONNECTION_ERROR, "the server has too many sessions")
+            other.ending.give_up(ErrorCode.CONNECTION_ERROR, "the server has too many sessions")
 
     def begin(self, driver: Driver) -> None:
         """Grant leases on a new connection, on either side, and call `on_connect`."""
@@ -370,7 +383,7 @@ class RouterResponder:
             result = self._on_connect(peer)
             if isawaitable(result):
                 work = self._await(driver, result)
-                driver.create_background_task(work, "rsocket: for a connection")
+                driver.tasks.create_background(work, "rsocket: for a connection")
         except BaseException as error:
             self.report(driver, error)
 
@@ -421,6 +434,8 @@ class RouterResponder:
             driver.reject("there is no such session")
         elif not session.take_over(driver, frame):
             driver.reject("the session cannot go on")
+        elif self.admission is not None:
+            self.admission.resumed(session)
 
     # -- requests ----------------------------------------------------------------------------------
     def serve(self, driver: Driver, request: RequestReceived) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from inspect import isawaitable
 from types import CoroutineType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..._core.loop import current_task, yield_to_loop
 from ..._core.time_slice import TimeSlice
@@ -19,9 +19,12 @@ from ..link.driver import Driver
 from ..protocol.errors import RequestInvalid
 from ..protocol.events import RequestTuple, ResponseRequests
 from ..protocol.stream_states import InteractionModel
-from .execution import Execution, Service
+from .execution import Execution
 from .plans import Plan
 from .routing import SINGLE_TYPES
+
+if TYPE_CHECKING:
+    from .responder import RouterResponder
 
 _RESPONSE: Final = InteractionModel.RESPONSE
 _FEW: Final = 8
@@ -47,14 +50,14 @@ class SharedTask(TimeSlice):
         for each in self._waiting:
             if each.plan.separate:
                 each.plan.separate -= 1
-                each.task = self._driver.create_task(
+                each.task = self._driver.tasks.create(
                     each.run(each.coroutine), each.plan.task_name, each.coroutine
                 )
             else:
                 shared.append(each)
         self._waiting = shared
         if shared:
-            self._driver.create_task(self._run(), shared[0].plan.task_name)
+            self._driver.tasks.create(self._run(), shared[0].plan.task_name)
 
     async def _run(self) -> None:
         driver, task, waiting = self._driver, current_task(), self._waiting
@@ -77,6 +80,8 @@ class SharedTask(TimeSlice):
                     self._hand_over()
                     await steps
                 each.finish(steps.value, steps.error)
+                # They refer to this task and to each other: what has ended is freed at once.
+                each.task = each.coroutine = steps.error = None
                 if waiting and self.check_slice():
                     await yield_to_loop()
                     self.start_slice()
@@ -153,7 +158,7 @@ class Batch:
     Handlers that take nothing but the data are called here, and their responses are sent together.
     """
 
-    def __init__(self, service: Service, driver: Driver) -> None:
+    def __init__(self, service: "RouterResponder", driver: Driver) -> None:
         self._service = service
         self._driver = driver
         self._coroutines: deque[Execution] | None = None

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ...._core.loop import Task, wait_settled
 from ...protocol.codec import join_messages, split_messages
 from ...protocol.frames import ErrorCode
-from ..driver import CLOSE_TIMEOUT, Driver
+from ..driver import Driver
+from ..ending import CLOSE_TIMEOUT
 from .buffered import TaskTransport
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ from ...protocol.codec import join_messages, split_messages
 from ...protocol.flood import Bucket
 from ...protocol.frames import ErrorCode
 from ...uri import Address
-from ..driver import CLOSE_TIMEOUT, Driver
+from ..driver import Driver
+from ..ending import CLOSE_TIMEOUT
 from .origins import is_origin_allowed, refusal_of
 from .sockets import SharedBuffer, fills_buffer_at_once, limit_unsent
 
@@ -222,8 +223,8 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
     def _watch_message(self, *, is_whole: bool) -> None:
         """Start the timer of an unfinished message; stop it when the message is whole."""
         held = self._unfinished + len(self._fragments)
-        if held != self.driver.held_in_transport:
-            self.driver.held_in_transport = held
+        if held != self.driver.line.held:
+            self.driver.line.held = held
             self.driver.count_held()
         if self._is_fragmented or not is_whole:
             self.driver.connection.note_activity(self.driver.loop_handle.time())
@@ -268,7 +269,7 @@ class WebSocketTransport(SocketProtocol, ABC, Generic[P]):
 
     def _report_error(self) -> None:
         """Fail the streams of the driver at once, before the socket is closed."""
-        if self._error is not None and self.driver.close_reason is None:
+        if self._error is not None and self.driver.ending.reason is None:
             self._socket.resume_reading()
             self.driver.connection.fail(ErrorCode.CONNECTION_ERROR, str(self._error))
             self.driver.schedule_turn()
