@@ -1,17 +1,15 @@
 """The operators: the text of a call on ``{flow}``, and its effect on the expected elements.
 
 An operator that changes the type of its elements is followed by one that makes tokens of them
-again. The parameters are ``n`` and ``m``, small and at least 1; ``k``, a value; ``v``, the first
-value of other sources.
+again.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, dropwhile, groupby, pairwise, takewhile
 from typing import Final
 
-from tests.model.expected import (
-    Effect,
+from reactive_aio.tck.model.expected import (
     Expected,
     Parameters,
     added,
@@ -20,33 +18,15 @@ from tests.model.expected import (
     reordered,
     repeated,
     resumed,
-    same,
     thinned,
     unknown,
     when_empty,
     whole,
 )
+from reactive_aio.tck.model.vocabulary import Operator
 from tests.model.run import CHILD
 
-__all__ = ("EXCEPTIONS", "OPERATORS", "WITH_SMALL_BOUNDS", "Operator")
-
-
-@dataclass(frozen=True)
-class Operator:
-    """An operator with its arguments, or several where the first changes the type."""
-
-    text: str
-    effect: Effect = same
-    discards: bool = False
-    """Elements may be discarded that its source has sent."""
-    unaccounted: str = ""
-    """Why an element may be neither delivered nor given to a function, not to `do_on_discard`."""
-    loses_on_failure: bool = False
-    """When the source fails, elements that it has sent are discarded."""
-    may_fail: str = ""
-    """The error with which it may fail, by itself."""
-    slack: int | None = 0
-    """Elements held beyond the bound; None where their number is not bounded."""
+__all__ = ("EXCEPTIONS", "OPERATORS", "WITH_SMALL_BOUNDS")
 
 
 _LEAVES_OUT: Final = "it leaves elements out on purpose"

@@ -1,27 +1,10 @@
 """The sources: the text of a call, the values it emits, and whether it fails after them."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
-from tests.model.expected import Parameters
+from reactive_aio.tck.model.vocabulary import Source
 
-__all__ = ("EXCEPTIONS", "HOLDING_NOTHING", "SOURCES", "Source")
-
-
-def _up_to_n(parameters: Parameters) -> Iterable[int]:
-    return range(parameters["n"])
-
-
-@dataclass(frozen=True)
-class Source:
-    """A source; *text* may contain the parameter ``n``, the number of elements."""
-
-    text: str
-    values: Callable[[Parameters], Iterable[int]] = _up_to_n
-    fails: bool | None = False
-    """None if it may, with one of *errors*, after some of them."""
-    errors: tuple[str, ...] = ("PipelineError",)
+__all__ = ("EXCEPTIONS", "HOLDING_NOTHING", "SOURCES")
 
 
 CHILD_ERRORS: Final = ("ChildError", "Interrupted")

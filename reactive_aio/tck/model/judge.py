@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, cast
 
-from reactive_aio.errors import ReactiveError
-from reactive_aio.testing.leaks import THREADS_END_WITHIN, Snapshot
-from reactive_aio.testing.virtual_time import VirtualTimeLoop
-from tests.model.expected import Expected
-from tests.model.run import ERRORS, RECEIVED, ChildError, CleanupError, Run
+from ...errors import ReactiveError
+from ...testing.leaks import THREADS_END_WITHIN, Snapshot
+from ...testing.virtual_time import VirtualTimeLoop
+from .expected import Expected
+from .run import ERRORS, RECEIVED, ChildError, CleanupError, Run
 
 __all__ = ("check_alone",)
 
@@ -67,10 +67,15 @@ class Told(logging.Handler):
         logging.getLogger().removeHandler(self)
 
 
-def check_alone(program: Program, expected: Expected, kind: str = "PipelineError") -> None:
+def check_alone(
+    program: Program,
+    expected: Expected,
+    kind: str = "PipelineError",
+    make: Callable[[str], Run] = Run,
+) -> None:
     """Run *program* on a loop of its own, and fail unless it does what is *expected*.
 
-    Its sources and functions raise errors of a *kind* of `ERRORS`.
+    Its sources and functions raise errors of a *kind* of `ERRORS`; *make* makes its ``run``.
 
     It has to deliver those elements, and to leave nothing behind. The garbage collector is off, so
     that nothing is closed or freed by it.
@@ -78,18 +83,17 @@ def check_alone(program: Program, expected: Expected, kind: str = "PipelineError
     gc.disable()
     try:
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-            runner.run(_check(program, expected, kind))
+            runner.run(_check(program, expected, make(kind)))
     finally:
         gc.enable()
 
 
-async def _check(program: Program, expected: Expected, kind: str) -> None:
+async def _check(program: Program, expected: Expected, run: Run) -> None:
     before = Snapshot(strict=True)
     others = {*threading.enumerate()}
-    run = Run(kind)
     try:
         with Told(expected) as told:
-            received = ERRORS[kind][1].__name__
+            received = ERRORS[run.kind][1].__name__
             errors = [
                 "PipelineError" if each == received else each
                 for each in await _outcome(program(run))

@@ -4,18 +4,9 @@
 does not count as elements that the flow holds.
 """
 
-from dataclasses import dataclass
+from .vocabulary import Consumer
 
-__all__ = ("CONSUMERS", "DRAINING", "PAUSING", "Consumer")
-
-
-@dataclass(frozen=True)
-class Consumer:
-    """What a program does with ``{flow}``."""
-
-    text: str
-    is_whole: bool = True
-    """It reads the flow to its end, and raises the error of a flow that fails."""
+__all__ = ("CONSUMERS", "DRAINING", "PAUSING")
 
 
 def _result(call: str, of_received: str) -> Consumer:
@@ -65,7 +56,6 @@ CONSUMERS: dict[str, Consumer] = {
         "    assert it.delivered == len(run.received)"
     ),
     "to_queue": Consumer("assert await run.queued({flow}.map(run.deliver)) == run.received"),
-    "to_anyio": Consumer("assert await run.sent({flow}.map(run.deliver)) == run.received"),
     "into": Consumer(
         "assert await {flow}.map(run.deliver).into(r.UnicastProcessor({n})).to_list() "
         "== run.received"
