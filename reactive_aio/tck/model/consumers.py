@@ -61,29 +61,33 @@ CONSUMERS: dict[str, Consumer] = {
         "== run.received"
     ),
     "async for": Consumer("await run.iterate({flow})"),
-    "async for: break": Consumer("await run.iterate({flow}, leave_after={n})", is_whole=False),
+    "async for: break": Consumer(
+        "await run.iterate({flow}, leave_after={n})", is_whole=False, waits=False
+    ),
     "stream": Consumer("await run.read({flow}, None)"),
     "stream: prefetch": Consumer("await run.read({flow}, {n})"),
     "stream: break": Consumer("await run.read({flow}, {m}, leave_after={n})", is_whole=False),
-    "subscribe": Consumer("await run.probe({flow}, 2**63 - 1)"),
-    "subscribe: batches": Consumer("await run.probe({flow}, {n}, {m})"),
-    "subscribe: later": Consumer("await run.probe({flow}, {n}, {m}, later=0.1)"),
-    "subscribe: async def": Consumer("await run.probe_async({flow}, {n}, 1)"),
+    "subscribe": Consumer("await run.probe({flow}, 2**63 - 1)", waits=False),
+    "subscribe: batches": Consumer("await run.probe({flow}, {n}, {m})", waits=False),
+    "subscribe: later": Consumer("await run.probe({flow}, {n}, {m}, later=0.1)", waits=False),
+    "subscribe: async def": Consumer("await run.probe_async({flow}, {n}, 1)", waits=False),
     "subscribe: cancels": Consumer(
-        "await run.probe({flow}, {m}, cancel_after={n})", is_whole=False
+        "await run.probe({flow}, {m}, cancel_after={n})", is_whole=False, waits=False
     ),
     "subscribe: async def, cancels": Consumer(
-        "await run.probe_async({flow}, {m}, cancel_after={n})", is_whole=False
+        "await run.probe_async({flow}, {m}, cancel_after={n})", is_whole=False, waits=False
     ),
     "subscribe: cancels at a time": Consumer(
-        "await run.probe({flow}, {n}, {m}, later=0.01, cancel_at=0.{k}5)", is_whole=False
+        "await run.probe({flow}, {n}, {m}, later=0.01, cancel_at=0.{k}5)",
+        is_whole=False,
+        waits=False,
     ),
     "cancelled": Consumer("await run.cancelled({flow}.for_each(run.arrive), {k})", is_whole=False),
     "cancelled: later": Consumer(
         "await run.cancelled({flow}.for_each(run.deliver), {n}.{k}5)", is_whole=False
     ),
     "cancelled: async for": Consumer(
-        "await run.cancelled(run.iterate({flow}), {k}.1)", is_whole=False
+        "await run.cancelled(run.iterate({flow}), {k}.1)", is_whole=False, waits=False
     ),
     "timed out": Consumer(
         "await run.timed_out({flow}.for_each(run.arrive_late), {n}00)", is_whole=False

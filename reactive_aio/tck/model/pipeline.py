@@ -134,7 +134,12 @@ class Pipeline:
         self.lines.append(consumer.text.format(flow=flow, **parameters))
         discards = (self.expected.discards or not consumer.is_whole) and not accounts
         is_whole = self.expected.is_whole and consumer.is_whole
-        self.expected = replace(self.expected, is_whole=is_whole, discards=discards)
+        self.expected = replace(
+            self.expected,
+            is_whole=is_whole,
+            discards=discards,
+            is_closed=self.expected.is_closed and consumer.waits,
+        )
 
     def _assign(self, text: str, parameters: Parameters) -> None:
         call = text.format(flow=self._flow, **parameters)
@@ -149,7 +154,8 @@ class Pipeline:
     def script(self) -> str:
         """The program as a script, which runs and judges it alone."""
         arguments = f"program, {self.expected}, {self.kind!r}, {self.vocabulary.run_text}"
-        return f"{self._definition}\n\n\ncheck_alone({arguments})\n"
+        text = f"{self.vocabulary.imports}{self._definition}"
+        return f"{text}\n\n\ncheck_alone({arguments})\n"
 
     @property
     def program(self) -> Program:
@@ -173,6 +179,7 @@ def _after(operator: Operator, expected: Expected, parameters: Parameters) -> Ex
         errors = expected.errors | {operator.may_fail}
         expected = replace(expected, fails=expected.fails or None, errors=errors)
         discards = True
+    expected = replace(expected, is_closed=expected.is_closed and not operator.detaches)
     after = operator.effect(expected, parameters)
     if operator.slack is None or after.slack is None:
         return replace(after, discards=discards, accounts=accounts, slack=None)

@@ -10,6 +10,7 @@ from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
     Callable,
+    Collection,
     Coroutine,
     Generator,
     Iterator,
@@ -126,9 +127,18 @@ class Run:
 
     def measure(self, besides: int = 0) -> None:
         """Note what is held now, *besides* so many elements that are being processed."""
-        if self.bound is not None and self.ledger.held - besides > self.bound:
-            gc.collect()  # of those without an entry, some may be garbage
-            self.max_held = max(self.max_held, self.ledger.held - besides)
+        if self.bound is not None and self.held - besides > self.bound:
+            self.collect()  # of those without an entry, some may be garbage
+            self.max_held = max(self.max_held, self.held - besides)
+
+    @property
+    def held(self) -> int:
+        """How many elements exist that were neither delivered nor dropped."""
+        return self.ledger.held
+
+    def collect(self) -> None:
+        """Free what is garbage."""
+        gc.collect()
 
     def value(self, token: Token) -> int:
         return self._values[token.number]
@@ -446,15 +456,24 @@ class Run:
         """The program has ended: stop the sources that operators keep."""
         self.finished.set()
 
+    @property
+    def open_sources(self) -> int:
+        """How many sources were opened and not closed."""
+        foreign = sum(each.opened - each.closed for each in self._publishers)
+        return self.opened - self.closed + foreign
+
+    @property
+    def errors(self) -> Collection[str]:
+        """The names of errors, besides those that are expected, that are judged elsewhere."""
+        return ()
+
     def complaints(self, slack: int | None) -> Iterator[str]:
         """The rules that were broken, elements beyond the bound, and the sources that are open."""
         yield from self.offences
         if None not in (slack, self.bound) and self.max_held > (self.bound or 0) + (slack or 0):
             yield f"{self.max_held} elements were held at a time, the bound is {self.bound}"
-        opened = self.opened + sum(each.opened for each in self._publishers)
-        closed = self.closed + sum(each.closed for each in self._publishers)
-        if opened != closed:
-            yield f"{opened} sources were opened, and {closed} closed"
+        if self.open_sources:
+            yield f"{self.open_sources} sources are open after the end (closed twice, if negative)"
 
 
 def tokens_in(element: object) -> Iterator[Token]:

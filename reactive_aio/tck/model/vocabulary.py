@@ -44,6 +44,9 @@ class Operator:
     """The error with which it may fail, by itself."""
     slack: int | None = 0
     """Elements held beyond the bound; None where their number is not bounded."""
+    detaches: bool = False
+    """A consumer that leaves does not wait for its source, which others may read or a publisher
+    of another library is."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,8 @@ class Consumer:
     text: str
     is_whole: bool = True
     """It reads the flow to its end, and raises the error of a flow that fails."""
+    waits: bool = True
+    """When it goes on, each source has been closed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,3 +81,5 @@ class Vocabulary:
     """What does nothing with an error that is no `Exception`."""
     may_be_emptied: frozenset[str] = frozenset()
     """What they emit depends on whether a drain completes the source before its first element."""
+    imports: str = ""
+    """Lines of a script alone, ahead of the header."""
