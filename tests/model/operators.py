@@ -224,11 +224,13 @@ OPERATORS: dict[str, Operator] = {
         loses_on_failure=True,
     ),
     "concat_map": Operator(
-        "{flow}.concat_map(run.twice_async, prefetch={m})", each(_twice), loses_on_failure=True
+        "{flow}.concat_map(lambda x: run.twice_async(x, {v}), prefetch={m})",
+        each(_twice),
+        loses_on_failure=True,
     ),
     "switch_map": Operator("{flow}.switch_map(lambda x: [x])", thinned, discards=True),
     "switch_map: inner flows": Operator(
-        "{flow}.switch_map(run.twice_async)",
+        "{flow}.switch_map(lambda x: run.twice_async(x, {v}))",
         lambda e, p: thinned(each(_twice)(e, p), p),
         discards=True,
     ),
@@ -241,7 +243,8 @@ OPERATORS: dict[str, Operator] = {
     ),
     "race": Operator("r.race({flow}, r.never())"),
     "switch_if_empty": Operator(
-        "{flow}.switch_if_empty(run.numbers({n}, {v}))", when_empty(_others)
+        "{flow}.switch_if_empty(r.from_aiter(lambda: run.steps({n}, {v}, connection=0)))",
+        when_empty(_others),
     ),
     "take_until": Operator("{flow}.take_until(r.never())"),
     "take_until: a time": Operator(
@@ -257,6 +260,10 @@ OPERATORS: dict[str, Operator] = {
     # -- combine
     "concat": Operator("r.concat([], {flow}, r.empty())"),
     "concat_with": Operator("{flow}.concat_with(run.numbers({n}, {v}))", added(_others)),
+    "concat_with: one connection": Operator(
+        "{flow}.concat_with(r.from_aiter(lambda: run.steps({n}, {v}, connection=0)))",
+        added(_others),
+    ),
     "merge_with": Operator(
         "{flow}.merge_with(r.from_aiter(lambda: run.steps({n}, {v})), prefetch={m})",
         _merged,
@@ -277,7 +284,7 @@ OPERATORS: dict[str, Operator] = {
         discards=True,
     ),
     "then": Operator(
-        "{flow}.then(run.numbers({n}, {v}))",
+        "{flow}.then(r.from_aiter(lambda: run.steps({n}, {v}, connection=0)))",
         _successor,
         unaccounted=_LEAVES_OUT,
         loses_on_failure=True,
@@ -377,14 +384,14 @@ OPERATORS: dict[str, Operator] = {
     # -- errors, repeat
     "on_error_resume": Operator("{flow}.on_error_resume(run.numbers({n}, {v}))", resumed(_others)),
     "on_error_resume: a function": Operator(
-        "{flow}.on_error_resume(lambda _: r.from_aiter(lambda: run.steps({n}, {v})))",
+        "{flow}.on_error_resume(lambda _: r.from_aiter(lambda: run.steps({n}, {v}, connection=0)))",
         resumed(_others),
     ),
     "on_error_return": Operator(
         "{flow}.on_error_return({v}).map(run.tokenized)", resumed(lambda p: [p["v"]])
     ),
     "on_error_complete": Operator("{flow}.on_error_complete()", resumed(lambda _: ())),
-    "on_error_map": Operator("{flow}.on_error_map(lambda _: PipelineError())"),
+    "on_error_map": Operator("{flow}.on_error_map(run.mapped)"),
     "retry": Operator("{flow}.retry({n})", repeated(after_failure=True)),
     "repeat": Operator("{flow}.repeat({n})", repeated(after_failure=False)),
     "restart": Operator("{flow}.restart({n})", repeated(after_failure=None)),

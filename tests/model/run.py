@@ -15,7 +15,7 @@ import anyio
 
 import reactive_aio as r
 from reactive_aio import Flow
-from reactive_aio.tck.model.run import ChildError, PipelineError, Run, in_progress
+from reactive_aio.tck.model.run import ChildError, CleanupError, PipelineError, Run, in_progress
 from reactive_aio.testing import Token
 
 __all__ = ("CHILD", "ModelRun", "PipelineError")
@@ -67,8 +67,10 @@ class ModelRun(Run):
         self.use_up(part.token)
         return self.token(part.value)
 
-    def twice_async(self, token: Token) -> Flow[Token]:
-        return r.from_aiter(lambda: self.steps(2, start=self.value(token), replaces=token))
+    def twice_async(self, token: Token, connection: int | None = None) -> Flow[Token]:
+        return r.from_aiter(
+            lambda: self.steps(2, start=self.value(token), replaces=token, connection=connection)
+        )
 
     def children(self, token: Token) -> Iterator[Token]:
         value = self.value(token)
@@ -110,6 +112,10 @@ class ModelRun(Run):
     def skipped(self, token: Token, _: BaseException) -> None:
         self.ledger.drop(token, "skipped")
 
+    def mapped(self, error: BaseException) -> BaseException:
+        """Another error for *error*; that of a cleanup is counted, and stays."""
+        return error if isinstance(error, CleanupError) else PipelineError()
+
     def check_request(self, n: int) -> None:
         if n < 1:
             self.offences.append(f"do_on_request: {n} (3.9)")
@@ -138,8 +144,10 @@ class ModelRun(Run):
     async def in_an_anyio_task_group(self, count: int) -> AsyncIterator[Token]:
         async with anyio.create_task_group() as group:
             group.start_soon(anyio.sleep, 10**6)
-            async for token in self.steps(count):
-                yield token
+            async with aclosing(self.steps(count)) as tokens:
+                async for token in tokens:
+                    yield token
+                    del token
             group.cancel_scope.cancel()
 
     def queue(self, count: int) -> "asyncio.Queue[int]":

@@ -50,6 +50,8 @@ class Expected:
     """The sink reads the flow to its end, and raises its error."""
     is_closed: bool = True
     """Each source has been closed when the consumer goes on."""
+    is_serial: bool = True
+    """A source that follows another one begins when that has cleaned up."""
 
     @property
     def is_exact(self) -> bool:

@@ -105,6 +105,7 @@ async def _check(program: Program, expected: Expected, run: Run) -> None:
             ]
             told.names += errors
             open_sources = run.open_sources if expected.is_closed else 0
+            overlaps = run.overlaps if expected.is_serial else 0
             expected = replace(expected, errors=expected.errors.union(run.errors))
             complaints = [*expected.complaints(run.received, errors)]
             run.finish()
@@ -116,6 +117,8 @@ async def _check(program: Program, expected: Expected, run: Run) -> None:
         complaints += told.unexpected
         if open_sources:
             complaints.append(f"the consumer went on while {open_sources} sources were open")
+        if overlaps:
+            complaints.append("a source began before the one that it follows had cleaned up")
         complaints += run.complaints(expected.slack)
         if told.names.count("CleanupError") < run.failed_cleanups:
             complaints.append(f"{run.failed_cleanups} cleanups have failed, told: {told.names}")

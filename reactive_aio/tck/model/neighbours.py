@@ -30,9 +30,11 @@ SOURCES: Final[dict[str, Source]] = {
     "from_iterable": Source("r.from_iterable(run.numbers({n}))"),
     "from_iterable: fails": Source("r.from_iterable(run.numbers({n}, fails=True))", fails=True),
     "range": Source("r.range({n}).map(run.token)"),
-    "from_aiter": Source("r.from_aiter(lambda: run.steps({n}))"),
-    "from_aiter: slow": Source("r.from_aiter(lambda: run.steps({n}, every=0.1))"),
-    "from_aiter: fails": Source("r.from_aiter(lambda: run.steps({n}, fails=True))", fails=True),
+    "from_aiter": Source("r.from_aiter(lambda: run.steps({n}, connection=0))"),
+    "from_aiter: slow": Source("r.from_aiter(lambda: run.steps({n}, every=0.1, connection=0))"),
+    "from_aiter: fails": Source(
+        "r.from_aiter(lambda: run.steps({n}, fails=True, connection=0))", fails=True
+    ),
     "from_aiter: a cleanup fails": Source(
         "r.from_aiter(lambda: run.with_a_failing_cleanup({n}))",
         fails=None,
@@ -45,7 +47,7 @@ SOURCES: Final[dict[str, Source]] = {
         "r.from_publisher(run.publisher({n}, every=0.01, fails=True))", fails=True
     ),
     "using: asynchronous": Source(
-        "r.using(run.async_resource, lambda _: r.from_aiter(lambda: run.steps({n})))"
+        "r.using(run.async_resource, lambda _: r.from_aiter(lambda: run.steps({n}, connection=0)))"
     ),
 }
 HOLDING_NOTHING: Final = ("from_iterable", "range", "from_aiter")

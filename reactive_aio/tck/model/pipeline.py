@@ -179,7 +179,8 @@ def _after(operator: Operator, expected: Expected, parameters: Parameters) -> Ex
         errors = expected.errors | {operator.may_fail}
         expected = replace(expected, fails=expected.fails or None, errors=errors)
         discards = True
-    expected = replace(expected, is_closed=expected.is_closed and not operator.detaches)
+    if operator.detaches:
+        expected = replace(expected, is_closed=False, is_serial=False)
     after = operator.effect(expected, parameters)
     if operator.slack is None or after.slack is None:
         return replace(after, discards=discards, accounts=accounts, slack=None)

@@ -94,6 +94,8 @@ class Run:
     offences: Offences = field(default_factory=Offences)
     opened: int = 0
     closed: int = 0
+    overlaps: int = 0
+    """How often a source began before the one that it follows had cleaned up."""
     failed_cleanups: int = 0
     """How often a cleanup raised that ran before its source was read to the end."""
     bound: int | None = 0
@@ -107,6 +109,8 @@ class Run:
     _generators: list[ref[Any]] = field(default_factory=list[ref[Any]])
     """The generators of sources."""
     _values: dict[int, int] = field(default_factory=dict[int, int])
+    _connections: list[int] = field(default_factory=list[int])
+    """Those in use."""
     _copied: set[int] = field(default_factory=set[int])
     _publishers: list[StepPublisher] = field(default_factory=list[StepPublisher])
     _lock: Lock = field(default_factory=Lock)
@@ -211,8 +215,12 @@ class Run:
         return token
 
     async def slow(self, token: Token) -> Token:
-        """Take longer for some values, so that later elements finish first."""
-        await asyncio.sleep(self.value(token) % 3 * 0.01)
+        """Take longer for some values, so that later elements finish first; and clean up."""
+        self._take(None)
+        try:
+            await asyncio.sleep(self.value(token) % 3 * 0.01)
+        finally:
+            await self._clean_up(None)
         return token
 
     # -- sources ----------------------------------------------------------------------------------
@@ -240,12 +248,14 @@ class Run:
         every: float = 0.0,
         fails: bool = False,
         replaces: Token | None = None,
+        connection: int | None = None,
     ) -> AsyncGenerator[Token]:
         """Tokens, one *every* so many seconds or turn of the loop.
 
-        With *replaces*, they take its place, and it is used up when the first one is made.
+        With *replaces*, they take its place, and it is used up when the first one is made. With a
+        *connection*, they need the only one of that number until they have cleaned up.
         """
-        self.opened += 1
+        self._take(connection)
         try:
             for value in range(start, start + count):
                 await asyncio.sleep(every)
@@ -256,10 +266,28 @@ class Run:
             if fails:
                 raise self.error()
         finally:
-            try:
-                await asyncio.sleep(0)
-            finally:  # a cancellation at that moment interrupts the wait
-                self.closed += 1
+            await self._clean_up(connection)
+
+    def _take(self, connection: int | None) -> None:
+        """Open a source, which needs a *connection* that no other one has."""
+        self.opened += 1
+        if connection in self._connections:
+            self.overlaps += 1
+        if connection is not None:
+            self._connections.append(connection)
+
+    async def _clean_up(self, connection: int | None) -> None:
+        """Close a source: that takes some turns and some time, and nothing may cut it short."""
+        try:
+            for pause in (0, 0.003, 0):
+                await asyncio.sleep(pause)
+        except BaseException as error:
+            self.offences.append(f"a cleanup was cut by {error!r}")
+            raise
+        finally:
+            self.closed += 1
+            if connection is not None:
+                self._connections.remove(connection)
 
     async def with_a_failing_cleanup(self, count: int) -> AsyncIterator[Token]:
         is_read = False
@@ -296,12 +324,11 @@ class Run:
     @asynccontextmanager
     async def async_resource(self) -> AsyncGenerator[None]:
         await asyncio.sleep(0)
-        self.opened += 1
+        self._take(1)
         try:
             yield
         finally:
-            await asyncio.sleep(0)
-            self.closed += 1
+            await self._clean_up(1)
 
     # -- flows ------------------------------------------------------------------------------------
     def relay(self, flow: "Flow[Any]") -> Relay:
