@@ -218,6 +218,11 @@ OPERATORS: dict[str, Operator] = {
         lambda e, p: reordered(each(_twice)(e, p), p),
         loses_on_failure=True,
     ),
+    "flat_map: one connection": Operator(
+        "{flow}.flat_map(lambda x: run.twice_async(x, {v}), concurrency=1, prefetch={m})",
+        each(_twice),
+        loses_on_failure=True,
+    ),
     "flat_map: awaitables": Operator(
         "{flow}.flat_map(lambda x: r.from_awaitable(lambda: run.slow(x)), concurrency={n})",
         reordered,

@@ -129,7 +129,7 @@ class ModelRun(Run):
         async with asyncio.TaskGroup() as group:
             failing = asyncio.Event()
             child = group.create_task(self._child(failing))
-            async with aclosing(self.steps(count)) as tokens:
+            async with aclosing(self.steps(count, may_be_cut=True)) as tokens:
                 async for token in tokens:
                     if self.value(token) == fails_at:
                         failing.set()

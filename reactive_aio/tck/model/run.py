@@ -249,11 +249,13 @@ class Run:
         fails: bool = False,
         replaces: Token | None = None,
         connection: int | None = None,
+        may_be_cut: bool = False,
     ) -> AsyncGenerator[Token]:
         """Tokens, one *every* so many seconds or turn of the loop.
 
         With *replaces*, they take its place, and it is used up when the first one is made. With a
-        *connection*, they need the only one of that number until they have cleaned up.
+        *connection*, they need the only one of that number until they have cleaned up. That
+        *may_be_cut* where they stand in a task group, which cancels them if a child fails.
         """
         self._take(connection)
         try:
@@ -266,7 +268,7 @@ class Run:
             if fails:
                 raise self.error()
         finally:
-            await self._clean_up(connection)
+            await self._clean_up(connection, may_be_cut=may_be_cut)
 
     def _take(self, connection: int | None) -> None:
         """Open a source, which needs a *connection* that no other one has."""
@@ -276,13 +278,14 @@ class Run:
         if connection is not None:
             self._connections.append(connection)
 
-    async def _clean_up(self, connection: int | None) -> None:
+    async def _clean_up(self, connection: int | None, *, may_be_cut: bool = False) -> None:
         """Close a source: that takes some turns and some time, and nothing may cut it short."""
         try:
             for pause in (0, 0.003, 0):
                 await asyncio.sleep(pause)
         except BaseException as error:
-            self.offences.append(f"a cleanup was cut by {error!r}")
+            if not may_be_cut:
+                self.offences.append(f"a cleanup was cut by {error!r}")
             raise
         finally:
             self.closed += 1

@@ -179,17 +179,25 @@ class Passage:
                 yield f"it completed after {self.given}, when its source {state}"
 
     def _about_losses(self) -> Iterator[str]:
-        """What it makes of the elements that were not given back has to be there."""
-        back = {place for each in self.back for place in self.places(each)}
-        kept = [each for place, each in enumerate(self.given) if place not in back]
-        made = [each for each in self.back if not [*self.places(each)]]
-        due, _ = self.run.under_test.result(kept)
-        if lost := without(due, [*self.out, *made]):
-            yield (
-                f"lost: {lost}. It was given {self.given}, {self.out} came out, "
-                f"{[*map(_plain, self.back)]} was given to do_on_discard. If it keeps elements "
-                "for good, or reads its source by `async for`, say gives_back=False"
-            )
+        """Of each element that was not given back, something has to be there.
+
+        What the statement makes of an element is what it makes no longer without it. If that is
+        nothing, the element was left out on purpose.
+        """
+        there = {place for each in self.back for place in self.places(each)} | self.left
+        made = [*self.out, *(each for each in self.back if not [*self.places(each)])]
+        whole, _ = self.run.under_test.result([*self.given])
+        for place, each in enumerate(self.given):
+            if place in there:
+                continue
+            others, _ = self.run.under_test.result(self.given[:place] + self.given[place + 1 :])
+            due = without(whole, others)
+            if due and len(without(due, made)) == len(due):
+                yield (
+                    f"lost: {each!r}. It was given {self.given}, {self.out} came out, "
+                    f"{[*map(_plain, self.back)]} was given to do_on_discard. If it keeps elements "
+                    "for good, or reads its source by `async for`, say gives_back=False"
+                )
 
     def _about_what_came_back(self) -> Iterator[str]:
         places = [place for each in self.back for place in self.places(each)]
@@ -259,8 +267,8 @@ def parts_of(element: object) -> Iterator[object]:
 
 
 def value_of(element: object) -> int:
-    """A number for an element that an operator has made: the same in each run."""
-    return int(element) if isinstance(element, int) else crc32(repr(element).encode()) % 1000
+    """A number for an element that an operator has made: the same in each run, not negative."""
+    return abs(int(element)) if isinstance(element, int) else crc32(repr(element).encode()) % 1000
 
 
 def without(elements: list[Any], others: list[Any]) -> list[Any]:
