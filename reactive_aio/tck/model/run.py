@@ -103,6 +103,7 @@ class Run:
     max_held: int = 0
     """The most that it held, if that was more."""
     discarded_count: int = 0
+    is_drained: bool = False
     description: str = ""
     finished: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the program has ended; it stops the sources that an operator keeps."""
@@ -413,6 +414,7 @@ class Run:
         self.add_bound(2 * calls)
         async with run as it:
             await asyncio.sleep((0, 0.01, 0.3, 1.1)[after % 4])
+            self.is_drained = True
             report = await it.drain((0, 0.05, 0.4, 60)[within % 4])
         finished = len(returned) if calls else len(self.received)
         lost = self.discarded_count + len(self.received) - finished

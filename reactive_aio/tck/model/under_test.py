@@ -151,14 +151,16 @@ class Passage:
     def _about_values(self) -> Iterator[str]:
         expected, error = self.run.under_test.result([*self.given])
         is_part, rest = self._compared(expected)
-        if not is_part or (self.below == COMPLETED and rest):
-            whole = "" if self.below == COMPLETED else ", or the beginning of that"
+        # A drain also completes sources that the operator reads besides.
+        is_whole = self.below == COMPLETED and not self.run.is_drained
+        if not is_part or (is_whole and rest):
+            whole = "" if is_whole else ", or the beginning of that"
             yield f"of {self.given} it made {self.out}, and should have made {expected}{whole}"
-        if self.below == COMPLETED:
+        if is_whole:
             yield from self._about_completion(expected, error)
-        elif self.below not in (None, error, self.above):
+        elif self.below not in (None, COMPLETED, error, self.above):
             yield f"of {self.given} it failed with {self.below}"
-        if self.run.is_hooked and self.below != COMPLETED:
+        if self.run.is_hooked and not is_whole:
             yield from self._about_losses()
 
     def _compared(self, expected: list[Any]) -> tuple[bool, list[Any]]:
