@@ -2,8 +2,9 @@
 
 ``check(Candidate(publisher=…, subscriber=…, …))`` judges a candidate by every law that applies and
 returns a report; so do ``python -m reactive_aio.tck check package.module:factory`` and
-``pytest --rs-tck …``. The kit imports nothing of this package's runtime: objects of any library are
-judged by the same measure.
+``pytest --rs-tck …``. ``check_operator(operator, does)`` puts an operator of a flow into random
+pipelines, and compares it with a statement of what it does. The kit imports nothing of this
+package's runtime: objects of any library are judged by the same measure.
 """
 
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from .candidate import Candidate, InvalidCandidate, SubscriberPuppet, WhiteboxProbe
     from .law import Law
     from .laws import LAWS
+    from .model.operators import check_operator
     from .report.verdict import Outcome, Report, Verdict
     from .rules import RULES, Rule, Strength
     from .run.checking import Case, cases, check, check_processor, check_publisher, check_subscriber
@@ -24,6 +26,7 @@ else:
         "candidate": "Candidate InvalidCandidate SubscriberPuppet WhiteboxProbe",
         "law": "Law",
         "laws": "LAWS",
+        "model.operators": "check_operator",
         "report.verdict": "Outcome Report Verdict",
         "rules": "RULES Rule Strength",
         "run.checking": "Case cases check check_processor check_publisher check_subscriber",
@@ -59,6 +62,7 @@ __all__ = (
     "WhiteboxProbe",
     "cases",
     "check",
+    "check_operator",
     "check_processor",
     "check_publisher",
     "check_subscriber",

@@ -1,7 +1,6 @@
-"""A model of the whole vocabulary, random pipelines of it, their consumers, and one judge.
+"""The model of the whole vocabulary: its rows, and random pipelines of them.
 
-`operators`, `sources` and `consumers` are the registry: a name, the text of a call, and on lists of
-values what it makes of them. `pipeline` draws parts of them and writes a program; `run` has the
-functions that the program calls; `judge` runs it, and checks all that must be true of every one.
-`shrink` looks for a smaller program that fails as well.
+`operators` and `sources` are the registry: a name, the text of a call, and on lists of values what
+it makes of them; the consumers are those of the kit. `vocabulary` gives them to the generator and
+the judge of `reactive_aio.tck.model`. `times` says when operators with a clock emit what.
 """

@@ -1,17 +1,16 @@
 """The operators: the text of a call on ``{flow}``, and its effect on the expected elements.
 
 An operator that changes the type of its elements is followed by one that makes tokens of them
-again. The parameters are ``n`` and ``m``, small and at least 1; ``k``, a value; ``v``, the first
-value of other sources.
+again.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, dropwhile, groupby, pairwise, takewhile
 from typing import Final
 
-from tests.model.expected import (
-    Effect,
+from reactive_aio.tck.model import neighbours
+from reactive_aio.tck.model.expected import (
     Expected,
     Parameters,
     added,
@@ -20,53 +19,26 @@ from tests.model.expected import (
     reordered,
     repeated,
     resumed,
-    same,
     thinned,
     unknown,
     when_empty,
     whole,
 )
+from reactive_aio.tck.model.neighbours import BEHIND_ANOTHER, TAKE, divided, double
+from reactive_aio.tck.model.vocabulary import Operator
 from tests.model.run import CHILD
 
-__all__ = ("EXCEPTIONS", "OPERATORS", "WITH_SMALL_BOUNDS", "Operator")
-
-
-@dataclass(frozen=True)
-class Operator:
-    """An operator with its arguments, or several where the first changes the type."""
-
-    text: str
-    effect: Effect = same
-    discards: bool = False
-    """Elements may be discarded that its source has sent."""
-    unaccounted: str = ""
-    """Why an element may be neither delivered nor given to a function, not to `do_on_discard`."""
-    loses_on_failure: bool = False
-    """When the source fails, elements that it has sent are discarded."""
-    may_fail: str = ""
-    """The error with which it may fail, by itself."""
-    slack: int | None = 0
-    """Elements held beyond the bound; None where their number is not bounded."""
+__all__ = ("EXCEPTIONS", "OPERATORS", "WITH_SMALL_BOUNDS")
 
 
 _LEAVES_OUT: Final = "it leaves elements out on purpose"
 _IN_SEVERAL: Final = "an element is in several of its lists"
 _READ_BY_OTHERS: Final = "others may read what it keeps"
-_BEHIND_ANOTHER: Final = "what reads the source is another consumer, which tells nobody"
 
 
 def _others(parameters: Parameters) -> Iterable[int]:
     start = parameters["v"]
     return range(start, start + parameters["n"])
-
-
-def _divided(value: int, parameters: Parameters) -> Iterable[int]:
-    """The value, unless n divides it."""
-    return [value] if value % parameters["n"] else []
-
-
-def _double(value: int, _: Parameters) -> Iterable[int]:
-    return [value * 2]
 
 
 def _twice(value: int, _: Parameters) -> Iterable[int]:
@@ -123,7 +95,7 @@ def _merged(expected: Expected, parameters: Parameters) -> Expected:
 
 def _zipped(expected: Expected, parameters: Parameters) -> Expected:
     """With n elements: where both sources end at once, the failure or the completion wins."""
-    after = _TAKE(expected, parameters)
+    after = TAKE(expected, parameters)
     if expected.fails and len(expected.values) == parameters["n"]:
         return replace(after, fails=None)
     return after
@@ -145,17 +117,11 @@ def _is_k(value: int, parameters: Parameters) -> bool:
     return value == parameters["k"]
 
 
-_TAKE = whole(
-    lambda values, p: values[: p["n"]],
-    fails=lambda values, p: False if len(values) >= p["n"] else None,
-)
-
 OPERATORS: dict[str, Operator] = {
+    **neighbours.OPERATORS,
     # -- transform
-    "map": Operator("{flow}.map(run.doubled)", each(_double)),
     "map: fails": Operator("{flow}.map(run.failing({k}))", failing(_is_k), discards=True),
-    "filter": Operator("{flow}.filter(run.keeps({n}))", each(_divided)),
-    "filter_map": Operator("{flow}.filter_map(run.kept({n}))", each(_divided)),
+    "filter_map": Operator("{flow}.filter_map(run.kept({n}))", each(divided)),
     "of_type": Operator("{flow}.start_with('no token').of_type(Token)"),
     "scan": Operator(
         "{flow}.scan(run.summed)",
@@ -177,10 +143,8 @@ OPERATORS: dict[str, Operator] = {
     "default_if_empty": Operator(
         "{flow}.default_if_empty({v}).map(run.tokenized)", when_empty(lambda p: [p["v"]])
     ),
-    "transform": Operator("{flow}.transform(lambda flow: flow.map(run.doubled))", each(_double)),
+    "transform": Operator("{flow}.transform(lambda flow: flow.map(run.doubled))", each(double)),
     # -- async_map
-    "map_async": Operator("{flow}.map_async(run.soon)"),
-    "map_async: ordered": Operator("{flow}.map_async(run.slow, concurrency={n})"),
     "map_async: unordered": Operator(
         "{flow}.map_async(run.slow, concurrency={n}, ordered=False)", reordered
     ),
@@ -206,13 +170,12 @@ OPERATORS: dict[str, Operator] = {
         lambda e, p: thinned(failing(_is_k)(e, p), p),
         discards=True,
     ),
-    "filter_async": Operator("{flow}.filter_async(run.keeps_async({n}))", each(_divided)),
+    "filter_async": Operator("{flow}.filter_async(run.keeps_async({n}))", each(divided)),
     "filter_async: ordered": Operator(
-        "{flow}.filter_async(run.keeps_async({n}), concurrency={m})", each(_divided)
+        "{flow}.filter_async(run.keeps_async({n}), concurrency={m})", each(divided)
     ),
-    "map_in_thread": Operator("{flow}.map_in_thread(run.doubled, concurrency=2)", each(_double)),
+    "map_in_thread": Operator("{flow}.map_in_thread(run.doubled, concurrency=2)", each(double)),
     # -- select
-    "take": Operator("{flow}.take({n})", _TAKE, discards=True),
     "take: none": Operator("{flow}.take(0)", _nothing, discards=True),
     "take_while": Operator(
         "{flow}.take_while(run.ledger.filter(run.below({k})))",
@@ -255,8 +218,9 @@ OPERATORS: dict[str, Operator] = {
         lambda e, p: reordered(each(_twice)(e, p), p),
         loses_on_failure=True,
     ),
-    "flat_map: one after another": Operator(
-        "{flow}.flat_map(lambda x: r.just(x).boundary(1), concurrency=1, prefetch={m})",
+    "flat_map: one connection": Operator(
+        "{flow}.flat_map(lambda x: run.twice_async(x, {v}), concurrency=1, prefetch={m})",
+        each(_twice),
         loses_on_failure=True,
     ),
     "flat_map: awaitables": Operator(
@@ -265,11 +229,13 @@ OPERATORS: dict[str, Operator] = {
         loses_on_failure=True,
     ),
     "concat_map": Operator(
-        "{flow}.concat_map(run.twice_async, prefetch={m})", each(_twice), loses_on_failure=True
+        "{flow}.concat_map(lambda x: run.twice_async(x, {v}), prefetch={m})",
+        each(_twice),
+        loses_on_failure=True,
     ),
     "switch_map": Operator("{flow}.switch_map(lambda x: [x])", thinned, discards=True),
     "switch_map: inner flows": Operator(
-        "{flow}.switch_map(run.twice_async)",
+        "{flow}.switch_map(lambda x: run.twice_async(x, {v}))",
         lambda e, p: thinned(each(_twice)(e, p), p),
         discards=True,
     ),
@@ -282,7 +248,8 @@ OPERATORS: dict[str, Operator] = {
     ),
     "race": Operator("r.race({flow}, r.never())"),
     "switch_if_empty": Operator(
-        "{flow}.switch_if_empty(run.numbers({n}, {v}))", when_empty(_others)
+        "{flow}.switch_if_empty(r.from_aiter(lambda: run.steps({n}, {v}, connection=0)))",
+        when_empty(_others),
     ),
     "take_until": Operator("{flow}.take_until(r.never())"),
     "take_until: a time": Operator(
@@ -298,7 +265,10 @@ OPERATORS: dict[str, Operator] = {
     # -- combine
     "concat": Operator("r.concat([], {flow}, r.empty())"),
     "concat_with": Operator("{flow}.concat_with(run.numbers({n}, {v}))", added(_others)),
-    "merge": Operator("r.merge({flow}, r.empty(), prefetch={m})", loses_on_failure=True),
+    "concat_with: one connection": Operator(
+        "{flow}.concat_with(r.from_aiter(lambda: run.steps({n}, {v}, connection=0)))",
+        added(_others),
+    ),
     "merge_with": Operator(
         "{flow}.merge_with(r.from_aiter(lambda: run.steps({n}, {v})), prefetch={m})",
         _merged,
@@ -319,7 +289,7 @@ OPERATORS: dict[str, Operator] = {
         discards=True,
     ),
     "then": Operator(
-        "{flow}.then(run.numbers({n}, {v}))",
+        "{flow}.then(r.from_aiter(lambda: run.steps({n}, {v}, connection=0)))",
         _successor,
         unaccounted=_LEAVES_OUT,
         loses_on_failure=True,
@@ -352,11 +322,7 @@ OPERATORS: dict[str, Operator] = {
         "{flow}.timeout(total=0.05)", thinned, discards=True, may_fail="TimedOut"
     ),
     "timeout: fires": Operator("{flow}.timeout(0.05)", thinned, discards=True, may_fail="TimedOut"),
-    "timeout": Operator("{flow}.timeout(10**6)"),
     # -- chunk, window, group
-    "buffer": Operator(
-        "{flow}.buffer({n}).flat_map(run.copies, concurrency={m})", loses_on_failure=True
-    ),
     "buffer: overlapping": Operator(
         "{flow}.buffer({n}, step={m}).flat_map(run.copies)",
         whole(lambda values, p: _windows(p["n"], p["m"], values, partial=True), shrinks=False),
@@ -423,19 +389,18 @@ OPERATORS: dict[str, Operator] = {
     # -- errors, repeat
     "on_error_resume": Operator("{flow}.on_error_resume(run.numbers({n}, {v}))", resumed(_others)),
     "on_error_resume: a function": Operator(
-        "{flow}.on_error_resume(lambda _: r.from_aiter(lambda: run.steps({n}, {v})))",
+        "{flow}.on_error_resume(lambda _: r.from_aiter(lambda: run.steps({n}, {v}, connection=0)))",
         resumed(_others),
     ),
     "on_error_return": Operator(
         "{flow}.on_error_return({v}).map(run.tokenized)", resumed(lambda p: [p["v"]])
     ),
     "on_error_complete": Operator("{flow}.on_error_complete()", resumed(lambda _: ())),
-    "on_error_map": Operator("{flow}.on_error_map(lambda _: PipelineError())"),
+    "on_error_map": Operator("{flow}.on_error_map(run.mapped)"),
     "retry": Operator("{flow}.retry({n})", repeated(after_failure=True)),
     "repeat": Operator("{flow}.repeat({n})", repeated(after_failure=False)),
     "restart": Operator("{flow}.restart({n})", repeated(after_failure=None)),
     # -- backpressure, share
-    "boundary": Operator("{flow}.boundary({n})"),
     "boundary: refill": Operator("{flow}.boundary({n}, refill=1)"),
     "on_backpressure_buffer": Operator("{flow}.on_backpressure_buffer(10_000)"),
     "on_backpressure_buffer: drops": Operator(
@@ -455,18 +420,19 @@ OPERATORS: dict[str, Operator] = {
     "on_backpressure_error": Operator(
         "{flow}.on_backpressure_error()", thinned, discards=True, may_fail="Overflow", slack=1
     ),
-    "limit_rate": Operator("{flow}.limit_rate({n})"),
-    "share": Operator("{flow}.share(capacity={n})"),
     "share: with another subscriber": Operator(
-        "run.beside({flow}.share(capacity={n}))", unaccounted=_READ_BY_OTHERS
+        "run.beside({flow}.share(capacity={n}))", unaccounted=_READ_BY_OTHERS, detaches=True
     ),
     "replay": Operator(
         "{flow}.take_until(run.finished).replay(10_000, capacity={n}).map(run.copied)",
         slack=None,
         unaccounted=_READ_BY_OTHERS,
+        detaches=True,
     ),
     "cache": Operator(
-        "{flow}.take_until(run.finished).cache().map(run.copied)", unaccounted=_READ_BY_OTHERS
+        "{flow}.take_until(run.finished).cache().map(run.copied)",
+        unaccounted=_READ_BY_OTHERS,
+        detaches=True,
     ),
     # -- side_effects
     "do_on_next": Operator("{flow}.do_on_next(run.value)"),
@@ -481,20 +447,20 @@ OPERATORS: dict[str, Operator] = {
     # -- progress
     "progress": Operator("{flow}.progress({n})"),
     # -- sources of sources, and processors
-    "from_publisher": Operator("r.from_publisher(run.relay({flow}))", unaccounted=_BEHIND_ANOTHER),
     "from_aiter": Operator(
-        "r.from_aiter(lambda: run.read_ahead({flow}))", unaccounted=_BEHIND_ANOTHER
+        "r.from_aiter(lambda: run.read_ahead({flow}))", unaccounted=BEHIND_ANOTHER
     ),
-    "defer": Operator("r.defer(lambda: run.inner({flow}))"),
     "using": Operator("r.using(run.async_resource, lambda _: run.inner({flow}))"),
     "UnicastProcessor": Operator(
         "r.defer(lambda: run.inner({flow}).into(r.UnicastProcessor({n})))",
-        unaccounted=_BEHIND_ANOTHER,
+        detaches=True,
+        unaccounted=BEHIND_ANOTHER,
         loses_on_failure=True,
     ),
     "MulticastProcessor": Operator(
         "r.defer(lambda: run.inner({flow}).into(r.MulticastProcessor({n})))",
         unaccounted=_READ_BY_OTHERS,
+        detaches=True,
         loses_on_failure=True,
     ),
     "ReplayProcessor": Operator(
@@ -502,6 +468,7 @@ OPERATORS: dict[str, Operator] = {
         ".into(r.ReplayProcessor({n})))"
         ".map(run.copied)",
         unaccounted=_READ_BY_OTHERS,
+        detaches=True,
         loses_on_failure=True,
     ),
     "LatestProcessor": Operator(
@@ -509,6 +476,7 @@ OPERATORS: dict[str, Operator] = {
         ".into(r.LatestProcessor(run.token({v}))))",
         lambda e, p: thinned(added(lambda p: [p["v"]], after=False)(e, p), p),
         unaccounted=_READ_BY_OTHERS,
+        detaches=True,
         loses_on_failure=True,
     ),
 }

@@ -1,36 +1,18 @@
 """The sources: the text of a call, the values it emits, and whether it fails after them."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Final
 
-from tests.model.expected import Parameters
+from reactive_aio.tck.model import neighbours
+from reactive_aio.tck.model.vocabulary import Source
 
-__all__ = ("EXCEPTIONS", "HOLDING_NOTHING", "SOURCES", "Source")
-
-
-def _up_to_n(parameters: Parameters) -> Iterable[int]:
-    return range(parameters["n"])
-
-
-@dataclass(frozen=True)
-class Source:
-    """A source; *text* may contain the parameter ``n``, the number of elements."""
-
-    text: str
-    values: Callable[[Parameters], Iterable[int]] = _up_to_n
-    fails: bool | None = False
-    """None if it may, with one of *errors*, after some of them."""
-    errors: tuple[str, ...] = ("PipelineError",)
+__all__ = ("EXCEPTIONS", "HOLDING_NOTHING", "SOURCES")
 
 
 CHILD_ERRORS: Final = ("ChildError", "Interrupted")
 """A task group that fails also cancels the task of the flow."""
 SOURCES: dict[str, Source] = {
-    "from_iterable": Source("r.from_iterable(run.numbers({n}))"),
-    "from_iterable: fails": Source("r.from_iterable(run.numbers({n}, fails=True))", fails=True),
+    **neighbours.SOURCES,
     "just": Source("r.just(*builtins.range({n})).map(run.token)"),
-    "range": Source("r.range({n}).map(run.token)"),
     "empty": Source("r.empty()", lambda _: ()),
     "error": Source("r.error(run.error)", lambda _: (), fails=True),
     "never": Source("r.never().timeout(1, fallback=run.numbers({n}))"),
@@ -39,9 +21,6 @@ SOURCES: dict[str, Source] = {
     "generate: without end": Source("r.generate(lambda x: (x, x + 1), 0).map(run.token).take({n})"),
     "defer": Source("r.defer(lambda: run.numbers({n}))"),
     "from_callable": Source("r.from_callable(lambda: run.token(0))", lambda _: (0,)),
-    "from_aiter": Source("r.from_aiter(lambda: run.steps({n}))"),
-    "from_aiter: slow": Source("r.from_aiter(lambda: run.steps({n}, every=0.1))"),
-    "from_aiter: fails": Source("r.from_aiter(lambda: run.steps({n}, fails=True))", fails=True),
     "from_aiter: in a task group": Source("r.from_aiter(lambda: run.in_a_task_group({n}))"),
     "from_aiter: in an anyio task group": Source(
         "r.from_aiter(lambda: run.in_an_anyio_task_group({n}))"
@@ -51,18 +30,7 @@ SOURCES: dict[str, Source] = {
         fails=None,
         errors=CHILD_ERRORS,
     ),
-    "from_aiter: a cleanup fails": Source(
-        "r.from_aiter(lambda: run.with_a_failing_cleanup({n}))",
-        fails=None,
-        errors=("CleanupError",),
-    ),
     "from_awaitable": Source("r.from_awaitable(run.one)", lambda _: (0,)),
-    "from_publisher": Source("r.from_publisher(run.publisher({n}))"),
-    "from_publisher: in callbacks": Source("r.from_publisher(run.publisher({n}, every=0))"),
-    "from_publisher: slow": Source("r.from_publisher(run.publisher({n}, every=0.1))"),
-    "from_publisher: fails": Source(
-        "r.from_publisher(run.publisher({n}, every=0.01, fails=True))", fails=True
-    ),
     "from_queue": Source(
         "r.defer(lambda: r.from_queue(run.queue({n}), end=-1).map(run.token))",
         lambda parameters: range(parameters["n"]),
@@ -71,9 +39,6 @@ SOURCES: dict[str, Source] = {
     "create": Source("r.create(run.emit({n}), overflow='wait', capacity=2)"),
     "create: slow": Source("r.create(run.emit({n}, 0.1), capacity=100)"),
     "using": Source("r.using(run.resource, lambda _: run.numbers({n}))"),
-    "using: asynchronous": Source(
-        "r.using(run.async_resource, lambda _: r.from_aiter(lambda: run.steps({n})))"
-    ),
     "from_thread": Source("r.from_thread(lambda: run.numbers({n}), chunk=2)"),
     "from_lines": Source(
         "r.from_lines(run.three_lines).enumerate().map(lambda line: run.token(line[0]))",

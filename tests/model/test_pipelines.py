@@ -19,6 +19,8 @@ from dataclasses import replace
 
 import pytest
 
+from reactive_aio.tck.model.pipeline import Part, Plan, random_plan
+from reactive_aio.tck.model.shrink import failure_of, shrunk
 from tests.cases import names
 from tests.conformance.test_registered import (
     OPERATORS as PUBLIC_OPERATORS,
@@ -27,11 +29,9 @@ from tests.conformance.test_registered import (
     processors,
 )
 from tests.harness.effort import Effort, effort
-from tests.model.consumers import CONSUMERS
 from tests.model.operators import EXCEPTIONS as NO_OPERATORS, OPERATORS
-from tests.model.pipeline import Part, Plan, random_plan
-from tests.model.shrink import failure_of, shrunk
 from tests.model.sources import EXCEPTIONS as NO_SOURCES, SOURCES
+from tests.model.vocabulary import CONSUMERS, VOCABULARY
 
 COUNTS: Mapping[Effort, int] = {Effort.QUICK: 300, Effort.NORMAL: 1200, Effort.THOROUGH: 60_000}
 """How many seeds are the same in each run; half as many again are new, but in CI."""
@@ -39,8 +39,13 @@ PARTS = 10
 """Tests that share the seeds."""
 EXCEPTIONS = NO_OPERATORS | NO_SOURCES
 ADD = """\
-{name} is in no random pipeline. Add a row to {table} in tests/model/{file}.py, with what it makes
-of the expected elements, or the reason why there is none to EXCEPTIONS there."""
+{name} is in no random pipeline. Add a row to {table} in {file}, with what it makes of the expected
+elements, or the reason why there is none to EXCEPTIONS in tests/model."""
+FILES: Mapping[str, str] = {
+    "OPERATORS": "tests/model/operators.py",
+    "SOURCES": "tests/model/sources.py",
+    "CONSUMERS": "reactive_aio/tck/model/consumers.py",
+}
 NEW = secrets.randbelow(10**6) * 10**6
 
 
@@ -69,7 +74,7 @@ def without_older_objects() -> Iterator[None]:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_random_pipeline_does_what_the_model_says_and_leaves_nothing(part: int) -> None:
     for seed in seeds(part, COUNTS, PARTS):
-        plan = random_plan(seed)
+        plan = random_plan(VOCABULARY, seed)
         if failure_of(plan) is None:
             continue
         least = shrunk(plan)
@@ -82,7 +87,7 @@ def missing(public: Iterable[str], rows: Iterable[str], table: str) -> str:
     """What to add for each of *public* that has no row."""
     known = names(rows) | EXCEPTIONS.keys()
     return "\n".join(
-        ADD.format(name=name, table=table, file=table.lower())
+        ADD.format(name=name, table=table, file=FILES[table])
         for name in sorted(public)
         if name not in known
     )
@@ -107,7 +112,11 @@ def test_every_row_names_something_that_exists() -> None:
 
 
 def test_the_seeds_of_a_normal_run_contain_every_row() -> None:
-    drawn = {name for seed in range(COUNTS[Effort.NORMAL]) for name in random_plan(seed).names}
+    drawn = {
+        name
+        for seed in range(COUNTS[Effort.NORMAL])
+        for name in random_plan(VOCABULARY, seed).names
+    }
     assert {*OPERATORS, *SOURCES, *CONSUMERS} - drawn == set()
 
 
@@ -119,6 +128,7 @@ def test_a_missing_row_is_reported_with_what_to_add_where() -> None:
 
 
 PLAN = Plan(
+    VOCABULARY,
     Part("from_aiter", {"n": 7}),
     tuple(Part(name, {"n": 3, "m": 2, "k": 4, "v": 10_000}) for name in ("map", "take", "buffer")),
     Part("async for", {"n": 1, "m": 1, "k": 0, "v": 0}),

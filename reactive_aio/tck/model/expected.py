@@ -48,6 +48,10 @@ class Expected:
     """How many elements may be held beyond the bound; None for any number."""
     is_whole: bool = True
     """The sink reads the flow to its end, and raises its error."""
+    is_closed: bool = True
+    """Each source has been closed when the consumer goes on."""
+    is_serial: bool = True
+    """A source that follows another one begins when that has cleaned up."""
 
     @property
     def is_exact(self) -> bool:
@@ -163,7 +167,9 @@ def resumed(others: Callable[[Parameters], Iterable[int]]) -> Effect:
             return expected
         values = expected.values + tuple(others(parameters))
         is_complete = expected.is_complete and expected.fails is True
-        return replace(expected, values=values, is_complete=is_complete, fails=False)
+        # An interruption is no `Exception`, and is passed on.
+        fails = None if "Interrupted" in expected.errors else False
+        return replace(expected, values=values, is_complete=is_complete, fails=fails)
 
     return effect
 

@@ -6,13 +6,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any, Final, cast
 
-from reactive_aio.errors import ReactiveError
-from reactive_aio.testing.leaks import THREADS_END_WITHIN, Snapshot
-from reactive_aio.testing.virtual_time import VirtualTimeLoop
-from tests.model.expected import Expected
-from tests.model.run import ERRORS, RECEIVED, ChildError, CleanupError, Run
+from ...errors import ReactiveError
+from ...testing.leaks import THREADS_END_WITHIN, Snapshot
+from ...testing.virtual_time import VirtualTimeLoop
+from .expected import Expected
+from .run import ERRORS, RECEIVED, ChildError, CleanupError, Run
 
 __all__ = ("check_alone",)
 
@@ -31,9 +32,10 @@ Program = Callable[[Run], Coroutine[Any, Any, None]]
 class Told(logging.Handler):
     """What was told to nobody who awaits the flow: reports to the loop, and errors in the log."""
 
-    def __init__(self, expected: Expected) -> None:
+    def __init__(self, expected: Expected, run: Run) -> None:
         super().__init__(logging.ERROR)
         self.expected = expected
+        self.run = run
         self.names: list[str] = []
         """The names of the errors of sources that were told to someone."""
         self.unexpected: list[str] = []
@@ -53,7 +55,10 @@ class Told(logging.Handler):
         is_late = message.startswith(LATE) and may_fail and (is_kept or not self.expected.is_whole)
         is_received = is_late or message.startswith(BESIDE)
         allowed = RECEIVED if is_received else (ChildError, CleanupError)
-        if found and all(isinstance(each, allowed) for each in found):
+        errors = self.run.errors if is_received else ()
+        if found and all(
+            isinstance(each, allowed) or type(each).__name__ in errors for each in found
+        ):
             self.names += [type(each).__name__ for each in found]
         else:
             self.unexpected.append(f"reported: {message}: {context.get('exception')!r}")
@@ -67,10 +72,15 @@ class Told(logging.Handler):
         logging.getLogger().removeHandler(self)
 
 
-def check_alone(program: Program, expected: Expected, kind: str = "PipelineError") -> None:
+def check_alone(
+    program: Program,
+    expected: Expected,
+    kind: str = "PipelineError",
+    make: Callable[[str], Run] = Run,
+) -> None:
     """Run *program* on a loop of its own, and fail unless it does what is *expected*.
 
-    Its sources and functions raise errors of a *kind* of `ERRORS`.
+    Its sources and functions raise errors of a *kind* of `ERRORS`; *make* makes its ``run``.
 
     It has to deliver those elements, and to leave nothing behind. The garbage collector is off, so
     that nothing is closed or freed by it.
@@ -78,23 +88,25 @@ def check_alone(program: Program, expected: Expected, kind: str = "PipelineError
     gc.disable()
     try:
         with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-            runner.run(_check(program, expected, kind))
+            runner.run(_check(program, expected, make(kind)))
     finally:
         gc.enable()
 
 
-async def _check(program: Program, expected: Expected, kind: str) -> None:
+async def _check(program: Program, expected: Expected, run: Run) -> None:
     before = Snapshot(strict=True)
     others = {*threading.enumerate()}
-    run = Run(kind)
     try:
-        with Told(expected) as told:
-            received = ERRORS[kind][1].__name__
+        with Told(expected, run) as told:
+            received = ERRORS[run.kind][1].__name__
             errors = [
                 "PipelineError" if each == received else each
-                for each in await _outcome(program(run))
+                for each in await _outcome(program(run), run)
             ]
             told.names += errors
+            open_sources = run.open_sources if expected.is_closed else 0
+            overlaps = run.overlaps if expected.is_serial else 0
+            expected = replace(expected, errors=expected.errors.union(run.errors))
             complaints = [*expected.complaints(run.received, errors)]
             run.finish()
             await asyncio.sleep(SETTLED_AFTER)
@@ -103,6 +115,10 @@ async def _check(program: Program, expected: Expected, kind: str) -> None:
                 complaints += [f"kept without a collection: {each}" for each in run.alive]
             gc.collect()
         complaints += told.unexpected
+        if open_sources:
+            complaints.append(f"the consumer went on while {open_sources} sources were open")
+        if overlaps:
+            complaints.append("a source began before the one that it follows had cleaned up")
         complaints += run.complaints(expected.slack)
         if told.names.count("CleanupError") < run.failed_cleanups:
             complaints.append(f"{run.failed_cleanups} cleanups have failed, told: {told.names}")
@@ -131,19 +147,27 @@ async def _threads_end(others: set[threading.Thread]) -> None:
         await asyncio.sleep(0.001)
 
 
-async def _outcome(program: Coroutine[Any, Any, None]) -> list[str]:
+async def _outcome(program: Coroutine[Any, Any, None], run: Run) -> list[str]:
     """The names of the errors of *program*: an error itself would refer to what it has passed."""
     names: list[str] = []
+    limit = asyncio.timeout(WITHIN)
     try:
-        async with asyncio.timeout(WITHIN):
+        async with limit:
             await program
     except BaseException as error:
+        if limit.expired():
+            raise AssertionError(f"it does not end: {run.received} was delivered") from None
         found = leaves(error)  # several sources may fail at once
-        if not all(isinstance(each, (*RECEIVED, ReactiveError)) for each in found):
+        if not all(_is_judged(each, run) for each in found):
             raise
         names = [type(each).__name__ for each in found]
         found.clear()
     return names
+
+
+def _is_judged(error: BaseException, run: Run) -> bool:
+    """Whether the names of errors say what is wrong: others show a mistake of a program."""
+    return isinstance(error, (*RECEIVED, ReactiveError)) or type(error).__name__ in run.errors
 
 
 def leaves(error: BaseException | None) -> list[BaseException]:

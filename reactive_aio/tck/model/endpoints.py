@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from reactive_aio.spec import Publisher, Subscriber, Subscription
+from ...spec import Publisher, Subscriber, Subscription
 
 __all__ = ("AsyncProbe", "Offences", "Probe", "Relay", "StepPublisher")
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from tests.model.judge import check_alone
-from tests.model.pipeline import Plan
+from .judge import check_alone
+from .pipeline import Plan
 
 __all__ = ("failure_of", "shrunk")
 
@@ -15,7 +15,7 @@ def failure_of(plan: Plan) -> BaseException | None:
     """What is wrong with the pipeline of *plan*."""
     pipeline = plan.pipeline()
     try:
-        check_alone(pipeline.program, pipeline.expected, pipeline.kind)
+        check_alone(pipeline.program, pipeline.expected, pipeline.kind, plan.vocabulary.run)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise

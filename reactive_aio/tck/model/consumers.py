@@ -4,18 +4,9 @@
 does not count as elements that the flow holds.
 """
 
-from dataclasses import dataclass
+from .vocabulary import Consumer
 
-__all__ = ("CONSUMERS", "DRAINING", "PAUSING", "Consumer")
-
-
-@dataclass(frozen=True)
-class Consumer:
-    """What a program does with ``{flow}``."""
-
-    text: str
-    is_whole: bool = True
-    """It reads the flow to its end, and raises the error of a flow that fails."""
+__all__ = ("CONSUMERS", "DRAINING", "PAUSING")
 
 
 def _result(call: str, of_received: str) -> Consumer:
@@ -65,35 +56,38 @@ CONSUMERS: dict[str, Consumer] = {
         "    assert it.delivered == len(run.received)"
     ),
     "to_queue": Consumer("assert await run.queued({flow}.map(run.deliver)) == run.received"),
-    "to_anyio": Consumer("assert await run.sent({flow}.map(run.deliver)) == run.received"),
     "into": Consumer(
         "assert await {flow}.map(run.deliver).into(r.UnicastProcessor({n})).to_list() "
         "== run.received"
     ),
     "async for": Consumer("await run.iterate({flow})"),
-    "async for: break": Consumer("await run.iterate({flow}, leave_after={n})", is_whole=False),
+    "async for: break": Consumer(
+        "await run.iterate({flow}, leave_after={n})", is_whole=False, waits=False
+    ),
     "stream": Consumer("await run.read({flow}, None)"),
     "stream: prefetch": Consumer("await run.read({flow}, {n})"),
     "stream: break": Consumer("await run.read({flow}, {m}, leave_after={n})", is_whole=False),
-    "subscribe": Consumer("await run.probe({flow}, 2**63 - 1)"),
-    "subscribe: batches": Consumer("await run.probe({flow}, {n}, {m})"),
-    "subscribe: later": Consumer("await run.probe({flow}, {n}, {m}, later=0.1)"),
-    "subscribe: async def": Consumer("await run.probe_async({flow}, {n}, 1)"),
+    "subscribe": Consumer("await run.probe({flow}, 2**63 - 1)", waits=False),
+    "subscribe: batches": Consumer("await run.probe({flow}, {n}, {m})", waits=False),
+    "subscribe: later": Consumer("await run.probe({flow}, {n}, {m}, later=0.1)", waits=False),
+    "subscribe: async def": Consumer("await run.probe_async({flow}, {n}, 1)", waits=False),
     "subscribe: cancels": Consumer(
-        "await run.probe({flow}, {m}, cancel_after={n})", is_whole=False
+        "await run.probe({flow}, {m}, cancel_after={n})", is_whole=False, waits=False
     ),
     "subscribe: async def, cancels": Consumer(
-        "await run.probe_async({flow}, {m}, cancel_after={n})", is_whole=False
+        "await run.probe_async({flow}, {m}, cancel_after={n})", is_whole=False, waits=False
     ),
     "subscribe: cancels at a time": Consumer(
-        "await run.probe({flow}, {n}, {m}, later=0.01, cancel_at=0.{k}5)", is_whole=False
+        "await run.probe({flow}, {n}, {m}, later=0.01, cancel_at=0.{k}5)",
+        is_whole=False,
+        waits=False,
     ),
     "cancelled": Consumer("await run.cancelled({flow}.for_each(run.arrive), {k})", is_whole=False),
     "cancelled: later": Consumer(
         "await run.cancelled({flow}.for_each(run.deliver), {n}.{k}5)", is_whole=False
     ),
     "cancelled: async for": Consumer(
-        "await run.cancelled(run.iterate({flow}), {k}.1)", is_whole=False
+        "await run.cancelled(run.iterate({flow}), {k}.1)", is_whole=False, waits=False
     ),
     "timed out": Consumer(
         "await run.timed_out({flow}.for_each(run.arrive_late), {n}00)", is_whole=False

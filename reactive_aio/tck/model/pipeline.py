@@ -1,17 +1,16 @@
-"""Random pipelines: parts of the tables, and the program made of them."""
+"""Random pipelines: rows of a vocabulary, and the program made of them."""
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
-from tests.model.consumers import CONSUMERS, DRAINING, PAUSING, Consumer
-from tests.model.expected import Expected, Parameters, thinned
-from tests.model.operators import OPERATORS, WITH_SMALL_BOUNDS, Operator
-from tests.model.run import ERRORS, Run
-from tests.model.sources import HOLDING_NOTHING, SOURCES, Source
+from .consumers import DRAINING, PAUSING
+from .expected import Expected, Parameters, thinned
+from .run import ERRORS, Run
+from .vocabulary import Consumer, Operator, Source, Vocabulary
 
-__all__ = ("Part", "Pipeline", "Plan", "Program", "random_plan")
+__all__ = ("Part", "Pipeline", "Plan", "drawn", "drawn_consumers", "drawn_source", "random_plan")
 
 MOST_OPERATORS: Final = 5
 WITHOUT_OPERATORS: Final = 0.05
@@ -22,41 +21,10 @@ LEAVING: Final = 0.75
 """The part of these whose consumer leaves."""
 HOOKED: Final = 0.8
 """The part of pipelines that end with `do_on_discard`, of those that can."""
-MAY_BE_EMPTIED: Final = frozenset(("default_if_empty", "switch_if_empty"))
-"""What they emit depends on whether a drain completes the source before its first element."""
 PLAIN: Final = 0.3
 """The part of pipelines whose source holds nothing: operators pull it, in loops of their own."""
 OTHER_ERRORS: Final = 0.4
 """The part of pipelines whose errors may be others than exceptions."""
-ONLY_EXCEPTIONS: Final = frozenset(
-    (
-        "error",
-        "map_async: skips",
-        "on_error_complete",
-        "on_error_map",
-        "on_error_resume",
-        "on_error_resume: a function",
-        "on_error_return",
-        "restart",
-        "retry",
-    )
-)
-"""What does nothing with an error that is no `Exception`."""
-HEADER: Final = """\
-import builtins
-import operator
-from contextlib import suppress
-
-import reactive_aio as r
-from reactive_aio.errors import TooManyElements
-from reactive_aio.testing import Token
-from tests.model.expected import Expected
-from tests.model.judge import check_alone
-from tests.model.run import PipelineError
-
-"""
-"""The names that a program uses, besides ``run``."""
-
 Program = Callable[[Run], Coroutine[Any, Any, None]]
 
 
@@ -72,6 +40,7 @@ class Part:
 class Plan:
     """What a pipeline is made of."""
 
+    vocabulary: Vocabulary
     source: Part
     operators: tuple[Part, ...]
     consumer: Part
@@ -86,16 +55,17 @@ class Plan:
 
     def pipeline(self) -> "Pipeline":
         """The program, and what it has to deliver."""
-        takes_all = ONLY_EXCEPTIONS.isdisjoint(self.names)
-        made = Pipeline(self.kind if takes_all else "PipelineError")
-        made.begin(SOURCES[self.source.name], self.source.parameters)
+        known = self.vocabulary
+        takes_all = known.only_exceptions.isdisjoint(self.names)
+        made = Pipeline(known, self.kind if takes_all else "PipelineError")
+        made.begin(known.sources[self.source.name], self.source.parameters)
         for each in self.operators:
-            made.add(OPERATORS[each.name], each.parameters)
+            made.add(known.operators[each.name], each.parameters)
         name = self.consumer.name
         accounts = made.expected.accounts and (name in DRAINING or self.hooked)
-        if name in DRAINING and (not accounts or not MAY_BE_EMPTIED.isdisjoint(self.names)):
+        if name in DRAINING and (not accounts or not known.may_be_emptied.isdisjoint(self.names)):
             name = "running"
-        made.finish(CONSUMERS[name], self.consumer.parameters, accounts=accounts)
+        made.finish(known.consumers[name], self.consumer.parameters, accounts=accounts)
         return made
 
     def simpler(self) -> Iterator["Plan"]:
@@ -136,6 +106,7 @@ def _with_smaller(part: Part) -> Iterator[Part]:
 class Pipeline:
     """A program under construction, and what it has to deliver."""
 
+    vocabulary: Vocabulary
     kind: str = "PipelineError"
     expected: Expected = field(default_factory=lambda: Expected(()))
     lines: list[str] = field(default_factory=lambda: ["async def program(run):"])
@@ -158,12 +129,17 @@ class Pipeline:
         """Let *consumer* read the flow, which *accounts* for the elements that it discards."""
         flow = self._flow
         if accounts:
-            self.lines.append(f"{flow} = {flow}.do_on_discard(run.discarded)")
+            self.lines.append(f"{flow} = run.hooked({flow})")
         self.lines.append(f"run.watch({flow})")
         self.lines.append(consumer.text.format(flow=flow, **parameters))
         discards = (self.expected.discards or not consumer.is_whole) and not accounts
         is_whole = self.expected.is_whole and consumer.is_whole
-        self.expected = replace(self.expected, is_whole=is_whole, discards=discards)
+        self.expected = replace(
+            self.expected,
+            is_whole=is_whole,
+            discards=discards,
+            is_closed=self.expected.is_closed and consumer.waits,
+        )
 
     def _assign(self, text: str, parameters: Parameters) -> None:
         call = text.format(flow=self._flow, **parameters)
@@ -177,7 +153,9 @@ class Pipeline:
     @property
     def script(self) -> str:
         """The program as a script, which runs and judges it alone."""
-        return f"{self._definition}\n\n\ncheck_alone(program, {self.expected}, {self.kind!r})\n"
+        arguments = f"program, {self.expected}, {self.kind!r}, {self.vocabulary.run_text}"
+        text = f"{self.vocabulary.imports}{self._definition}"
+        return f"{text}\n\n\ncheck_alone({arguments})\n"
 
     @property
     def program(self) -> Program:
@@ -188,7 +166,7 @@ class Pipeline:
 
     @property
     def _definition(self) -> str:
-        return "\n".join([HEADER, "\n    ".join(self.lines)])
+        return "\n".join([self.vocabulary.header, "\n    ".join(self.lines)])
 
 
 def _after(operator: Operator, expected: Expected, parameters: Parameters) -> Expected:
@@ -201,6 +179,8 @@ def _after(operator: Operator, expected: Expected, parameters: Parameters) -> Ex
         errors = expected.errors | {operator.may_fail}
         expected = replace(expected, fails=expected.fails or None, errors=errors)
         discards = True
+    if operator.detaches:
+        expected = replace(expected, is_closed=False, is_serial=False)
     after = operator.effect(expected, parameters)
     if operator.slack is None or after.slack is None:
         return replace(after, discards=discards, accounts=accounts, slack=None)
@@ -209,7 +189,7 @@ def _after(operator: Operator, expected: Expected, parameters: Parameters) -> Ex
     return replace(after, discards=discards, accounts=accounts, slack=slack)
 
 
-def random_plan(seed: int) -> Plan:
+def random_plan(vocabulary: Vocabulary, seed: int) -> Plan:
     """The plan of *seed*; each fourth one is made to reach its bound.
 
     Of the others, each second one accounts for every element that it discards, if it can; its
@@ -218,28 +198,44 @@ def random_plan(seed: int) -> Plan:
     """
     random = Random(seed)
     if seed % 4 == 3:
-        names = random.choices(WITH_SMALL_BOUNDS, k=random.randint(1, 3))
-        return _plan(random, random.choice(HOLDING_NOTHING), names, random.choice(PAUSING))
-    known, consumers = [*OPERATORS], [*CONSUMERS]
+        names = random.choices(vocabulary.with_small_bounds, k=random.randint(1, 3))
+        source = random.choice(vocabulary.holding_nothing)
+        return drawn(vocabulary, random, source, names, random.choice(PAUSING))
+    known = [*vocabulary.operators]
     first = known[(seed - seed // 4) % len(known)]
-    if random.random() < ACCOUNTED:
-        known = [name for name in known if not OPERATORS[name].unaccounted]
-        if random.random() < LEAVING:
-            consumers = [name for name in consumers if not CONSUMERS[name].is_whole]
+    is_accounted = random.random() < ACCOUNTED
+    if is_accounted:
+        known = [name for name in known if not vocabulary.operators[name].unaccounted]
+    consumers = drawn_consumers(vocabulary, random, leaves=is_accounted)
     names = [first, *random.choices(known, k=random.randrange(MOST_OPERATORS))]
     if random.random() < WITHOUT_OPERATORS:
         names = []
-    sources = HOLDING_NOTHING if random.random() < PLAIN else [*SOURCES]
-    return _plan(random, random.choice(sources), names, random.choice(consumers))
+    source = drawn_source(vocabulary, random)
+    return drawn(vocabulary, random, source, names, random.choice(consumers))
 
 
-def _plan(random: Random, source: str, operators: list[str], consumer: str) -> Plan:
+def drawn_consumers(vocabulary: Vocabulary, random: Random, *, leaves: bool) -> list[str]:
+    """Those to choose from: if one *leaves*, mostly those that do not read to the end."""
+    consumers = vocabulary.consumers
+    is_whole = not leaves or random.random() >= LEAVING
+    return [name for name in consumers if is_whole or not consumers[name].is_whole]
+
+
+def drawn_source(vocabulary: Vocabulary, random: Random) -> str:
+    plain = random.random() < PLAIN
+    return random.choice(vocabulary.holding_nothing if plain else [*vocabulary.sources])
+
+
+def drawn(
+    vocabulary: Vocabulary, random: Random, source: str, operators: Iterable[str], consumer: str
+) -> Plan:
+    """A plan of these rows, with random numbers."""
     count = random.choice((0, 1, 2, 3, 7, 20, 40))
     parts = [Part(name, _parameters(random, index)) for index, name in enumerate(operators)]
     hooked = random.random() < HOOKED  # without it, loops are made in another way
     last = Part(consumer, _parameters(random, 0))
     kind = random.choice([*ERRORS]) if random.random() < OTHER_ERRORS else "PipelineError"
-    return Plan(Part(source, {"n": count}), tuple(parts), last, hooked, kind)
+    return Plan(vocabulary, Part(source, {"n": count}), tuple(parts), last, hooked, kind)
 
 
 def _parameters(random: Random, index: int) -> Parameters:
