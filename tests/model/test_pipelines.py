@@ -35,7 +35,7 @@ from tests.model.vocabulary import CONSUMERS, VOCABULARY
 
 COUNTS: Mapping[Effort, int] = {Effort.QUICK: 300, Effort.NORMAL: 1200, Effort.THOROUGH: 60_000}
 """How many seeds are the same in each run; half as many again are new, but in CI."""
-PARTS = 10
+PARTS = 100 if effort() is Effort.THOROUGH else 10
 """Tests that share the seeds."""
 EXCEPTIONS = NO_OPERATORS | NO_SOURCES
 ADD = """\

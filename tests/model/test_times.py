@@ -19,7 +19,7 @@ from reactive_aio.errors import TimedOut
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 from tests.cases import PUBLIC, names
 from tests.harness.effort import Effort
-from tests.model.test_pipelines import seeds
+from tests.model.test_pipelines import PARTS, seeds
 from tests.model.times import ROWS, WORK, Timed
 
 COUNTS: Final[Mapping[Effort, int]] = {
@@ -274,9 +274,9 @@ def shrunk(source: Timed, operators: tuple[str, ...], reader: str) -> str:
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_random_flows_emit_what_the_model_says_when_it_says(part: int) -> None:
-    for seed in seeds(part, COUNTS, parts=4):
+    for seed in seeds(part, COUNTS, PARTS):
         source, operators, reader = random_flow(seed)
         if failure_of(source, operators, reader) is not None:
             raise AssertionError(f"SEED={seed}\n\n{shrunk(source, operators, reader)}")

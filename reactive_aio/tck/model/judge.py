@@ -110,7 +110,7 @@ async def _check(program: Program, expected: Expected, run: Run) -> None:
             complaints = [*expected.complaints(run.received, errors)]
             run.finish()
             await asyncio.sleep(SETTLED_AFTER)
-            await _threads_end(others)
+            await _threads_end(run, others)
             if run.alive and not _error_is_alive():
                 complaints += [f"kept without a collection: {each}" for each in run.alive]
             gc.collect()
@@ -135,16 +135,18 @@ def _error_is_alive() -> bool:
     return any(isinstance(each, BaseException) and each.__traceback__ for each in gc.get_objects())
 
 
-async def _threads_end(others: set[threading.Thread]) -> None:
+async def _threads_end(run: Run, others: set[threading.Thread]) -> None:
     """A thread that has made its last call may need a moment of real time.
 
-    The *others* are those of a pool that an earlier test has used, and live as long as the program.
+    The *others* are those of a pool that an earlier test has used, and live as long as the program;
+    they let go of what they have called for *run*.
     """
     deadline = time.monotonic() + THREADS_END_WITHIN
-    while time.monotonic() < deadline and any(  # noqa: ASYNC110 - threads have no events
-        each.name.startswith("reactive_aio") for each in {*threading.enumerate()} - others
+    while time.monotonic() < deadline and (
+        any(each.name.startswith("reactive_aio") for each in {*threading.enumerate()} - others)
+        or (run.alive and not _error_is_alive())
     ):
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(0.001)  # noqa: ASYNC110 - threads have no events
 
 
 async def _outcome(program: Coroutine[Any, Any, None], run: Run) -> list[str]:
