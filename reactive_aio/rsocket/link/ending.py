@@ -13,7 +13,7 @@ transport that does not end by itself is aborted after a while; one that is atta
 or after the end, is aborted at once.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from anyio import move_on_after
 
@@ -25,13 +25,33 @@ from ..protocol.frames import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .driver import Driver
+    from ..._core.loop import LoopHandle
+    from ..protocol.connection import Connection
+    from .held_requests import HeldRequests
+    from .line import Line
+    from .tasks import ConnectionTasks, Waiters
 
 CLOSE_TIMEOUT: Final = 5.0
 SILENT_PEER_TIMEOUT: Final = 0.1
 """The same for a peer that has given no sign of life, and will not read what is left either."""
 PEER_CLOSES_WITHIN: Final = 2.0
 """How long the peer may take to close a connection whose end was announced to it."""
+
+
+class Ends(Protocol):
+    """What drives a connection: its parts, as far as they have to do with its end."""
+
+    loop_handle: "LoopHandle"
+    connection: "Connection"
+    line: "Line"
+    tasks: "ConnectionTasks"
+    waiters: "Waiters"
+    held_requests: "HeldRequests"
+
+    def schedule_turn(self) -> object: ...
+    def release(self) -> object:
+        """Release everything but the tasks."""
+        ...
 
 
 class Ending:
@@ -54,16 +74,16 @@ class Ending:
     _is_proper: bool = False  # as one side has announced, when no stream was open
     _time_limit: "TimerHandle | None" = None  # of the transport, and then of the handlers
 
-    def __init__(self, driver: "Driver") -> None:
-        self._driver: Driver | None = driver  # until nothing of the connection is left
-        self._callbacks: list[Callable[[Driver], object]] = []
+    def __init__(self, driver: Ends) -> None:
+        self._driver: Ends | None = driver  # until nothing of the connection is left
+        self._callbacks: list[Callable[[Any], object]] = []
 
     def require_open(self) -> None:
         """Raise the reason of the end if the connection has ended."""
         if self.reason is not None:
             raise renewed(self.reason)
 
-    def add_callback(self, callback: "Callable[[Driver], object]") -> bool:
+    def add_callback(self, callback: "Callable[[Any], object]") -> bool:
         """Call *callback* once nothing of the connection is left; False if that is so already."""
         if self._driver is None:
             return False
@@ -99,7 +119,7 @@ class Ending:
         if is_ending and not self.is_over:
             await wait_settled(driver.waiters.until(lambda: self.is_over))
 
-    async def _flush_final_output(self, driver: "Driver") -> bool:
+    async def _flush_final_output(self, driver: Ends) -> bool:
         """Wait, for a limited time, until output that no answer would confirm has been sent.
 
         Returns False if that time was too short.
@@ -131,7 +151,7 @@ class Ending:
             self._driver.line.abort()
 
     # -- its course --------------------------------------------------------------------------------
-    def begin(self, driver: "Driver", event: Closed) -> None:
+    def begin(self, driver: Ends, event: Closed) -> None:
         """The connection has ended; its last frames are still to be written."""
         driver.tasks.is_closed = True
         reason = error_of(event.code, event.data)
@@ -150,7 +170,7 @@ class Ending:
             seconds = SILENT_PEER_TIMEOUT if driver.connection.is_peer_silent else CLOSE_TIMEOUT
             self._time_limit = driver.loop_handle.call_later(seconds, self.abort)
 
-    def close_transport(self, driver: "Driver") -> None:
+    def close_transport(self, driver: Ends) -> None:
         """The connection has ended, and its last frame is written."""
         line = driver.line
         if line.transport is None:

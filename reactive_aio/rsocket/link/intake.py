@@ -25,7 +25,7 @@ for its client counts all that it holds, with its objects: nobody needs it just 
 
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..._core.flow_subscription import FlowSubscription
 from ..protocol.connection import Connection
@@ -33,7 +33,6 @@ from ..protocol.events import RequestTuple
 
 if TYPE_CHECKING:
     from ..._core.loop import LoopHandle, Task
-    from .driver import Driver
 
 MAX_UNSERVED: Final = 1024 * 1024
 REFUSED_ABOVE: Final = 8 * MAX_UNSERVED
@@ -65,6 +64,15 @@ def _nothing() -> None:
     pass
 
 
+class RunsHandlers(Protocol):
+    """A connection with handlers."""
+
+    @property
+    def running(self) -> int:
+        """How many of them run, those of cancelled requests included."""
+        ...
+
+
 class EndingHandlers:
     """How many handlers of a server have not ended, although nobody awaits their result any more.
 
@@ -82,7 +90,7 @@ class EndingHandlers:
         """Whether the client of a connection has as many handlers as it may, if there is a limit
         for all of its connections."""
 
-    def refusal(self, driver: "Driver") -> bytes:
+    def refusal(self, driver: RunsHandlers) -> bytes:
         """Why *driver* may not begin one more handler that awaits something; empty if it may."""
         few = _FEW_RUNNING if self.count < _MANY_TIMES * self.most else 0
         if self.count >= self.most and driver.running >= few:

@@ -9,17 +9,38 @@ same time: what has arrived for them then is read in their turn.
 """
 
 from time import thread_time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ..._core.loop import LoopHandle
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from .driver import Driver
 
 ROUND: Final = 0.01
 MOST: Final = 3 * ROUND
 HEAVY: Final = 0.0005
 """A connection whose last turn took longer than this is one of the busy ones."""
+
+
+class TakesTurns(Protocol):
+    """What drives a connection."""
+
+    loop_handle: LoopHandle
+    is_heavy: bool
+    """Whether its last turn took long."""
+
+    unread: bytes
+    """What has arrived while others had their turns."""
+
+    def read(self, data: bytes) -> object:
+        """Take in *data*, and do what it asks for."""
+        ...
+
+    def take_turn(self) -> object: ...
+
+    def wait_for_turn(self) -> object:
+        """Read nothing until the turn."""
+        ...
 
 
 class Turns:
@@ -29,13 +50,13 @@ class Turns:
 
     def __init__(self) -> None:
         self.clock: Callable[[], float] = thread_time
-        self._first: dict[Driver, None] = {}
+        self._first: dict[TakesTurns, None] = {}
         """Those that do little, and wait."""
-        self._waiting: dict[Driver, None] = {}
+        self._waiting: dict[TakesTurns, None] = {}
         self._spent = 0.0
         self._is_scheduled = False
 
-    def read(self, driver: "Driver", data: bytes) -> None:
+    def read(self, driver: TakesTurns, data: bytes) -> None:
         """Let *driver* read *data*, now or in its turn: what peers ask for may be most of it."""
         spent = self._spent
         if spent >= MOST or driver.unread:
@@ -52,7 +73,7 @@ class Turns:
             driver.is_heavy = True
             self._schedule(driver)
 
-    def run(self, driver: "Driver") -> None:
+    def run(self, driver: TakesTurns) -> None:
         """Run a turn of *driver*, or let it wait."""
         if driver.is_heavy:
             queue, must_wait = self._waiting, bool(self._waiting) or self._spent >= ROUND
@@ -65,11 +86,11 @@ class Turns:
         else:
             self._run(driver)
 
-    def is_waiting(self, driver: "Driver") -> bool:
+    def is_waiting(self, driver: TakesTurns) -> bool:
         """Whether *driver* waits for its turn."""
         return driver in self._waiting or driver in self._first
 
-    def _run(self, driver: "Driver") -> None:
+    def _run(self, driver: TakesTurns) -> None:
         began = self.clock()
         driver.take_turn()
         took = self.clock() - began
@@ -80,7 +101,7 @@ class Turns:
         elif driver.is_heavy:
             driver.is_heavy = False
 
-    def _schedule(self, driver: "Driver") -> None:
+    def _schedule(self, driver: TakesTurns) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
             driver.loop_handle.event_loop.call_soon(self._next)

@@ -5,10 +5,10 @@ request without a response one that sends nothing. What is returned at once, wit
 `Execution`, is sent by `Batch` together with other responses.
 """
 
-from collections.abc import AsyncIterable, Awaitable, Iterator
+from collections.abc import AsyncIterable, Awaitable, Iterator, Sequence
 from functools import partial
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from ..._core.flow_subscription import FlowSubscription
 from ..._core.loop import CancelledError, cancel_task
@@ -17,7 +17,7 @@ from ...errors import AlreadySubscribed
 from ...stage import Downstream, from_push
 from ..link.callbacks import ends_task
 from ..link.driver import Driver
-from ..link.intake import IN_HANDLER, UNREAD
+from ..link.intake import IN_HANDLER, UNREAD, EndingHandlers
 from ..link.tasks import close_coroutines
 from ..option_checks import require_bytes
 from ..protocol.errors import ProtocolError, RequestRejected, is_refusal
@@ -32,20 +32,54 @@ from ..requesting.stream_adapters import (
     OutboundStream,
     ReadAheadStream,
 )
-from .plans import Plan
-from .request import Request
+from .plans import Plan, Plans
+from .request import Interceptor, Request
 from .routing import SINGLE_TYPES, answers_of, publisher_of
 
 if TYPE_CHECKING:
     from ..._core.loop import Task, TimerHandle
     from ...flow import Flow
-    from .responder import RouterResponder
     from .route_stats import RouteCounters
 
 AT_THE_END: Final = "the connection has ended"
 _RESPONSE: Final = InteractionModel.RESPONSE
 SILENT: Final = frozenset({InteractionModel.FNF, InteractionModel.PUSH})
 """The models of requests without a response."""
+
+
+class Service(Protocol):
+    """What an execution needs of the responder."""
+
+    @property
+    def plans(self) -> Plans: ...
+    @property
+    def interceptors(self) -> Sequence[Interceptor]: ...
+    @property
+    def ending_handlers(self) -> EndingHandlers: ...
+    @property
+    def is_guarded(self) -> bool:
+        """Whether something is called, and perhaps awaited, before a handler."""
+        ...
+
+    async def check(self, request: Request, /) -> None:
+        """Raise `RequestRejected` unless *request* is authorized."""
+        ...
+
+    def error_frame(self, driver: Driver, error: BaseException, /) -> tuple[int, bytes]:
+        """The error frame for *error*, which is reported unless it is meant for the peer."""
+        ...
+
+    def refuse(self, driver: Driver, stream_id: int, error: BaseException, /) -> None:
+        """Send *error* in answer to a request for which there is no plan."""
+        ...
+
+    def report(self, driver: Driver, error: BaseException, /) -> None: ...
+
+    def drop(
+        self, driver: Driver, model: InteractionModel, payload: Payload, reason: str, /
+    ) -> None:
+        """Account for a request without a response that no handler processes."""
+        ...
 
 
 class Execution:
@@ -63,7 +97,7 @@ class Execution:
 
     def __init__(
         self,
-        service: "RouterResponder",
+        service: Service,
         driver: Driver,
         plan: Plan,
         model: InteractionModel,
@@ -328,7 +362,7 @@ def _sender_kind(value: Any, single: bool) -> type[OutboundStream]:
     return ReadAheadStream
 
 
-def _peer(service: "RouterResponder", driver: Driver) -> Requester[Any]:
+def _peer(service: Service, driver: Driver) -> Requester[Any]:
     return Requester(driver, service.plans.codec(driver.connection.setup))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from inspect import isawaitable
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..._core.loop import current_task, yield_to_loop
 from ..._core.time_slice import TimeSlice
@@ -19,12 +19,9 @@ from ..link.driver import Driver
 from ..protocol.errors import RequestInvalid
 from ..protocol.events import RequestTuple, ResponseRequests
 from ..protocol.stream_states import InteractionModel
-from .execution import Execution
+from .execution import Execution, Service
 from .plans import Plan
 from .routing import SINGLE_TYPES
-
-if TYPE_CHECKING:
-    from .responder import RouterResponder
 
 _RESPONSE: Final = InteractionModel.RESPONSE
 _FEW: Final = 8
@@ -158,7 +155,7 @@ class Batch:
     Handlers that take nothing but the data are called here, and their responses are sent together.
     """
 
-    def __init__(self, service: "RouterResponder", driver: Driver) -> None:
+    def __init__(self, service: Service, driver: Driver) -> None:
         self._service = service
         self._driver = driver
         self._coroutines: deque[Execution] | None = None
