@@ -142,11 +142,11 @@ async def _threads_end(run: Run, others: set[threading.Thread]) -> None:
     they let go of what they have called for *run*.
     """
     deadline = time.monotonic() + THREADS_END_WITHIN
-    while time.monotonic() < deadline and (
+    while time.monotonic() < deadline and (  # noqa: ASYNC110 - threads have no events
         any(each.name.startswith("reactive_aio") for each in {*threading.enumerate()} - others)
         or (run.alive and not _error_is_alive())
     ):
-        await asyncio.sleep(0.001)  # noqa: ASYNC110 - threads have no events
+        await asyncio.sleep(0.001)
 
 
 async def _outcome(program: Coroutine[Any, Any, None], run: Run) -> list[str]:
