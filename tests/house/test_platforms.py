@@ -18,10 +18,11 @@ MODULES = frozenset(["fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog"
 LACKING = """
 os chown fork forkpty getegid geteuid getgid getloadavg getpgid getppgid getuid killpg mkfifo nice
 os openpty posix_spawn pread pwrite sched_getaffinity sched_setaffinity setgid setpgid setpriority
-os setsid setuid uname wait3 wait4
+os set_blocking setsid setuid uname wait3 wait4
 signal SIG_BLOCK SIG_UNBLOCK alarm pause pthread_kill pthread_sigmask setitimer
 socket AF_UNIX SO_PEERCRED SO_REUSEPORT send_fds
 faulthandler register
+asyncio open_unix_connection start_unix_server
 """
 NAMES = {
     (line.split()[0], name) for line in LACKING.strip().splitlines() for name in line.split()[1:]
