@@ -55,30 +55,26 @@ def awaited_resource(log: Log) -> Flow[Any]:
     return using(manager, lambda _: async_steps(1, 2))
 
 
-def generator(log: Log) -> Flow[Any]:
-    async def elements() -> AsyncIterator[int]:
-        resource = Resource(log)
-        try:
-            for n in range(3):
-                await asyncio.sleep(0)
-                yield n
-        finally:
-            resource.close()
+async def numbers(log: Log) -> AsyncGenerator[int]:
+    resource = Resource(log)
+    try:
+        for n in range(3):
+            await asyncio.sleep(0)
+            yield n
+    finally:
+        resource.close()
 
-    return from_aiter(elements)
+
+def generator(log: Log) -> Flow[Any]:
+    return from_aiter(lambda: numbers(log))
 
 
 def task_group(log: Log) -> Flow[Any]:
     async def elements() -> AsyncIterator[int]:
-        async with asyncio.TaskGroup() as group:
-            resource = Resource(log)
+        async with asyncio.TaskGroup() as group, aclosing(numbers(log)) as inside:
             child = group.create_task(asyncio.sleep(1))
-            try:
-                for n in range(3):
-                    await asyncio.sleep(0)
-                    yield n
-            finally:
-                resource.close()
+            async for n in inside:
+                yield n
             child.cancel()
 
     return from_aiter(elements)
@@ -86,15 +82,10 @@ def task_group(log: Log) -> Flow[Any]:
 
 def anyio_task_group(log: Log) -> Flow[Any]:
     async def elements() -> AsyncIterator[int]:
-        async with anyio.create_task_group() as group:
-            resource = Resource(log)
+        async with anyio.create_task_group() as group, aclosing(numbers(log)) as inside:
             group.start_soon(asyncio.sleep, 1)
-            try:
-                for n in range(3):
-                    await asyncio.sleep(0)
-                    yield n
-            finally:
-                resource.close()
+            async for n in inside:
+                yield n
             group.cancel_scope.cancel()
 
     return from_aiter(elements)
@@ -102,13 +93,11 @@ def anyio_task_group(log: Log) -> Flow[Any]:
 
 def generator_whose_cleanup_fails(log: Log) -> Flow[Any]:
     async def elements() -> AsyncIterator[int]:
-        resource = Resource(log)
         try:
-            for n in range(3):
-                await asyncio.sleep(0)
-                yield n
+            async with aclosing(numbers(log)) as inside:
+                async for n in inside:
+                    yield n
         finally:
-            resource.close()
             raise SourceError
 
     return from_aiter(elements)
