@@ -384,7 +384,7 @@ async def test_a_drain_reports_each_delivery_that_was_not_settled(
     report = await run.drain(flow, seconds)
     if report is not None:
         assert report.unacknowledged == len(run.sent) - run.settled_in_time
-        if report.is_complete or (takes_back and report.waits_for is None):
+        if report.is_complete or (takes_back and not report.waits_for):
             assert report.unacknowledged == 0
 
 
