@@ -104,7 +104,8 @@ class ProcessEnd:
         waits = self._waits()
         if not self._is_said and any(each not in self._was_cut for each in waits.split("; ")):
             with suppress(OSError):
-                os.set_blocking(2, False)  # a reader that hangs as well does not keep it
+                if sys.platform != "win32":  # where Python 3.11 lacks it
+                    os.set_blocking(2, False)  # a reader that hangs as well does not keep it
                 line = self._line("still waiting", waits)
                 os.write(2, f"{line}\n".encode(errors="backslashreplace"))
         with suppress(RuntimeError):  # Python ends already, and starts no thread

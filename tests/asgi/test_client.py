@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
@@ -29,7 +28,7 @@ from reactive_aio.asgi import (
 from reactive_aio.asgi.socket_client import SocketAddress
 from reactive_aio.asgi.text_protocol.client import SocketMessages
 from reactive_aio.asgi.text_protocol.messages import InvalidMessage
-from reactive_aio.errors import MissingExtra, RuleViolation
+from reactive_aio.errors import RuleViolation
 from reactive_aio.stage import LoopHandle
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.asgi.serving import Service, service
@@ -555,34 +554,3 @@ async def test_a_failure_of_a_published_flow_does_not_leak_its_text() -> None:
         ):
             assert (await answer)["detail"] == detail
     assert [type(each) for each in errors] == [ZeroDivisionError]
-
-
-# -- mistakes --------------------------------------------------------------------------------------
-MISTAKES: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
-    "scheme": ({"url": "http://x/"}, ValueError, "must begin with ws:// or wss://"),
-    "host": ({"url": "ws:///x"}, ValueError, "must have a host"),
-    "port": ({"url": "ws://x:99999/"}, ValueError, "'ws://x:99999/' is not valid: Port out of"),
-    "brackets": ({"url": "ws://[/"}, ValueError, "is not valid"),
-    "kind": ({"url": 5}, TypeError, "must be a str, not int"),
-    "TLS": ({"ssl": create_default_context()}, ValueError, "write wss://"),
-    "option": ({"retry": 3}, TypeError, "unknown retry; known are headers, ssl"),
-    "timeout": ({"timeout": 0}, ValueError, "timeout"),
-    "limit": ({"max_message": 0}, ValueError, "max_message"),
-    "encode": ({"encode": 1}, TypeError, "encode"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_raises_at_once(mistake: tuple[dict[str, Any], type[Exception], str]) -> None:
-    given, kind, text = mistake
-    options: dict[str, Any] = {"url": "ws://x/", "route": "x", **given}
-    with pytest.raises(kind, match=f"from_websocket: .*{text}"):
-        from_websocket(**options)
-
-
-async def test_without_the_package_an_error_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "websockets.asyncio.client", None)
-    with pytest.raises(MissingExtra, match=r"from_websocket\(\).*websockets"):
-        await from_websocket("ws://x/", route="x").to_list(limit=1)

@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import socket as sockets
-import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
@@ -20,7 +19,6 @@ from websockets.utils import accept_key
 
 from reactive_aio import RetryPolicy, UnicastProcessor, error, from_aiter, just
 from reactive_aio.asgi import PeerFailed, SocketLost, SocketRefused, websocket_messages
-from reactive_aio.errors import MissingExtra
 
 Handle = Callable[[ServerConnection], Awaitable[None]]
 AT_ONCE = RetryPolicy(attempts=3, only=ConnectionError, reset=True)
@@ -350,39 +348,6 @@ async def test_the_subprotocol_is_offered() -> None:
     async with server(handle, subprotocols=["graphql-ws"]) as url:
         found = websocket_messages(url, subprotocols=["mqtt", "graphql-ws"])
         assert await found.first() == "graphql-ws"
-
-
-# -- mistakes --------------------------------------------------------------------------------------
-MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "scheme": (lambda: websocket_messages("http://x/"), ValueError, "must begin with ws:// or"),
-    "option": (lambda: websocket_messages("ws://x/", route="x"), TypeError, "unknown route"),  # type: ignore[call-arg]
-    "send": (lambda: websocket_messages("ws://x/", 5), TypeError, "send"),  # type: ignore[arg-type]
-    "a dict": (lambda: websocket_messages("ws://x/", {"op": 1}), TypeError, r"\[json.dumps\({'op'"),
-    "no last": (lambda: websocket_messages("ws://x/", lambda: []), TypeError, "takes none"),  # type: ignore[arg-type]
-    "one name": (
-        lambda: websocket_messages("ws://x/", subprotocols="x"),
-        TypeError,
-        "list of texts",
-    ),
-    "a text": (lambda: websocket_messages("ws://x/", "hello"), TypeError, "send"),
-    "policy": (lambda: websocket_messages("ws://x/", retry="3"), TypeError, "RetryPolicy"),  # type: ignore[arg-type]
-    "keepalive": (lambda: websocket_messages("ws://x/", keepalive=0), ValueError, "keepalive"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_raises_at_once(mistake: tuple[Callable[[], Any], type[Exception], str]) -> None:
-    make, kind, text = mistake
-    with pytest.raises(kind, match=text):
-        make()
-
-
-async def test_without_the_package_an_error_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "websockets.asyncio.client", None)
-    with pytest.raises(MissingExtra, match=r"websocket_messages\(\).*websockets"):
-        await websocket_messages("ws://x/").run()
 
 
 async def test_nothing_is_opened_before_the_first_request() -> None:

@@ -3,9 +3,8 @@
 import asyncio
 import gzip
 import itertools
-import sys
 import zlib
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 
 from reactive_aio import RetryPolicy
 from reactive_aio.asgi import Event, PeerFailed, SocketLost, from_sse
-from reactive_aio.errors import FrameTooLong, MissingExtra
+from reactive_aio.errors import FrameTooLong
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.asgi.serving import Service, service
 
@@ -397,36 +396,3 @@ async def test_a_redirect_that_is_not_followed_says_where_it_leads(
     assert raised.value.status == 307
     assert "pw" not in str(raised.value)
     assert len(seen) == count
-
-
-# -- mistakes --------------------------------------------------------------------------------------
-MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "scheme": (lambda: from_sse("ws://x/"), ValueError, "must begin with http:// or https://"),
-    "option": (lambda: from_sse("http://x/", prefetch=1), TypeError, "unknown prefetch; known"),  # type: ignore[call-arg]
-    "policy": (lambda: from_sse("http://x/", retry="3"), TypeError, "RetryPolicy"),  # type: ignore[arg-type]
-    "silence": (lambda: from_sse("http://x/", silence=0), ValueError, "silence"),
-    "limit": (lambda: from_sse("http://x/", max_event=0), ValueError, "max_event"),
-    "host": (lambda: from_sse("http://"), ValueError, "must have a host, not 'http://'"),
-    "port": (lambda: from_sse("http://x:99999/"), ValueError, "is not valid: Port out of range"),
-    "id of lines": (lambda: from_sse("http://x/", last_event_id="a\nb"), ValueError, "one line"),
-    "id of bytes": (
-        lambda: from_sse("http://x/", last_event_id=b"5"),  # type: ignore[arg-type]
-        TypeError,
-        "last_event_id must be a str or an int",
-    ),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_raises_at_once(mistake: tuple[Callable[[], Any], type[Exception], str]) -> None:
-    make, kind, text = mistake
-    with pytest.raises(kind, match=text):
-        make()
-
-
-async def test_without_the_package_an_error_names_the_extra(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "httpx", None)
-    with pytest.raises(MissingExtra, match=r"from_sse\(\).*httpx"):
-        await data_of("http://x/")

@@ -35,29 +35,36 @@ def test_no_page_was_edited_handwritten() -> None:
         )
 
 
-def test_the_table_shows_the_way_its_cost_its_ratio_and_the_best_peer() -> None:
-    slower = Row("another peer", "peer", 5000.0, 50.0)
-    lines = summary(results(HANDWRITTEN, OURS, slower, PEER)).splitlines()
-    assert lines[2] == "| **Read by `async for`** | | | | |"
-    assert lines[3] == "| `async for` | 120 ns | **1.20** | ≤ 1.3 ✓ | a peer: × 9.00 |"
+SLOWER = Row("another peer", "peer", 5000.0, 50.0)
+FASTER = Row("a peer", "peer", 110.0, 1.1)
+BROKEN = Row("`async for`", "ours", None, None, 1.3, "fails: LookupError: no")
+ABSENT = Row("a peer", "peer", None, None, None, "peer is not installed")
 
 
-def test_the_table_shows_a_peer_that_costs_less() -> None:
-    faster = Row("a peer", "peer", 110.0, 1.1)
-    assert "a peer: × 1.10, **less**" in summary(results(HANDWRITTEN, OURS, faster))
-
-
-def test_the_table_shows_why_a_way_has_no_figure() -> None:
-    broken = Row("`async for`", "ours", None, None, 1.3, "fails: LookupError: no")
-    assert "| `async for` | fails |  | ≤ 1.3 ✗ | – |" in summary(results(HANDWRITTEN, broken))
+@pytest.mark.parametrize(
+    ("rows", "line"),
+    [
+        ([OURS, SLOWER, PEER], "| `async for` | 120 ns | **1.20** | ≤ 1.3 ✓ | a peer: × 9.00 |"),
+        (
+            [OURS, FASTER],
+            "| `async for` | 120 ns | **1.20** | ≤ 1.3 ✓ | a peer: × 1.10, **less** |",
+        ),
+        ([BROKEN], "| `async for` | fails |  | ≤ 1.3 ✗ | – |"),
+    ],
+    ids=["the best peer", "a peer that costs less", "a way without a figure"],
+)
+def test_the_table_shows_the_way_its_cost_its_ratio_and_the_best_peer(
+    rows: list[Row], line: str
+) -> None:
+    _, _, heading, *lines = summary(results(HANDWRITTEN, *rows)).splitlines()
+    assert heading == "| **Read by `async for`** | | | | |"
+    assert line in lines
 
 
 def test_a_peer_that_is_not_installed_is_named_with_the_cases() -> None:
-    absent = Row("a peer", "peer", None, None, None, "peer is not installed")
-    assert "not installed" in summary(results(HANDWRITTEN, OURS, absent))
-    assert "| peer | a peer |  |  |  | peer is not installed |" in cases(
-        result(HANDWRITTEN, OURS, absent)
-    )
+    assert "not installed" in summary(results(HANDWRITTEN, OURS, ABSENT))
+    listed = cases(result(HANDWRITTEN, OURS, ABSENT))
+    assert "| peer | a peer |  |  |  | peer is not installed |" in listed
 
 
 def test_the_message_of_an_error_stays_within_its_cell() -> None:
@@ -79,15 +86,16 @@ def test_an_amount_is_written_in_a_unit_that_fits(figure: float, unit: str, writ
     assert amount(figure, unit) == written
 
 
-@pytest.mark.parametrize(("ratio", "mark"), [(1.3, "≤ 1.3 ✓"), (1.31, "≤ 1.3 ✗")])
-def test_a_goal_is_marked_as_reached_or_not(ratio: float, mark: str) -> None:
-    row = Row("`async for`", "ours", 100 * ratio, ratio, 1.3)
-    assert goal(result(HANDWRITTEN, row), row) == mark
-
-
-def test_a_goal_can_be_a_figure() -> None:
-    row = Row("idle", "ours", 960.0, 1.4, goal=700)
-    assert goal(result(HANDWRITTEN, row, unit="B", is_goal_a_figure=True), row) == "≤ 700 B ✗"
+@pytest.mark.parametrize(
+    ("ratio", "of", "figure", "mark"),
+    [(1.3, 1.3, False, "≤ 1.3 ✓"), (1.31, 1.3, False, "≤ 1.3 ✗"), (9.6, 700, True, "≤ 700 B ✗")],
+)
+def test_a_goal_of_a_ratio_or_a_figure_is_marked_as_reached_or_not(
+    ratio: float, of: float, figure: bool, mark: str
+) -> None:
+    row = Row("idle", "ours", 100 * ratio, ratio, of)
+    unit = "B" if figure else "ns"
+    assert goal(result(HANDWRITTEN, row, unit=unit, is_goal_a_figure=figure), row) == mark
 
 
 def test_the_circumstances_name_machine_python_and_versions() -> None:

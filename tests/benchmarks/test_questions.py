@@ -41,30 +41,19 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.thorough
-@pytest.mark.slow
-def test_every_case_runs_and_has_the_checksum_of_the_code_handwritten() -> None:
-    ended = run("benchmarks", "--quick")
+@pytest.mark.parametrize(
+    ("asked", "entries_"),
+    [([], QUESTIONS), (["operators"], OPERATORS), (["asgi/crowd", "rsocket/crowd"], CROWDS)],
+    ids=["the core", "operators", "crowds"],
+)
+def test_every_case_runs_and_has_the_checksum_of_the_code_handwritten(
+    asked: list[str], entries_: list[Entry]
+) -> None:
+    ended = run("benchmarks", *asked, "--quick")
     assert ended.returncode == 0, ended.stderr
-    for entry in QUESTIONS:
-        assert entry.key in ended.stdout
-
-
-@pytest.mark.thorough
-@pytest.mark.slow
-def test_the_questions_about_each_operator_run() -> None:
-    ended = run("benchmarks", "operators", "--quick")
-    assert ended.returncode == 0, ended.stderr
-    for entry in OPERATORS:
-        assert entry.key in ended.stdout
-
-
-@pytest.mark.thorough
-def test_the_questions_about_thousands_of_connections_run() -> None:
-    ended = run("benchmarks", "asgi/crowd", "rsocket/crowd", "--quick")
-    assert ended.returncode == 0, ended.stderr
-    for entry in CROWDS:
+    assert entries_
+    for entry in entries_:
         assert f"{entry.key}: " in ended.stdout
-    assert len(CROWDS) == 8
 
 
 def test_a_question_is_about_an_operator() -> None:
@@ -98,17 +87,10 @@ def test_every_family_has_a_heading() -> None:
 
 
 def test_questions_are_selected_by_family_by_name_and_by_both() -> None:
-    assert ("async_for", "boundary") in select(["async_for"])
-    assert select(["boundary"]) == [
-        ("on_next", "boundary"),
-        ("async_for", "boundary"),
-        ("memory", "boundary"),
-    ]
-    assert select(["hot/emit", "on_next/zip"]) == [("on_next", "zip"), ("hot", "emit")]
-
-
-def test_a_family_is_not_mistaken_for_a_question_of_its_name() -> None:
     assert {family for family, _ in select(["async_for", "memory"])} == {"async_for", "memory"}
+    places_of_boundary = [(family, "boundary") for family in ("on_next", "async_for", "memory")]
+    assert select(["boundary"]) == places_of_boundary
+    assert select(["hot/emit", "on_next/zip"]) == [("on_next", "zip"), ("hot", "emit")]
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:

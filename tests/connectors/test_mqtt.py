@@ -1,7 +1,6 @@
 """MQTT, with a real Mosquitto."""
 
 import asyncio
-from typing import Any
 
 import pytest
 from aiomqtt import Message as Incoming, MqttError
@@ -9,13 +8,12 @@ from aiomqtt import Message as Incoming, MqttError
 import reactive_aio as rx
 from reactive_aio.connectors import Message, mqtt
 from reactive_aio.delivery import BatchFailed
+from tests.connectors.losses import AGAIN, work_through_losses
 from tests.harness.outages import proxy_of
 from tests.harness.servers import MqttServer
 from tests.recipes.waiting import until
 
 pytestmark = pytest.mark.slow
-
-AGAIN = rx.RetryPolicy(attempts=None, delay=0.05, maximum=0.2, within=30)
 
 
 @pytest.fixture
@@ -133,30 +131,13 @@ async def test_what_always_fails_is_a_dead_letter(mqtt_server: MqttServer, topic
 async def test_a_lost_connection_is_made_again(mqtt_server: MqttServer, topic: str) -> None:
     skip_on_uvloop()
     await subscribe(mqtt_server, topic, f"me {topic}")
-    done: list[int] = []
-
-    async def write(number: int) -> None:
-        await asyncio.sleep(0.01)
-        done.append(number)
-
     async with (
         proxy_of(mqtt_server.url) as proxy,
         mqtt.connect(proxy.url, name=f"me {topic}") as client,
         mqtt.connect(proxy.url, name=f"sends to {topic}", timeout=1) as sender,
     ):
-        send = mqtt.sink(sender, topic, retry=AGAIN)
-        flow = mqtt.source(client, topic, retry=AGAIN).map(number)
-        async with flow.ack_after(write, concurrency=5).running() as run:
-            producing = asyncio.create_task(produce(send, 100))
-            for _ in range(2):
-                so_far = len(done)
-                await until(lambda: len(done) > so_far + 20)  # noqa: B023
-                await proxy.stop()
-                await asyncio.sleep(0.1)
-                await proxy.start()
-            await producing
-            await until(lambda: {*done} == {*range(100)})
-            report = await run.drain()
+        numbers = mqtt.source(client, topic, retry=AGAIN).map(number)
+        report = await work_through_losses(proxy, numbers, mqtt.sink(sender, topic, retry=AGAIN))
     assert report.is_complete
 
 
@@ -164,12 +145,6 @@ def skip_on_uvloop() -> None:
     """aiomqtt watches a file that is closed, at which libuv aborts: docs/connectors.md says so."""
     if type(asyncio.get_running_loop()).__module__.startswith("uvloop"):
         pytest.skip("aiomqtt cannot lose a connection on uvloop")
-
-
-async def produce(send: Any, count: int) -> None:
-    for first in range(0, count, 10):
-        await send([Message(str(n).encode()) for n in range(first, first + 10)])
-        await asyncio.sleep(0.02)
 
 
 async def test_a_broker_that_is_gone_fails_the_flow_when_the_policy_gives_up(

@@ -12,10 +12,10 @@ from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, StorageType, StreamConfig
 from nats.js.errors import APIError, NoKeysError, NotFoundError
 
-import reactive_aio as rx
 from reactive_aio.connectors import Message, nats
 from reactive_aio.delivery import BatchFailed, DeliveryFlow
 from reactive_aio.delivery.crash_marks import CRASHES, DIED
+from tests.connectors.losses import AGAIN, NUMBERS, work_through_losses
 from tests.harness.outages import proxy_of
 from tests.harness.servers import NatsServer, nats_running
 from tests.recipes.waiting import until
@@ -249,36 +249,17 @@ async def test_a_stream_that_is_made_anew_is_not_silence(
         await messages(context, subject, "d").ack_after(replace).run()
 
 
-AGAIN = rx.RetryPolicy(attempts=None, delay=0.05, maximum=0.2, within=30)
-
-
 async def test_a_lost_connection_is_made_again(
     nats_server: NatsServer, context: JetStreamContext, subject: str
 ) -> None:
-    done: list[int] = []
-
-    async def write(number: int) -> None:
-        await asyncio.sleep(0.01)
-        done.append(number)
-
     async with proxy_of(nats_server.url) as proxy, nats.connect(proxy.url) as client:
-        send = nats.sink(client, subject, retry=AGAIN)
         flow = messages(client, subject, "d", limit=5, count=5, ack_wait=1, retry=AGAIN)
-        async with flow.map(number).ack_after(write, concurrency=5).running() as run:
-            producing = asyncio.create_task(produce(send, 100))
-            for _ in range(2):
-                so_far = len(done)
-                await until(lambda: len(done) > so_far + 20)  # noqa: B023
-                await proxy.stop()
-                await asyncio.sleep(0.1)
-                await proxy.start()
-            await producing
-            await until(lambda: {*done} == {*range(100)})
-            await until(lambda: is_done(context, subject))
-            report = await run.drain()
+        send = nats.sink(client, subject, retry=AGAIN)
+        report = await work_through_losses(proxy, flow.map(number), send)
+        await until(lambda: is_done(context, subject))
     assert report.is_complete
     info: Any = await context.stream_info(subject)
-    assert info.state.messages == 100, "what was sent again was dropped by its id"
+    assert info.state.messages == len(NUMBERS), "what was sent again was dropped by its id"
 
 
 async def test_a_drain_ends_in_time_although_the_server_is_frozen(
@@ -305,12 +286,6 @@ async def test_a_drain_ends_in_time_although_the_server_is_frozen(
     server = f"an answer of NATS (subject {subject!r})"
     assert f"4 × orders: an acknowledgement: waits for {server}" in report.waits_for
     assert report.unacknowledged == 4
-
-
-async def produce(send: Any, count: int) -> None:
-    for first in range(0, count, 10):
-        await send([Message(str(n).encode()) for n in range(first, first + 10)])
-        await asyncio.sleep(0.02)
 
 
 async def test_a_sink_says_which_messages_are_refused(client: Client, subject: str) -> None:

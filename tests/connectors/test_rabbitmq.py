@@ -13,13 +13,12 @@ import reactive_aio as rx
 from reactive_aio.connectors import Message, rabbitmq
 from reactive_aio.connectors.rabbitmq import Incoming
 from reactive_aio.delivery import BatchFailed
+from tests.connectors.losses import AGAIN, work_through_losses
 from tests.harness.outages import proxy_of
 from tests.harness.servers import RabbitServer
 from tests.recipes.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]  # the server takes its time to start
-
-AGAIN = rx.RetryPolicy(attempts=None, delay=0.05, maximum=0.2, within=30)
 
 
 @pytest.fixture
@@ -196,38 +195,13 @@ async def test_dead_letters_of_a_function(connection: AbstractRobustConnection, 
 
 @pytest.mark.usefixtures("expects_error_logs")  # aiormq reports each attempt
 async def test_a_lost_connection_is_made_again(rabbit_server: RabbitServer, queue: str) -> None:
-    done: list[int] = []
     async with proxy_of(rabbit_server.url) as proxy, rabbitmq.connect(proxy.url) as connection:
         await declare(connection, queue)
+        numbers = rabbitmq.source(connection, queue, limit=5, retry=AGAIN).map(number)
         send_all = rabbitmq.sink(connection, queue, retry=AGAIN)
-        flow = rabbitmq.source(connection, queue, limit=5, retry=AGAIN).map(number)
-        async with flow.ack_after(slowly(done), concurrency=5).running() as run:
-            producing = asyncio.create_task(produce(send_all, 100))
-            for _ in range(2):
-                so_far = len(done)
-                await until(lambda: len(done) > so_far + 20)  # noqa: B023
-                await proxy.stop()
-                await asyncio.sleep(0.1)
-                await proxy.start()
-            await producing
-            await until(lambda: {*done} == {*range(100)})
-            report = await run.drain()
+        report = await work_through_losses(proxy, numbers, send_all)
         await until(lambda: has(connection, queue, 0))
     assert report.is_complete
-
-
-def slowly(done: list[int]) -> Any:
-    async def write(number: int) -> None:
-        await asyncio.sleep(0.01)
-        done.append(number)
-
-    return write
-
-
-async def produce(send: Any, count: int) -> None:
-    for first in range(0, count, 10):
-        await send([Message(str(n).encode()) for n in range(first, first + 10)])
-        await asyncio.sleep(0.02)
 
 
 async def test_a_queue_that_is_deleted_fails_the_flow(

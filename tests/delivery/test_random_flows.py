@@ -169,6 +169,17 @@ class Run:
             return numbers
         return numbers.take(self.program.cut).concat_with(r.error(Failed("of the source")))
 
+    def of_log(self, elements: r.Flow[int], every: int) -> DeliveryFlow[int]:
+        return log_deliveries(
+            elements,
+            self.commit,
+            position=int,
+            partition=lambda x: x % 2,
+            every=every,
+            within=3,
+            limit=self.program.limit,
+        )
+
     def delivery(self, element: int) -> Delivery[int]:
         return Delivery(element, lambda: self.ack(element), lambda error: self.nack(element, error))
 
@@ -338,15 +349,7 @@ async def test_no_position_is_committed_before_all_elements_up_to_it_are_done(
     program: Program,
 ) -> None:
     run = Run(program)
-    flow = log_deliveries(
-        run.source(),
-        run.commit,
-        position=int,
-        partition=lambda x: x % 2,
-        every=program.ack_concurrency,
-        within=3,
-        limit=program.limit,
-    )
+    flow = run.of_log(run.source(), program.ack_concurrency)
     if await run.run(flow):
         last = {x % 2: x for x in range(program.length)}
         assert run.committed == last
@@ -363,15 +366,7 @@ async def test_after_a_crash_the_rest_of_a_log_is_read_until_all_is_done(program
         rest = [x for x in range(program.length) if x >= first[x % 2]]
         if not rest:
             break
-        flow = log_deliveries(
-            rest,
-            run.commit,
-            position=int,
-            partition=lambda x: x % 2,
-            every=1,
-            limit=program.limit,
-        )
-        await run.run(flow)
+        await run.run(run.of_log(r.from_iterable(rest), every=1))
         if program.cancel_after is not None:
             # A run that is too short for a single element would be repeated for ever.
             longer = 2 * program.cancel_after + 9
@@ -389,7 +384,7 @@ async def test_a_drain_reports_each_delivery_that_was_not_settled(
     report = await run.drain(flow, seconds)
     if report is not None:
         assert report.unacknowledged == len(run.sent) - run.settled_in_time
-        if report.is_complete or (takes_back and report.waits_for is None):
+        if report.is_complete or (takes_back and not report.waits_for):
             assert report.unacknowledged == 0
 
 
@@ -398,15 +393,7 @@ async def test_a_drain_of_a_log_reports_what_is_not_committed(
     program: Program, seconds: int
 ) -> None:
     run = Run(program)
-    flow = log_deliveries(
-        run.source(),
-        run.commit,
-        position=int,
-        partition=lambda x: x % 2,
-        every=program.ack_concurrency,
-        within=3,
-        limit=program.limit,
-    )
+    flow = run.of_log(run.source(), program.ack_concurrency)
     report = await run.drain(flow, seconds)
     if report is not None:
         uncommitted = [x for x in run.sent if x > run.committed_in_time.get(x % 2, -1)]

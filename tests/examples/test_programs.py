@@ -9,6 +9,7 @@ import os
 import re
 import signal
 import sqlite3
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -56,6 +57,21 @@ def test_what_an_example_imports_is_there(path: Path, monkeypatch: pytest.Monkey
 
 
 # -- those that end by themselves ------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["own_operator", "two_sides"])
+def test_an_example_runs_without_warnings(name: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", EXAMPLES / f"{name}.py"],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    # asyncio says that of any callback on a busy machine.
+    warnings = re.sub(r"^Executing <.* took \d+\.\d+ seconds\n", "", ran.stderr, flags=re.MULTILINE)
+    assert (ran.returncode, warnings) == (0, "")
+    assert ran.stdout
+
+
 @pytest.mark.slow
 async def test_the_crawler_reads_each_page_once(capsys: pytest.CaptureFixture[str]) -> None:
     crawler = program("crawler")

@@ -27,6 +27,20 @@ asyncio.constants.DEBUG_STACK_DEPTH = 2  # type: ignore[misc]  # typeshed has it
 INDEPENDENT_OF_LOOPS = (
     "tests/operators/",
     "tests/testing/",
+    "tests/delivery/",
+    # Apps that are called in memory; those that are served run on each loop.
+    "tests/asgi/test_bad_input.py",
+    "tests/asgi/test_errors.py",
+    "tests/asgi/test_http_endpoint.py",
+    "tests/asgi/test_lone_surrogates.py",
+    "tests/asgi/test_starlette_response.py",
+    "tests/asgi/test_text_protocol.py",
+    # Figures and reports, without those of a loop that is blocked, and without sockets.
+    "tests/observe/test_causes.py",
+    "tests/observe/test_figures.py",
+    "tests/observe/test_otel.py",
+    "tests/observe/test_prometheus.py",
+    "tests/observe/test_totals.py",
     "tests/house/test_foreign_texts.py",
     "tests/core/test_loop_compiler.py",
     "tests/core/test_error_notes.py",

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
 
 import pytest
@@ -22,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 NOXFILE = ROOT / "noxfile.py"
 SOURCE = NOXFILE.read_text("utf-8")
 # The first part runs without nox, and on any Python.
-FIRST_PART, SECOND_PART = SOURCE.split("# --- the sessions")
+FIRST_PART = SOURCE.partition("# --- the sessions")[0]
 CHECKS = ["lint", "types", "layers", "tests"]
 OTHERS = [
     *("pyright", "quick", "thorough", "pythons", "spark_matrix", "demo", "examples"),
@@ -30,12 +29,8 @@ OTHERS = [
 ]
 
 
-@pytest.fixture
-def bootstrap(tmp_path: Path) -> ModuleType:
-    """The first part as a module of a project in *tmp_path*."""
-    path = tmp_path / "noxfile.py"
-    path.write_text(FIRST_PART, "utf-8")
-    spec = importlib.util.spec_from_file_location("bootstrap", path)
+def module_of(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location("noxfile", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -43,14 +38,22 @@ def bootstrap(tmp_path: Path) -> ModuleType:
     return module
 
 
-class Commands:
-    """Replaces subprocess and os.execv, and simulates a machine."""
+# -- the start -------------------------------------------------------------------------------------
+class Machine:
+    """The first part of the file on a machine where *nox_in* names the Pythons that have nox."""
 
-    def __init__(self, *, nox_in: set[str], pip_works: bool = True) -> None:
-        self.nox_in = nox_in
-        self.pip_works = pip_works
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (folder / "noxfile.py").write_text(FIRST_PART, "utf-8")
+        self.script = module_of(folder / "noxfile.py")
+        self.nox_in: set[str] = set()
+        self.pip_works = True
         self.run: list[list[str]] = []
         self.started: list[str] = []
+        monkeypatch.setattr(self.script.subprocess, "call", self.call)
+        monkeypatch.setattr(self.script.os, "execv", self.execv)
+        monkeypatch.setattr(self.script, "WINDOWS", False)
+        monkeypatch.setenv("REACTIVE_AIO_PYTHON", "so that it is as before after the test")
+        monkeypatch.delenv("REACTIVE_AIO_PYTHON")
 
     def call(self, command: list[str], **_: Any) -> int:
         self.run.append(command)
@@ -68,67 +71,55 @@ class Commands:
         self.started = command
         raise SystemExit(0)
 
+    def start(self) -> object:
+        """Start the script; return its exit code."""
+        self.run.clear()
+        with pytest.raises(SystemExit) as end:
+            sys.exit(self.script.start_nox(["-s", "tests", "--", "-k", "x"]))
+        return end.value.code
+
     def installed(self) -> list[str]:
         return [command[-1] for command in self.run if "pip" in command]
 
 
-def play(bootstrap: ModuleType, machine: Commands, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Start the script on *machine*; return its exit code."""
-    monkeypatch.setattr(bootstrap.subprocess, "call", machine.call)
-    monkeypatch.setattr(bootstrap.os, "execv", machine.execv)
-    monkeypatch.setattr(bootstrap, "WINDOWS", False)
-    monkeypatch.setenv("REACTIVE_AIO_PYTHON", "so that it is as before after the test")
-    monkeypatch.delenv("REACTIVE_AIO_PYTHON")
-    with pytest.raises(SystemExit) as end:
-        sys.exit(bootstrap.start_nox(["-s", "tests", "--", "-k", "x"]))
-    code = end.value.code
-    assert isinstance(code, int)
-    return code
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return Machine(tmp_path, monkeypatch)
 
 
-def test_nox_of_this_python_is_used_if_there_is_one(
-    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine = Commands(nox_in={sys.executable})
-    assert play(bootstrap, machine, monkeypatch) == 0
+def test_nox_of_this_python_is_used_if_there_is_one(machine: Machine) -> None:
+    machine.nox_in = {sys.executable}
+    assert machine.start() == 0
     assert machine.started[:3] == [sys.executable, "-m", "nox"]
     assert machine.started[-4:] == ["tests", "--", "-k", "x"]
     assert machine.installed() == []
 
 
-def test_without_nox_it_is_installed_beside_the_project(
-    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_without_nox_it_is_installed_once_beside_the_project(
+    machine: Machine, tmp_path: Path
 ) -> None:
-    machine = Commands(nox_in=set())
-    assert play(bootstrap, machine, monkeypatch) == 0
+    assert machine.start() == 0
     assert machine.started[0] == str(tmp_path / ".venv" / "bin" / "python")
     (requirement,) = machine.installed()
     assert requirement.startswith("nox>=")
     # The sessions test the Python that ran the script, not the one that has nox.
     assert os.environ["REACTIVE_AIO_PYTHON"] == sys.executable
-
-
-def test_the_second_start_installs_nothing(
-    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine = Commands(nox_in=set())
-    play(bootstrap, machine, monkeypatch)
-    machine.run.clear()
-    assert play(bootstrap, machine, monkeypatch) == 0
+    assert machine.start() == 0
     assert not any("venv" in command or "pip" in command for command in machine.run)
 
 
 def test_a_failed_installation_is_reported(
-    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    machine: Machine, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert play(bootstrap, Commands(nox_in=set(), pip_works=False), monkeypatch) == 2
+    machine.pip_works = False
+    assert machine.start() == 2
     assert "could not install nox" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("missing", ["venv", "ensurepip"])
 def test_without_venv_the_message_names_what_to_install(
     missing: str,
-    bootstrap: ModuleType,
+    machine: Machine,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -136,20 +127,18 @@ def test_without_venv_the_message_names_what_to_install(
         return None if name == missing else object()
 
     monkeypatch.setattr(importlib.util, "find_spec", find_spec)
-    assert play(bootstrap, Commands(nox_in=set()), monkeypatch) == 2
+    assert machine.start() == 2
     message = capfd.readouterr().err
     assert f"lacks the module {missing}" in message
     assert "apt install python3-venv" in message
 
 
-def test_on_an_old_python_the_message_names_its_version(bootstrap: ModuleType) -> None:
-    assert bootstrap.python_problem((3, 11)) == ""
-    assert bootstrap.python_problem((3, 6)).startswith(
-        "Python 3.11 or newer is needed; this is 3.6"
-    )
-
-
-def test_an_old_python_can_read_the_file_up_to_that_message() -> None:
+def test_an_old_python_can_read_the_file_up_to_the_message_about_its_version(
+    machine: Machine,
+) -> None:
+    assert machine.script.python_problem((3, 11)) == ""
+    message = machine.script.python_problem((3, 6))
+    assert message.startswith("Python 3.11 or newer is needed; this is 3.6")
     # The whole file, as Python compiles all of it first.
     ast.parse(SOURCE, feature_version=(3, 7))
     assert "from __future__" not in SOURCE
@@ -158,17 +147,11 @@ def test_an_old_python_can_read_the_file_up_to_that_message() -> None:
             assert not isinstance(node.annotation, ast.Subscript), "evaluated at once: quote it"
 
 
-def test_every_session_has_a_docstring() -> None:
-    sessions = re.findall(r'@nox\.session.*\ndef (\w+)\(.*\n    """', SOURCE)
-    assert sorted(sessions) == sorted([*CHECKS, *OTHERS])
-    assert len(sessions) == SECOND_PART.count("@nox.session")
-
-
-def test_nox_reads_the_file_and_the_defaults_are_what_ci_runs() -> None:
+def test_nox_lists_each_session_with_its_docstring_and_the_defaults_are_what_ci_runs() -> None:
     command = [sys.executable, "-m", "nox", "-f", str(NOXFILE), "--list-sessions"]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert re.findall(r"^\* (\w+)", listed, re.MULTILINE) == CHECKS
-    assert re.findall(r"^- (\w+)", listed, re.MULTILINE) == OTHERS
+    assert re.findall(r"^\* (\w+) -> \w", listed, re.MULTILINE) == CHECKS
+    assert re.findall(r"^- (\w+) -> \w", listed, re.MULTILINE) == OTHERS
 
 
 # -- the sessions ----------------------------------------------------------------------------------
@@ -200,12 +183,7 @@ class Started(NamedTuple):
 @cache
 def loaded() -> Any:
     """The whole file as a module, once: nox registers its sessions by name."""
-    spec = importlib.util.spec_from_file_location("noxfile", NOXFILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of(NOXFILE)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from importlib import import_module
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -69,14 +68,10 @@ def test_the_core_needs_anyio_only() -> None:
     assert names(PROJECT["dependencies"]) == {"anyio"}
 
 
-def test_the_extra_all_names_all_others() -> None:
-    (line,) = EXTRAS["all"]
-    named = re.fullmatch(r"reactive-aio\[(.*)\]", line)
-    assert named
-    assert set(named[1].split(",")) == set(EXTRAS) - {"all"}
-
-
-def test_the_group_dev_includes_all_others() -> None:
+def test_the_extra_all_and_the_group_dev_have_all_others() -> None:
+    assert sorted(EXTRAS["all"][0][len("reactive-aio[") : -1].split(",")) == sorted(
+        EXTRAS.keys() - {"all"}
+    )
     assert {entry["include-group"] for entry in GROUPS["dev"]} == set(GROUPS) - {"dev"}
 
 
@@ -95,7 +90,7 @@ def test_every_requirement_has_a_lower_bound_and_no_place(requirement: str) -> N
 
 
 def test_the_package_is_marked_as_typed() -> None:
-    assert (ROOT / "reactive_aio" / "py.typed").read_bytes() == b""
+    assert (ROOT / "reactive_aio" / "py.typed").exists()
     assert "Typing :: Typed" in PROJECT["classifiers"]
 
 
@@ -111,4 +106,3 @@ def test_the_files_of_the_metadata_exist() -> None:
     for name in ["README.md", hook["path"], *PROJECT["license-files"]]:
         assert (ROOT / name).is_file()
     assert set(PROJECT["dynamic"]) == {"readme", "urls"}, "what publishing/metadata.py sets"
-    import_module(PROJECT["name"].replace("-", "_"))

@@ -12,7 +12,6 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = ROOT / "reactive_aio"
-FLOW: Final = PACKAGE / "flow.py"
 TESTED: Final = {"_operators": "operators", "_sinks": "sinks", "_sources": "sources"}
 """Rooms of the package in which each module has a test file, and the folder of the test files."""
 SEVERAL_MODULES: Final = {"conservation": "all operators that hold elements"}
@@ -70,7 +69,8 @@ def suggestion(name: str, names: set[str]) -> str:
 
 
 def test_each_method_of_a_flow_is_under_the_heading_of_its_module() -> None:
-    found = misplaced_methods(FLOW.read_text("utf-8"), modules("_operators"), modules("_sinks"))
+    flow = (PACKAGE / "flow.py").read_text("utf-8")
+    found = misplaced_methods(flow, modules("_operators"), modules("_sinks"))
     assert not (lines := [*found]), "\n".join(lines)
 
 
@@ -85,10 +85,8 @@ def test_each_module_has_the_test_file_of_its_name() -> None:
     assert not lines, "\n".join(lines)
 
 
-class TestComplaints:
-    """Each kind of difference is reported, with what to change."""
-
-    FLOW = """class Flow:
+def test_each_difference_is_reported_with_what_to_change() -> None:
+    flow = """class Flow:
     # transform
     map: Final = _transform.map
     take: Final = _select.take
@@ -96,27 +94,15 @@ class TestComplaints:
     # trasform
     # transform
 """
-
-    def test_of_flow(self) -> None:
-        assert [*misplaced_methods(self.FLOW, {"transform", "select"}, {"sinks"})] == [
-            "flow.py:4: move take under the heading '# select'",
-            "flow.py:5: move first under the heading '# sinks'",
-            "flow.py:5: give first and _sinks.first_of one name",
-            "flow.py:7: move this to the first heading '# transform'",
-            "flow.py: rename the heading '# trasform' to 'transform'",
-            "flow.py: add a heading '# select' with the methods of _operators/select.py",
-        ]
-
-    def test_of_test_files(self) -> None:
-        assert [*misnamed_test_files("_operators", "operators", {"zip", "time"}, {"zipped"})] == [
-            "tests/operators/test_time.py is missing for _operators/time.py: rename one of"
-            " ['zipped']?",
-            "tests/operators/test_zip.py is missing for _operators/zip.py: rename one of"
-            " ['zipped']?",
-            "tests/operators/test_zipped.py: rename it to 'zip'",
-        ]
-
-    def test_of_nothing(self) -> None:
-        flow = "class Flow:\n    # zip\n    zip_with: Final = _zip.zip_with\n"
-        assert [*misplaced_methods(flow, {"zip"}, set())] == []
-        assert [*misnamed_test_files("_operators", "operators", {"zip"}, {"zip"})] == []
+    assert [*misplaced_methods(flow, {"transform", "select"}, {"sinks"})] == [
+        "flow.py:4: move take under the heading '# select'",
+        "flow.py:5: move first under the heading '# sinks'",
+        "flow.py:5: give first and _sinks.first_of one name",
+        "flow.py:7: move this to the first heading '# transform'",
+        "flow.py: rename the heading '# trasform' to 'transform'",
+        "flow.py: add a heading '# select' with the methods of _operators/select.py",
+    ]
+    assert [*misnamed_test_files("_operators", "operators", {"time"}, {"timed"})] == [
+        "tests/operators/test_time.py is missing for _operators/time.py: rename one of ['timed']?",
+        "tests/operators/test_timed.py: rename it to 'time'",
+    ]

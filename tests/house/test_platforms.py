@@ -15,62 +15,21 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = sorted((ROOT / "reactive_aio").rglob("*.py"))
 MODULES = frozenset(["fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"])
-OF_WINDOWS = frozenset(
-    [
-        "SIGABRT",
-        "SIGBREAK",
-        "SIGFPE",
-        "SIGILL",
-        "SIGINT",
-        "SIGSEGV",
-        "SIGTERM",
-        "SIG_DFL",
-        "SIG_IGN",
-    ]
-)
-"""The signals that each system has."""
+LACKING = """
+os chown fork forkpty getegid geteuid getgid getloadavg getpgid getppgid getuid killpg mkfifo nice
+os openpty posix_spawn pread pwrite sched_getaffinity sched_setaffinity setgid setpgid setpriority
+os set_blocking setsid setuid uname wait3 wait4
+signal SIG_BLOCK SIG_UNBLOCK alarm pause pthread_kill pthread_sigmask setitimer
+socket AF_UNIX SO_PEERCRED SO_REUSEPORT send_fds
+faulthandler register
+asyncio open_unix_connection start_unix_server
+"""
 NAMES = {
-    "os": [
-        "chown",
-        "fork",
-        "forkpty",
-        "getegid",
-        "geteuid",
-        "getgid",
-        "getloadavg",
-        "getpgid",
-        "getppgid",
-        "getuid",
-        "killpg",
-        "mkfifo",
-        "nice",
-        "openpty",
-        "posix_spawn",
-        "pread",
-        "pwrite",
-        "sched_getaffinity",
-        "sched_setaffinity",
-        "setgid",
-        "setpgid",
-        "setpriority",
-        "setsid",
-        "setuid",
-        "uname",
-        "wait3",
-        "wait4",
-    ],
-    "signal": [
-        "SIG_BLOCK",
-        "SIG_UNBLOCK",
-        "alarm",
-        "pause",
-        "pthread_kill",
-        "pthread_sigmask",
-        "setitimer",
-    ],
-    "socket": ["AF_UNIX", "SO_PEERCRED", "SO_REUSEPORT", "send_fds"],
-    "faulthandler": ["register"],
+    (line.split()[0], name) for line in LACKING.strip().splitlines() for name in line.split()[1:]
 }
+"""Names that some systems lack, each with its module."""
+OF_WINDOWS = frozenset(["ABRT", "BREAK", "FPE", "ILL", "INT", "SEGV", "TERM"])
+"""The signals that each system has."""
 BEHIND_A_DOOR = {
     "reactive_aio/_core/child_process.py": "from_process refuses Windows",
     "reactive_aio/spark/arrow/jvm_socket.py": "read_mode chooses rows where no socket is watched",
@@ -84,13 +43,12 @@ def is_lacking(node: ast.AST) -> str | None:
     if isinstance(node, ast.Import):
         return next((each.name for each in node.names if each.name in MODULES), None)
     if isinstance(node, ast.ImportFrom):
-        taken = NAMES.get(node.module or "", [])
-        found = [each.name for each in node.names if each.name in taken]
-        return node.module if node.module in MODULES else next(iter(found), None)
+        found = (each.name for each in node.names if (node.module, each.name) in NAMES)
+        return node.module if node.module in MODULES else next(found, None)
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         owner, name = node.value.id, node.attr
         is_signal = owner == "signal" and name.startswith("SIG") and name[3:4].isupper()
-        if name in NAMES.get(owner, ()) or (is_signal and name not in OF_WINDOWS):
+        if (owner, name) in NAMES or (is_signal and name[3:] not in OF_WINDOWS):
             return f"{owner}.{name}"
     return None
 

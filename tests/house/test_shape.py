@@ -1,7 +1,6 @@
 """Functions of the package are short enough to read, and modules have docstrings."""
 
 import ast
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -9,10 +8,7 @@ PACKAGE = sorted((ROOT / "reactive_aio").rglob("*.py"))
 LONGEST_FUNCTION = 40  # lines of code, without the docstring
 
 
-def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+TREES = {str(path.relative_to(ROOT)): ast.parse(path.read_text("utf-8")) for path in PACKAGE}
 
 
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -22,20 +18,16 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or start) - start + 1
 
 
-def name(path: Path) -> str:
-    return str(path.relative_to(ROOT))
-
-
 def test_functions_are_short() -> None:
     long = [
-        f"{name(path)}: {each.name} has {length(each)} lines"
-        for path in PACKAGE
-        for each in functions(ast.parse(path.read_text()))
-        if length(each) > LONGEST_FUNCTION
+        f"{file}: {node.name} has {length(node)} lines"
+        for file, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if length(node) > LONGEST_FUNCTION
     ]
     assert not long, "\n".join(long)
 
 
 def test_every_module_has_a_docstring() -> None:
-    trees = {name(path): ast.parse(path.read_text()) for path in PACKAGE}
-    assert not [file for file, tree in trees.items() if not ast.get_docstring(tree)]
+    assert not [file for file, tree in TREES.items() if not ast.get_docstring(tree)]

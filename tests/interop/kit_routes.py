@@ -1,39 +1,36 @@
 """The routes that the network kit requires, served by this library: see docs/protocol.md."""
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
 
 from reactive_aio import Flow, from_iterable
 from reactive_aio.rsocket import InteractionModel, Payload, Request, Requester, Router, StreamFailed
 
-__all__ = ("kit_routes",)
+__all__ = ("Script", "kit_routes")
 
 
-class ScriptedSubscriber:
-    """A subscriber that follows a script and reports the elements and the end."""
+class Script:
+    """What a subscriber of the kit requests, when it cancels, and what it reports then."""
 
-    def __init__(self, words: list[str], done: Any) -> None:
+    def __init__(
+        self, words: list[str], done: Any, answer: Callable[[bytes], object] = bytes
+    ) -> None:
         self.words = words
         self.done = done
+        self.answer = answer
         self.count = self.size = self.due = 0
 
     def on_subscribe(self, subscription: Any, /) -> None:
         self.subscription = subscription
         self.step()
 
-    def on_next(self, element: bytes, /) -> None:
+    def take(self, element: bytes) -> None:
         self.count += 1
         self.size += len(element)
         if self.count == self.due:
             self.step()
-
-    def on_error(self, error: BaseException, /) -> None:
-        self.end(f"error {error.code if isinstance(error, StreamFailed) else 0}")
-
-    def on_complete(self) -> None:
-        self.end("complete")
 
     def step(self) -> None:
         """Take the next number; after the first ``cancel``, all remaining words."""
@@ -49,9 +46,22 @@ class ScriptedSubscriber:
         if cancelled:
             self.end("cancel")
 
+    def on_complete(self) -> None:
+        self.end("complete")
+
     def end(self, how: str) -> None:
         if not self.done.done():
-            self.done.set_result(f"{self.count} {self.size} {how}".encode())
+            self.done.set_result(self.answer(f"{self.count} {self.size} {how}".encode()))
+
+
+class ScriptedSubscriber(Script):
+    """A subscriber of this library that follows a script."""
+
+    def on_next(self, element: bytes, /) -> None:
+        self.take(element)
+
+    def on_error(self, error: BaseException, /) -> None:
+        self.end(f"error {error.code if isinstance(error, StreamFailed) else 0}")
 
 
 async def follow(peer: Requester[bytes], script: str) -> bytes:

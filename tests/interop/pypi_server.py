@@ -10,6 +10,8 @@ from collections.abc import AsyncGenerator, Generator
 from importlib import import_module
 from typing import Any
 
+from tests.interop.kit_routes import Script
+
 __all__ = ("composite", "listen")
 
 # The package has no type hints.
@@ -111,49 +113,18 @@ class Echo:
             self.out.on_complete()
 
 
-class ScriptedSubscriber:
-    """A subscriber that follows a script; see `docs/protocol.md`."""
-
-    def __init__(self, words: list[str], done: "asyncio.Future[Any]") -> None:
-        self.words = words
-        self.done = done
-        self.count = self.size = self.due = 0
-        self.subscription: Any = None
-
-    def on_subscribe(self, subscription: Any) -> None:
-        self.subscription = subscription
-        self.step()
+class ScriptedSubscriber(Script):
+    """A subscriber of the package that follows a script; see `docs/protocol.md`."""
 
     def on_next(self, value: Any, is_complete: bool = False) -> None:
-        self.count += 1
-        self.size += len(value.data or b"")
+        if is_complete:  # and so the script has nothing to do after it
+            self.due = 0
+        self.take(value.data or b"")
         if is_complete:
             self.end("complete")
-        elif self.count == self.due:
-            self.step()
 
     def on_error(self, exception: Exception) -> None:
         self.end(f"error {getattr(exception, 'error_code', 0x201)}")
-
-    def on_complete(self) -> None:
-        self.end("complete")
-
-    def step(self) -> None:
-        cancelled = False
-        while self.words and (cancelled or self.count == self.due):
-            word = self.words.pop(0)
-            if word == "cancel":
-                cancelled = True
-                self.subscription.cancel()
-            else:
-                self.due += int(word)
-                self.subscription.request(int(word))
-        if cancelled:
-            self.end("cancel")
-
-    def end(self, how: str) -> None:
-        if not self.done.done():
-            self.done.set_result(Payload(f"{self.count} {self.size} {how}".encode()))
 
 
 class KitHandler:
@@ -200,7 +171,7 @@ class KitHandler:
             done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
             stream = self.peer.request_stream(request)
             for _ in range(2 if what == "twice" else 1):
-                stream.subscribe(ScriptedSubscriber(list(words), done))
+                stream.subscribe(ScriptedSubscriber(list(words), done, Payload))
             return await done
         try:
             answer = await self.peer.request_response(request)

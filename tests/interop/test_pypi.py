@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from reactive_aio import from_iterable
 from reactive_aio.rsocket import SetupRejected, SimpleAuth, StreamFailed, connect, serve
-from reactive_aio.testing import SubscriberProbe
+from tests.interop.our_client import receive_what_is_requested, use_every_model
 from tests.interop.pypi_server import Payload, Tcp, composite, listen
 from tests.interop.recording_routes import RecordingRoutes
 
@@ -44,28 +43,11 @@ async def theirs() -> AsyncIterator[str]:
 
 
 async def test_our_client_uses_every_model(theirs: str) -> None:
-    async with await connect(theirs) as client:
-        assert await client.request_response(b"hello", route="tck.echo") == b"hello"
-        stream = client.request_stream(route="tck.stream.100")
-        assert await stream.to_list(limit=100) == [b"%d" % each for each in range(100)]
-        await client.fire_and_forget(b"never mind", route="tck.echo")
-        letters = [b"%d" % each for each in range(20)]
-        echo = client.request_channel(from_iterable(letters), route="tck.channel")
-        assert await echo.to_list(limit=20) == letters
+    await use_every_model(theirs, letters=20)
 
 
 async def test_its_server_sends_what_we_request_and_no_more(theirs: str) -> None:
-    async with await connect(theirs) as client:
-        probe: SubscriberProbe[bytes] = SubscriberProbe(request=2)
-        client.request_stream(route="tck.stream.10").subscribe(probe)
-        await probe.wait_for_signals(2)
-        await client.request_response(b"?", route="tck.echo")
-        assert len(probe.elements) == 2
-        probe.request(3)
-        await probe.wait_for_signals(5)
-        await client.request_response(b"?", route="tck.echo")
-        assert probe.elements == [b"%d" % each for each in range(5)]
-        probe.cancel()
+    await receive_what_is_requested(theirs)
 
 
 async def test_its_errors_arrive_with_their_code(theirs: str) -> None:

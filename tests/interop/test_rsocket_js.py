@@ -8,7 +8,6 @@ from typing import Any, Final
 import pytest
 import pytest_asyncio
 
-from reactive_aio import Flow, from_iterable
 from reactive_aio.rsocket import (
     BYTES,
     Limits,
@@ -22,6 +21,7 @@ from reactive_aio.rsocket import (
 from reactive_aio.testing import SubscriberProbe
 from tests.harness.outages import proxy_of
 from tests.interop.node import JsPeer
+from tests.interop.our_client import receive_what_is_requested, use_every_model
 from tests.interop.recording_routes import RecordingRoutes
 
 pytestmark = pytest.mark.slow
@@ -153,30 +153,11 @@ async def test_we_reassemble_its_fragments(meeting: Meeting) -> None:
 
 # -- our client, its servers -----------------------------------------------------------------------
 async def test_our_client_uses_every_model(meeting: Meeting) -> None:
-    async with await connect(meeting.theirs) as client:
-        assert await client.request_response(b"hello", route="tck.echo") == b"hello"
-        stream: Flow[bytes] = client.request_stream(route="tck.stream.100")
-        assert await stream.to_list(limit=100) == [b"%d" % each for each in range(100)]
-        await client.fire_and_forget(b"never mind", route="tck.echo")
-        letters = [b"%d" % each for each in range(50)]
-        echo = client.request_channel(from_iterable(letters), route="tck.channel")
-        assert await echo.to_list(limit=50) == letters
+    await use_every_model(meeting.theirs, letters=50)
 
 
 async def test_its_server_sends_what_we_request_and_no_more(meeting: Meeting) -> None:
-    async with await connect(meeting.theirs) as client:
-        probe: SubscriberProbe[bytes] = SubscriberProbe(request=2)
-        client.request_stream(route="tck.stream.10").subscribe(probe)
-        await probe.wait_for_signals(2)
-        # A later request was answered: all that was sent before has arrived.
-        await client.request_response(b"?", route="tck.echo")
-        assert len(probe.elements) == 2
-        probe.request(3)
-        await probe.wait_for_signals(5)
-        await client.request_response(b"?", route="tck.echo")
-        assert probe.elements == [b"%d" % each for each in range(5)]
-        probe.cancel()
-        assert await client.request_response(b"on", route="tck.echo") == b"on"
+    await receive_what_is_requested(meeting.theirs)
 
 
 async def test_an_endless_stream_is_cancelled(meeting: Meeting) -> None:

@@ -52,10 +52,12 @@ def fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
-    text = await reader.read()
+    pieces = list[bytes]()
+    while piece := await reader.read(1 << 20):  # read() would ask for as little as its limit
+        pieces.append(piece)
     writer.close()
     await writer.wait_closed()
-    return text
+    return b"".join(pieces)
 
 
 @pytest.mark.usefixtures("fails_once")

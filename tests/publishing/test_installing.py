@@ -25,9 +25,6 @@ def test_a_page_says_once_how_a_package_without_an_index_is_installed() -> None:
     assert text.count(NOTE) == 1
     assert text.index(NOTE) < text.index("Then go on.")
     assert with_note(text, is_published=False) == text
-
-
-def test_a_published_package_and_other_commands_need_no_note() -> None:
     assert with_note(PAGE, is_published=True) == PAGE
     other = "```sh\npip install mkdocs\n```\n\nSee `pip install reactive-aio`.\n"
     assert with_note(other, is_published=False) == other

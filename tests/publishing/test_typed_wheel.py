@@ -46,17 +46,8 @@ rx.just("a").map_async(print, max_concurrency=3)
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel; what it needs comes from the environment of the tests."""
     folder = tmp_path_factory.mktemp("typed")
-    made = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--wheel-dir",
-        str(folder),
-        str(ROOT),
-    ]
-    ended = subprocess.run(made, capture_output=True, text=True)
+    pip = (sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir")
+    ended = subprocess.run([*pip, folder, ROOT], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     [wheel] = folder.glob("*.whl")
     venv.create(folder / "venv", with_pip=False, symlinks=True)
@@ -73,12 +64,8 @@ def check(python: Path, folder: Path, program: str) -> "subprocess.CompletedProc
     (folder / "program.py").write_text(program)
     (folder / "mypy.ini").write_text("[mypy]\nstrict = True\n")
     arguments = ["--python-executable", str(python), "program.py"]
-    return subprocess.run(
-        [sys.executable, "-m", "mypy", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-    )
+    command = [sys.executable, "-m", "mypy", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder)
 
 
 def test_a_strict_project_is_checked_against_the_wheel(python: Path, tmp_path: Path) -> None:

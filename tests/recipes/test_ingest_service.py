@@ -88,6 +88,11 @@ class Place:
             process.kill()
             process.communicate()
 
+    def put_back(self, which: str, source: str = "") -> None:
+        """Put dead letters back, by a call of the program in this process."""
+        where = ["--source", source or self.redis_url, "--postgres", self.postgres_url]
+        assert ingest_service.main([*where, "--requeue", which]) == 0
+
     def column(self, query: str) -> list[Any]:
         return [row[0] for row in self.run(self.postgres.fetch(query))]
 
@@ -350,7 +355,9 @@ def test_an_outage_of_the_enrichment_buries_nothing(
     assert [tuple(row) for row in rows] == [("id-98", "refused"), ("id-99", "failed")]
 
 
-def test_dead_letters_have_keys_of_their_own_and_are_put_back(place: Place) -> None:
+def test_dead_letters_have_keys_of_their_own_and_are_put_back(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
     long = "x" * 5000
     place.add(entry(1), entry(2, "never"), {"id": long, "payload": "p"}, {"id": "id-3"})
     with place.service() as process:
@@ -362,13 +369,9 @@ def test_dead_letters_have_keys_of_their_own_and_are_put_back(place: Place) -> N
         (key, "invalid"),
         ("id-3", "invalid"),
     }
-    with place.service("--requeue", "failed") as process:
-        assert process.communicate(timeout=SECONDS) == (
-            "1 dead letters were put back into events\n",
-            "",
-        )
-    with place.service("--requeue", key) as process:
-        process.communicate(timeout=SECONDS)
+    place.put_back("failed")
+    assert capsys.readouterr() == ("1 dead letters were put back into events\n", "")
+    place.put_back(key)
     assert place.column("select id from dead_letters") == ["id-3"]
     put_back: Any = place.run(cast("Any", place.redis.xrevrange("events", count=2)))
     assert [fields for _, fields in put_back] == [
@@ -531,7 +534,7 @@ def until_it_reads(place: Place, elsewhere: Elsewhere, process: "subprocess.Pope
 
 
 def test_any_broker_is_its_source_and_its_probes_answer(
-    place: Place, elsewhere: Elsewhere, tmp_path: Path
+    place: Place, elsewhere: Elsewhere, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     port, name = free_port(), str(tmp_path / "top")
     options = "--probes", str(port), "--socket", name
@@ -549,9 +552,8 @@ def test_any_broker_is_its_source_and_its_probes_answer(
     assert (process.returncode, err) == (0, ""), out
     assert out.startswith(f"reads the {place_of(elsewhere)} {EVENTS}")
     assert sorted(place.column("select reason from dead_letters")) == ["failed", "invalid"]
-    with place.service("--requeue", "failed", source=elsewhere.url) as process:
-        out, err = process.communicate(timeout=SECONDS)
-        assert (out, err) == ("1 dead letters were put back into events\n", "")
+    place.put_back("failed", elsewhere.url)
+    assert capsys.readouterr() == ("1 dead letters were put back into events\n", "")
     with place.service(source=elsewhere.url, enrich=LETHAL) as process:
         place.until(lambda: "id-20" in place.column("select id from events"), process)
         process.send_signal(signal.SIGTERM)

@@ -171,17 +171,9 @@ def test_a_misplaced_example_is_reported_with_its_place() -> None:
     assert not misplaced("map", here)
 
 
-def test_a_forgotten_need_is_reported_with_its_file() -> None:
-    message = ADD_NEED.format(name="map", file=ENTRIES["map"].test_file)
-    assert "Add a plain need that it meets to tests/operators/test_transform.py:" in message
-
-
-def test_operators_of_several_files_may_meet_one_need() -> None:
+def test_operators_of_several_files_may_meet_one_need_and_no_theme_is_lost() -> None:
     one, other = {"Errors": {"try again": "retry"}}, {"Errors": {"try again": "map_async"}}
     assert merged([one, other])["Errors"] == {"try again": "retry map_async"}
-
-
-def test_a_need_of_an_unknown_theme_is_not_lost() -> None:
     assert [*merged([{"Something new": {"try again": "retry"}}])] == [*THEMES, "Something new"]
 
 

@@ -9,9 +9,9 @@ import anyio
 import pytest
 
 from reactive_aio import Emitter, Flow, create, from_aiter, from_thread, merge, using
-from reactive_aio.testing.schedules import Schedule, explore
-from tests.harness.effort import scaled
+from reactive_aio.testing.schedules import Schedule
 from tests.schedules.checks import UNLIMITED, AsyncCheckedSubscriber, CheckedSubscriber
+from tests.schedules.in_every_order import in_every_order
 from tests.schedules.sources import SourceError, async_steps, steps
 
 Log = list[str]
@@ -55,30 +55,26 @@ def awaited_resource(log: Log) -> Flow[Any]:
     return using(manager, lambda _: async_steps(1, 2))
 
 
-def generator(log: Log) -> Flow[Any]:
-    async def elements() -> AsyncIterator[int]:
-        resource = Resource(log)
-        try:
-            for n in range(3):
-                await asyncio.sleep(0)
-                yield n
-        finally:
-            resource.close()
+async def numbers(log: Log) -> AsyncGenerator[int]:
+    resource = Resource(log)
+    try:
+        for n in range(3):
+            await asyncio.sleep(0)
+            yield n
+    finally:
+        resource.close()
 
-    return from_aiter(elements)
+
+def generator(log: Log) -> Flow[Any]:
+    return from_aiter(lambda: numbers(log))
 
 
 def task_group(log: Log) -> Flow[Any]:
     async def elements() -> AsyncIterator[int]:
-        async with asyncio.TaskGroup() as group:
-            resource = Resource(log)
+        async with asyncio.TaskGroup() as group, aclosing(numbers(log)) as inside:
             child = group.create_task(asyncio.sleep(1))
-            try:
-                for n in range(3):
-                    await asyncio.sleep(0)
-                    yield n
-            finally:
-                resource.close()
+            async for n in inside:
+                yield n
             child.cancel()
 
     return from_aiter(elements)
@@ -86,15 +82,10 @@ def task_group(log: Log) -> Flow[Any]:
 
 def anyio_task_group(log: Log) -> Flow[Any]:
     async def elements() -> AsyncIterator[int]:
-        async with anyio.create_task_group() as group:
-            resource = Resource(log)
+        async with anyio.create_task_group() as group, aclosing(numbers(log)) as inside:
             group.start_soon(asyncio.sleep, 1)
-            try:
-                for n in range(3):
-                    await asyncio.sleep(0)
-                    yield n
-            finally:
-                resource.close()
+            async for n in inside:
+                yield n
             group.cancel_scope.cancel()
 
     return from_aiter(elements)
@@ -102,13 +93,11 @@ def anyio_task_group(log: Log) -> Flow[Any]:
 
 def generator_whose_cleanup_fails(log: Log) -> Flow[Any]:
     async def elements() -> AsyncIterator[int]:
-        resource = Resource(log)
         try:
-            for n in range(3):
-                await asyncio.sleep(0)
-                yield n
+            async with aclosing(numbers(log)) as inside:
+                async for n in inside:
+                    yield n
         finally:
-            resource.close()
             raise SourceError
 
     return from_aiter(elements)
@@ -166,6 +155,7 @@ MAKERS: tuple[Make, ...] = (
     merged_with_one_that_fails,
 )
 EACH = pytest.mark.parametrize("make", MAKERS, ids=lambda make: make.__name__)
+EXPLORED = in_every_order(max_orders=80, random_orders=30)
 
 
 def check(schedule: Schedule, log: Log) -> None:
@@ -175,73 +165,63 @@ def check(schedule: Schedule, log: Log) -> None:
     ]
 
 
-def explored(scenario: Callable[[Schedule], Any]) -> None:
-    explore(scenario, package="reactive_aio", max_orders=scaled(80), random_orders=scaled(30))
+@EACH
+@EXPLORED
+async def test_after_the_end_or_a_cancellation_by_a_thread(schedule: Schedule, make: Make) -> None:
+    log: Log = []
+    subscriber = CheckedSubscriber(UNLIMITED)
+    make(log).subscribe(subscriber)
+    schedule.thread(subscriber.cancel, "cancel()")
+    await schedule.wait_until_idle()
+    check(schedule, log)
+    assert subscriber.violations == []
 
 
 @EACH
-def test_after_the_end_or_a_cancellation_by_a_thread(make: Make) -> None:
-    async def scenario(schedule: Schedule) -> None:
-        log: Log = []
-        subscriber = CheckedSubscriber(UNLIMITED)
-        make(log).subscribe(subscriber)
-        schedule.thread(subscriber.cancel, "cancel()")
-        await schedule.wait_until_idle()
-        check(schedule, log)
-        assert subscriber.violations == []
+@EXPLORED
+async def test_after_a_cancellation_from_within_while_a_thread_requests(
+    schedule: Schedule, make: Make
+) -> None:
+    class CancelsAtOnce(AsyncCheckedSubscriber):
+        async def on_next(self, element: Any, /) -> None:  # type: ignore[override]
+            await super().on_next(element)
+            self.cancel()
 
-    explored(scenario)
-
-
-@EACH
-def test_after_a_cancellation_from_within_while_a_thread_requests(make: Make) -> None:
-    async def scenario(schedule: Schedule) -> None:
-        class CancelsAtOnce(AsyncCheckedSubscriber):
-            async def on_next(self, element: Any, /) -> None:  # type: ignore[override]
-                await super().on_next(element)
-                self.cancel()
-
-        log: Log = []
-        subscriber = CancelsAtOnce()
-        make(log).subscribe(subscriber)
-        schedule.thread(lambda: subscriber.request(UNLIMITED), "request(UNLIMITED)")
-        await schedule.wait_until_idle()
-        check(schedule, log)
-        assert subscriber.violations == []
-        assert len(subscriber.elements) <= 1
-
-    explored(scenario)
+    log: Log = []
+    subscriber = CancelsAtOnce()
+    make(log).subscribe(subscriber)
+    schedule.thread(lambda: subscriber.request(UNLIMITED), "request(UNLIMITED)")
+    await schedule.wait_until_idle()
+    check(schedule, log)
+    assert subscriber.violations == []
+    assert len(subscriber.elements) <= 1
 
 
 @EACH
-def test_after_leaving_the_block_around_async_for(make: Make) -> None:
-    async def scenario(schedule: Schedule) -> None:
-        log: Log = []
-        with suppress(SourceError):  # of the cleanup
-            async with aclosing(make(log).stream()) as elements:
-                async for _ in elements:
-                    break
-        check(schedule, log)  # `aclose` has waited
-
-    explored(scenario)
+@EXPLORED
+async def test_after_leaving_the_block_around_async_for(schedule: Schedule, make: Make) -> None:
+    log: Log = []
+    with suppress(SourceError):  # of the cleanup
+        async with aclosing(make(log).stream()) as elements:
+            async for _ in elements:
+                break
+    check(schedule, log)  # `aclose` has waited
 
 
 @EACH
-def test_after_cancelling_the_iterating_task(make: Make) -> None:
-    async def scenario(schedule: Schedule) -> None:
-        log: Log = []
+@EXPLORED
+async def test_after_cancelling_the_iterating_task(schedule: Schedule, make: Make) -> None:
+    log: Log = []
 
-        async def iterate() -> None:
-            async for _ in make(log):
-                await asyncio.sleep(0)
+    async def iterate() -> None:
+        async for _ in make(log):
+            await asyncio.sleep(0)
 
-        task = asyncio.ensure_future(iterate())
-        loop = asyncio.get_running_loop()
-        schedule.thread(lambda: loop.call_soon_threadsafe(task.cancel), "task.cancel()")
-        await asyncio.wait([task])
-        await schedule.wait_until_idle()
-        if not task.cancelled() and task.exception() is not None:
-            assert isinstance(task.exception(), SourceError)
-        check(schedule, log)
-
-    explored(scenario)
+    task = asyncio.ensure_future(iterate())
+    loop = asyncio.get_running_loop()
+    schedule.thread(lambda: loop.call_soon_threadsafe(task.cancel), "task.cancel()")
+    await asyncio.wait([task])
+    await schedule.wait_until_idle()
+    if not task.cancelled() and task.exception() is not None:
+        assert isinstance(task.exception(), SourceError)
+    check(schedule, log)

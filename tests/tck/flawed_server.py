@@ -487,7 +487,7 @@ class Connection:
             if self.has_flaw("requests everything initially"):
                 n = frames.MAX_31
             if self.has_flaw("truncates large requests"):
-                n &= 0xFFFF
+                n &= 0xFF
             await self.send(frames.request(REQUEST_STREAM, on, n=n, metadata=metadata))
             if self.has_flaw("sends its initial request twice"):
                 await self.send(frames.request_n(on, n))

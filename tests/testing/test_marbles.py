@@ -53,13 +53,9 @@ def test_an_invalid_lane_is_refused(text: str) -> None:
 
 def test_a_lane_knows_its_elements_and_its_end() -> None:
     lane = Lane.parse("a-(b#)")
-    assert lane.elements == ((0, "a"), (2, "b"))
-    assert lane.end == "#"
+    assert (lane.elements, lane.end) == (((0, "a"), (2, "b")), "#")
     assert Lane.parse("a-").end == ""
-
-
-def test_elements_are_shown_as_they_are_drawn() -> None:
-    assert show([1, ("a", 2)]) == "[1,(a,2)]"
+    assert show([1, ("a", 2)]) == "[1,(a,2)]", "elements are shown as they are drawn"
 
 
 DOCUMENTED = """Do something.
@@ -154,12 +150,9 @@ def test_both_lanes_are_read_and_drawn_with_their_ticks_aligned() -> None:
     assert str(lanes) == "demand   2---   1--x\nsignals  a--(bc)-d--"
     assert Lanes.parse(str(lanes)) == lanes
     assert Lanes.parse("2-\na-") == Lanes(Demand.parse("2-"), Lane.parse("a-"))
+    assert Lanes.parse("a|").demand.requests == ((0, UNBOUNDED),), "unbounded, without a lane"
     with pytest.raises(ValueError, match="a demand lane and a signal lane"):
         Lanes.parse("1\n2\n3")
-
-
-def test_a_lane_of_signals_alone_has_unbounded_demand() -> None:
-    assert Lanes.parse("a|").demand.requests == ((0, UNBOUNDED),)
 
 
 def test_a_diagram_of_a_docstring_can_have_a_demand_lane() -> None:

@@ -173,52 +173,48 @@ async def executor_result(_: Schedule) -> None:
     await result
 
 
-class TestRacesAreFound:
-    def test_a_check_then_act_across_an_await(self) -> None:
-        failure = broken(check_then_act)
-        assert isinstance(failure.error, AssertionError)
-        assert failure.order == ""
+RACES: dict[str, tuple[Scenario, int, str]] = {
+    "a check then an act across an await": (check_then_act, 0, "AssertionError"),
+    "one that needs another order than asyncio's": (check_then_act_later, 2, "AssertionError"),
+    "a thread between the test and the set": (lost_wake_up, 1, "deadlock at 0 s"),
+    "a thread inside a read and write": (torn, 1, "interrupts"),
+    "two threads": (torn_between_threads, 2, "thread 1 is held up"),
+    "timers of one time": (late_timer, 1, "AssertionError"),
+    "a timer before what is ready": (timer_on_a_slow_machine, 1, "time passes"),
+    "a quick executor": (executor_result, 2, "int arrives"),
+}
+"""With how many departures from asyncio's order each is found, and what the failure says."""
 
-    def test_one_that_needs_another_order_than_asyncios(self) -> None:
-        failure = broken(check_then_act_later)
-        assert departures(failure) == 2
-        assert explore(check_then_act_later, fifo=True).exhaustive
 
-    def test_a_thread_that_arrives_between_the_test_and_the_set(self) -> None:
-        failure = broken(lost_wake_up)
-        assert departures(failure) == 1
-        assert "deadlock at 0 s" in str(failure)
-        assert any(step.startswith(">") and "setter interrupts" in step for step in failure.steps)
+@pytest.mark.parametrize("race", RACES)
+def test_a_race_is_found_with_as_few_departures_as_it_needs(race: str) -> None:
+    scenario, count, words = RACES[race]
+    failure = broken(scenario)
+    assert departures(failure) == count
+    assert words in str(failure)
+    assert isinstance(failure.error, TimeoutError) == (scenario is timer_on_a_slow_machine)
 
-    def test_not_without_preemptions(self) -> None:
-        assert explore(lost_wake_up, preemptions=0).exhaustive
 
-    def test_a_thread_inside_a_read_and_write(self) -> None:
-        assert departures(broken(torn)) == 1
-
-    def test_two_threads(self) -> None:
-        failure = broken(torn_between_threads)
-        assert "thread 1 is held up" in str(failure)
-
-    def test_timers_of_one_time(self) -> None:
-        assert departures(broken(late_timer)) == 1
-
-    def test_a_timer_before_what_is_ready_on_a_slow_machine(self) -> None:
-        failure = broken(timer_on_a_slow_machine)
-        assert isinstance(failure.error, TimeoutError)
-        assert "time passes" in str(failure)
-        assert explore(timer_on_a_slow_machine, slack=0).exhaustive
-
-    def test_a_quick_executor(self) -> None:
-        assert "int arrives" in str(broken(executor_result))
+@pytest.mark.parametrize(
+    ("scenario", "option"),
+    [
+        (check_then_act_later, {"fifo": True}),
+        (lost_wake_up, {"preemptions": 0}),
+        (timer_on_a_slow_machine, {"slack": 0}),
+    ],
+)
+def test_a_race_is_not_found_where_an_option_excludes_its_order(
+    scenario: Scenario, option: dict[str, Any]
+) -> None:
+    assert explore(scenario, **option).exhaustive
 
 
 class TestCorrectScenariosPass:
-    def test_a_lock_around_the_check(self) -> None:
-        assert explore(locked).exhaustive
-
-    def test_a_waiter_that_is_set_before_the_check(self) -> None:
-        assert explore(kept_wake_up).exhaustive
+    @pytest.mark.parametrize("scenario", [locked, kept_wake_up])
+    def test_a_lock_around_the_check_and_a_waiter_that_is_set_before_it(
+        self, scenario: Scenario
+    ) -> None:
+        assert explore(scenario).exhaustive
 
     def test_locks_between_threads_and_loop(self) -> None:
         async def scenario(schedule: Schedule) -> None:

@@ -1,7 +1,9 @@
+# pyright: reportUnknownLambdaType=false
 """The steps of a verifier pass or fail as the flow does, and a failure names the step."""
 
 import asyncio
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -161,42 +163,48 @@ class TestFailures:
             "         (>: subscribed; a number: requested)",
         ]
 
-    async def test_a_signal_that_no_step_expects(self) -> None:
-        words = await failure(expect(just(1, 2)).next(1).cancel())
-        assert "step 2 of 2, .cancel(): nothing was expected, and on_next(2) came" in words
-
-    async def test_another_terminal_signal(self) -> None:
-        assert "on_complete() was expected, and on_next(1) came" in await failure(
-            expect(just(1)).complete()
-        )
-        assert "on_error(ValueError) was expected, and on_complete() came" in await failure(
-            expect(empty()).error(ValueError)
-        )
-        assert (
-            "on_error(KeyError) was expected, and on_error(ValueError('a')) came"
-            in await failure(expect(error(ValueError("a"))).error(KeyError))
-        )
-        assert "an error with 'b' in its words was expected" in await failure(
-            expect(error(ValueError("a"))).error(match="b")
-        )
-
-    async def test_no_match(self) -> None:
-        steps = expect(just(3)).next_matching(lambda n: n % 2 == 0, "an even number")
-        assert "an even number was expected, and on_next(3) came" in await failure(steps.complete())
-
-    async def test_too_few(self) -> None:
-        words = await failure(expect(just(3)).next_count(2).complete())
-        assert "element 2 of 2 was expected, and on_complete() came" in words
-
-    async def test_a_signal_where_none_is_expected(self) -> None:
-        assert "nothing was expected, and on_next(3) came" in await failure(
-            expect(just(3)).nothing().complete()
-        )
-
-    async def test_an_unexpected_end(self) -> None:
-        assert "no end was expected for 60 s, and on_complete() came" in await failure(
-            expect(empty()).never_ends()
-        )
+    @pytest.mark.parametrize(
+        ("steps", "words"),
+        [
+            (
+                lambda: expect(just(1, 2)).next(1).cancel(),
+                "step 2 of 2, .cancel(): nothing was expected, and on_next(2) came",
+            ),
+            (lambda: expect(just(1)).complete(), "on_complete() was expected, and on_next(1) came"),
+            (
+                lambda: expect(empty()).error(ValueError),
+                "on_error(ValueError) was expected, and on_complete() came",
+            ),
+            (
+                lambda: expect(error(ValueError("a"))).error(KeyError),
+                "on_error(KeyError) was expected, and on_error(ValueError('a')) came",
+            ),
+            (
+                lambda: expect(error(ValueError("a"))).error(match="b"),
+                "an error with 'b' in its words was expected",
+            ),
+            (
+                lambda: expect(just(3)).next_matching(lambda n: n % 2 == 0, "even").complete(),
+                "even was expected, and on_next(3) came",
+            ),
+            (
+                lambda: expect(just(3)).next_count(2).complete(),
+                "element 2 of 2 was expected, and on_complete() came",
+            ),
+            (
+                lambda: expect(just(3)).nothing().complete(),
+                "nothing was expected, and on_next(3) came",
+            ),
+            (
+                lambda: expect(empty()).never_ends(),
+                "no end was expected for 60 s, and on_complete() came",
+            ),
+        ],
+    )
+    async def test_another_signal_is_named_with_what_was_expected(
+        self, steps: Callable[[], Verification], words: str
+    ) -> None:
+        assert words in await failure(steps())
 
     @pytest.mark.virtual_time
     async def test_no_subscription(self) -> None:

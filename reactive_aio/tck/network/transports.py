@@ -9,6 +9,7 @@ import hashlib
 import os
 import ssl
 import struct
+import sys
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -57,6 +58,8 @@ async def open_transport(address: ServerAddress, tls: ssl.SSLContext | None = No
     if address.transport in ("tls", "wss"):
         secure = tls or ssl.create_default_context()
     if address.transport == "unix":
+        if sys.platform == "win32":
+            raise OSError("asyncio has no Unix sockets on Windows: write tcp://host:port")
         reader, writer = await asyncio.open_unix_connection(address.path)
     else:
         reader, writer = await asyncio.open_connection(address.host, address.port, ssl=secure)
