@@ -10,7 +10,7 @@ from flights_store import Route
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress as Bars, SpinnerColumn, TextColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from reactive_aio import Flow
 from reactive_aio.spark import Progress
@@ -92,7 +92,9 @@ async def shown(figures: Figures, flow: Flow[Any]) -> AsyncGenerator[None, None]
 
 
 async def _bar(figures: Figures, flow: Flow[Any]) -> None:
-    columns = (SpinnerColumn(), BarColumn(bar_width=24), TextColumn("{task.fields[figures]}"))
+    wrapped = Column(no_wrap=False)  # on a terminal of 80 columns, the figures have several lines
+    text = TextColumn("{task.fields[figures]}", table_column=wrapped)
+    columns = (SpinnerColumn(), BarColumn(bar_width=24), text)
     with Bars(*columns, console=console, auto_refresh=False) as bars:
         task = bars.add_task("", total=None, figures=figures)
 

@@ -137,6 +137,21 @@ def require_pyspark() -> None:
         raise MissingExtra("reactive_aio.spark", "spark") from error
 
 
+def require_jvm_classes(function: str) -> None:
+    """Raise unless PySpark has what starts a JVM; ``pyspark-client`` has only Spark Connect."""
+    require_pyspark()
+    try:
+        import_module("pyspark").SparkContext  # noqa: B018
+    except AttributeError as error:
+        missing = MissingExtra(f"{function}()", "spark")
+        missing.add_note(
+            "The installed PySpark is pyspark-client, which contains no Spark: uninstall it first. "
+            "Or use a server of Spark Connect, SparkSession.builder.remote('sc://…'): "
+            "from_dataframe() reads its DataFrames without a Java here."
+        )
+        raise missing from error
+
+
 def require_option(function: str, parameter: str, value: str, allowed: tuple[str, ...]) -> None:
     """Raise unless *value* is one of *allowed*."""
     if value not in allowed:

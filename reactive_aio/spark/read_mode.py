@@ -104,10 +104,10 @@ def _obstacles(df: "DataFrame", kind: RowKind) -> Iterator[str]:
         missing = _missing_calls[context]
     if missing is not None:
         yield missing
-    yield from _unfit_columns(df.schema, kind)
+    yield from unfit_columns(df.schema, kind)
 
 
-def _unfit_columns(schema: "StructType", kind: RowKind) -> Iterator[str]:
+def unfit_columns(schema: "StructType", kind: RowKind) -> Iterator[str]:
     """Yield the columns that Arrow cannot carry, or whose values cannot be made from Arrow."""
     from pyspark.sql.types import StructType
 
@@ -116,7 +116,7 @@ def _unfit_columns(schema: "StructType", kind: RowKind) -> Iterator[str]:
     for field in schema.fields:
         if (error := _misfit(StructType([field]), kind)) is not None:
             where = f"column {field.name!r} of type {field.dataType.simpleString()}"
-            yield f"{where} cannot be read as Arrow ({error})"
+            yield f"{where} cannot become Arrow, or be read from it ({error})"
 
 
 def _misfit(schema: "StructType", kind: RowKind) -> Exception | None:

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from .._core.compiler.inline import describe
-from ._internals import arrow_schema
+from .read_mode import unfit_columns
 from .rows import types_in
 
 if TYPE_CHECKING:
@@ -50,7 +50,10 @@ def parsed_schema(
                     f"{function}: column {field.name!r} of the schema is NOT NULL, and of the type "
                     "void, whose only value is null"
                 )
-    arrow_schema(schema)  # which raises for a type that Arrow cannot carry
+    for reason in unfit_columns(schema, "batch"):
+        raise ValueError(
+            f"{function}: {reason}. Write it as another type, and cast it in a query on the result"
+        )
     return schema
 
 

