@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import reactive_aio as r
-from reactive_aio import Flow, Publisher
+from reactive_aio import Publisher
 from reactive_aio.errors import AlreadySubscribed
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
-from tests.operators.ways import Failed, Sample, in_every_way
+from tests.operators.ways import Failed
 
 OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "race": lambda n: r.race(r.never(), r.range(n)),
@@ -47,31 +47,6 @@ IDENTITIES: Identities = {
     "switch_if_empty": lambda up: up.switch_if_empty([]),
     "take_until": lambda up: up.take_until(r.never()),
 }
-
-
-class TestInEveryWay:
-    async def test_the_only_source_wins_a_race(self) -> None:
-        def change(flow: Flow[int]) -> Flow[int]:
-            return r.race(flow, r.never())
-
-        await in_every_way(Sample(change, [1, 2, 3], [1, 2, 3, "|"]))
-        await in_every_way(Sample(change, [], ["|"]))
-        await in_every_way(Sample(change, [1], [1, Failed], fails=True))
-
-    async def test_another_source_follows_an_empty_one(self) -> None:
-        def change(flow: Flow[int]) -> Flow[int]:
-            return flow.switch_if_empty([7, 8])
-
-        await in_every_way(Sample(change, [], [7, 8, "|"]))
-        await in_every_way(Sample(change, [1, 2], [1, 2, "|"]))
-        await in_every_way(Sample(change, [], [Failed], fails=True))
-
-    async def test_elements_pass_until_the_moment(self) -> None:
-        def change(flow: Flow[int]) -> Flow[int]:
-            return flow.take_until(r.never())
-
-        await in_every_way(Sample(change, [1, 2, 3], [1, 2, 3, "|"]))
-        await in_every_way(Sample(change, [1], [1, Failed], fails=True))
 
 
 class TestRace:
@@ -106,12 +81,6 @@ class TestRace:
         assert await flow.to_list() == [1, 2]
         assert log == []
 
-    async def test_cancelling_before_the_first_signal_cancels_all(self) -> None:
-        sources = [PublisherProbe[int]() for _ in range(3)]
-        flow = r.race(*(r.from_publisher(each) for each in sources))
-        SubscriberProbe[int](9).subscribed_to(flow).cancel()
-        assert [each.cancel_count for each in sources] == [1, 1, 1]
-
     def test_a_race_needs_a_source(self) -> None:
         with pytest.raises(TypeError, match="at least one"):
             r.race()
@@ -130,14 +99,6 @@ class TestSwitchIfEmpty:
         other.emit(1)
         other.complete()
         assert await probe.end() == [1, "|"]
-
-    async def test_the_source_is_closed_when_a_consumer_leaves(self) -> None:
-        log: list[str] = []
-        async for _ in slow([1, 2], log=log).switch_if_empty([3]):
-            break
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert log == ["opened", "closed"]
 
 
 async def done() -> None:

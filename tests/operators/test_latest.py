@@ -14,7 +14,7 @@ from reactive_aio import Flow, Publisher
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
-from tests.operators.ways import Failed, Sample, in_every_way
+from tests.operators.ways import Failed
 
 OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "combine_latest": lambda n: r.combine_latest(r.range(n)),
@@ -43,23 +43,6 @@ IDENTITIES: Identities = {
 def two(count: int = 2) -> tuple[list[PublisherProbe[Any]], list[Flow[Any]]]:
     probes = [PublisherProbe[Any]() for _ in range(count)]
     return probes, [r.from_publisher(each) for each in probes]
-
-
-class TestInEveryWay:
-    async def test_each_element_is_combined(self) -> None:
-        def change(flow: Flow[int]) -> Flow[int]:
-            return r.combine_latest(flow, combine=lambda x: x + 1)
-
-        await in_every_way(Sample(change, [1, 2, 3], [2, 3, 4, "|"]))
-        await in_every_way(Sample(change, [], ["|"]))
-        await in_every_way(Sample(change, [1], [2, Failed], fails=True))
-
-    async def test_each_element_meets_the_latest_of_the_other(self) -> None:
-        def change(flow: Flow[int]) -> Flow[Any]:
-            return flow.with_latest_from([7])
-
-        await in_every_way(Sample(change, [1, 2], [(1, 7), (2, 7), "|"]))
-        await in_every_way(Sample(change, [1], [(1, 7), Failed], fails=True))
 
 
 def divided(x: int, y: int) -> int:

@@ -11,7 +11,7 @@ from reactive_aio.errors import Overflow
 from reactive_aio.testing import SubscriberProbe
 from tests.cases import Identities, Needs
 from tests.harness.one_run import in_one_run
-from tests.operators.ways import UNBOUNDED, Failed, Sample, collected, in_every_way
+from tests.operators.ways import Failed, Sample, collected, in_every_way
 
 
 def below_3(x: int) -> bool:
@@ -131,10 +131,6 @@ async def test_take_of_none_does_not_subscribe() -> None:
     assert not never().take(0).chain.source.upstreams
 
 
-async def test_take_of_more_than_all_completes_with_the_source() -> None:
-    assert await collected(flow_range(2).take(3), "one by one") == [0, 1, "|"]
-
-
 async def test_take_last_emits_by_demand_at_the_end() -> None:
     probe = SubscriberProbe[int](1).subscribed_to(flow_range(40).take_last(30))
     assert probe.signals == [10]
@@ -191,11 +187,6 @@ def test_the_bound_counts_the_elements_held() -> None:
     assert flow.distinct().bound().total == 10_000
     assert flow.distinct(max_keys=7).bound().total == 7
     assert flow.distinct_until_changed().bound().total == 1
-
-
-async def test_elements_held_are_released_with_the_subscription() -> None:
-    probe = SubscriberProbe[int](UNBOUNDED).subscribed_to(flow_range(9).take_last(3))
-    assert probe.is_completed
 
 
 async def coroutine_function(_x: object) -> bool:
