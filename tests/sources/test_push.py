@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from itertools import count
 from threading import Thread
 from typing import Any, cast
 
@@ -9,6 +10,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Emission, Emitter
+from reactive_aio._core import time_slice
 from reactive_aio.errors import NotAnElement, Overflow
 from reactive_aio.spec import Publisher
 from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
@@ -132,19 +134,23 @@ class TestDemand:
         assert await second
         assert handle.probe.signals == [0, 1, 3]
 
-    async def test_an_emitter_that_never_waits_yields_to_the_loop(self) -> None:
+    async def test_an_emitter_that_never_waits_yields_to_the_loop(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seconds = count()
+        monkeypatch.setattr(time_slice, "_clock", lambda: next(seconds))  # each slice is over
         handle = EmitterHandle()
         handle.probe.request(2**63)
         turns = 0
 
-        async def count() -> None:
+        async def turn() -> None:
             nonlocal turns
             while True:
                 turns += 1
                 await asyncio.sleep(0)
 
-        task = asyncio.ensure_future(count())
-        for x in range(1, 20_000):
+        task = asyncio.ensure_future(turn())
+        for x in range(1000):
             await handle.to.emit(x)
         task.cancel()
         assert turns > 1
