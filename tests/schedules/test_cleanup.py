@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, closing, contextmanager, suppress
 from typing import Any
 
 import anyio
 import pytest
 
 from reactive_aio import Emitter, Flow, create, from_aiter, from_thread, merge, using
-from reactive_aio.testing.schedules import Schedule, explore
-from tests.harness.effort import scaled
+from reactive_aio.testing.schedules import Schedule
 from tests.schedules.checks import UNLIMITED, AsyncCheckedSubscriber, CheckedSubscriber
+from tests.schedules.explored import explored
 from tests.schedules.sources import SourceError, async_steps, steps
 
 Log = list[str]
@@ -32,11 +32,8 @@ class Resource:
 def plain_resource(log: Log) -> Flow[Any]:
     @contextmanager
     def manager() -> Generator[int]:
-        resource = Resource(log)
-        try:
+        with closing(Resource(log)):
             yield 1
-        finally:
-            resource.close()
 
     return using(manager, lambda _: steps(1, 2))
 
@@ -45,25 +42,21 @@ def awaited_resource(log: Log) -> Flow[Any]:
     @asynccontextmanager
     async def manager() -> AsyncGenerator[int]:
         await asyncio.sleep(0)
-        resource = Resource(log)
-        try:
-            yield 1
-        finally:
-            await asyncio.sleep(0)
-            resource.close()
+        with closing(Resource(log)):
+            try:
+                yield 1
+            finally:
+                await asyncio.sleep(0)
 
     return using(manager, lambda _: async_steps(1, 2))
 
 
 def generator(log: Log) -> Flow[Any]:
     async def elements() -> AsyncIterator[int]:
-        resource = Resource(log)
-        try:
+        with closing(Resource(log)):
             for n in range(3):
                 await asyncio.sleep(0)
                 yield n
-        finally:
-            resource.close()
 
     return from_aiter(elements)
 
@@ -71,14 +64,11 @@ def generator(log: Log) -> Flow[Any]:
 def task_group(log: Log) -> Flow[Any]:
     async def elements() -> AsyncIterator[int]:
         async with asyncio.TaskGroup() as group:
-            resource = Resource(log)
             child = group.create_task(asyncio.sleep(1))
-            try:
+            with closing(Resource(log)):
                 for n in range(3):
                     await asyncio.sleep(0)
                     yield n
-            finally:
-                resource.close()
             child.cancel()
 
     return from_aiter(elements)
@@ -87,14 +77,11 @@ def task_group(log: Log) -> Flow[Any]:
 def anyio_task_group(log: Log) -> Flow[Any]:
     async def elements() -> AsyncIterator[int]:
         async with anyio.create_task_group() as group:
-            resource = Resource(log)
             group.start_soon(asyncio.sleep, 1)
-            try:
+            with closing(Resource(log)):
                 for n in range(3):
                     await asyncio.sleep(0)
                     yield n
-            finally:
-                resource.close()
             group.cancel_scope.cancel()
 
     return from_aiter(elements)
@@ -102,13 +89,12 @@ def anyio_task_group(log: Log) -> Flow[Any]:
 
 def generator_whose_cleanup_fails(log: Log) -> Flow[Any]:
     async def elements() -> AsyncIterator[int]:
-        resource = Resource(log)
         try:
-            for n in range(3):
-                await asyncio.sleep(0)
-                yield n
+            with closing(Resource(log)):
+                for n in range(3):
+                    await asyncio.sleep(0)
+                    yield n
         finally:
-            resource.close()
             raise SourceError
 
     return from_aiter(elements)
@@ -116,35 +102,26 @@ def generator_whose_cleanup_fails(log: Log) -> Flow[Any]:
 
 def thread(log: Log) -> Flow[Any]:
     def elements() -> Iterator[int]:
-        resource = Resource(log)
-        try:
+        with closing(Resource(log)):
             yield from range(3)
-        finally:
-            resource.close()
 
     return from_thread(elements)
 
 
 def emitter(log: Log) -> Flow[Any]:
     async def emit(to: Emitter[int]) -> None:
-        resource = Resource(log)
-        try:
+        with closing(Resource(log)):
             for n in range(3):
                 await to.emit(n)
-        finally:
-            resource.close()
 
     return create(emit, capacity=1)
 
 
 def workers(log: Log) -> Flow[Any]:
     async def work(n: int) -> int:
-        resource = Resource(log)
-        try:
+        with closing(Resource(log)):
             await asyncio.sleep(0)
             return n
-        finally:
-            resource.close()
 
     return steps(1, 2, 3).map_async(work, concurrency=2)
 
@@ -175,73 +152,63 @@ def check(schedule: Schedule, log: Log) -> None:
     ]
 
 
-def explored(scenario: Callable[[Schedule], Any]) -> None:
-    explore(scenario, package="reactive_aio", max_orders=scaled(80), random_orders=scaled(30))
+@EACH
+@explored(max_orders=80, random_orders=30)
+async def test_after_the_end_or_a_cancellation_by_a_thread(schedule: Schedule, make: Make) -> None:
+    log: Log = []
+    subscriber = CheckedSubscriber(UNLIMITED)
+    make(log).subscribe(subscriber)
+    schedule.thread(subscriber.cancel, "cancel()")
+    await schedule.wait_until_idle()
+    check(schedule, log)
+    assert subscriber.violations == []
 
 
 @EACH
-def test_after_the_end_or_a_cancellation_by_a_thread(make: Make) -> None:
-    async def scenario(schedule: Schedule) -> None:
-        log: Log = []
-        subscriber = CheckedSubscriber(UNLIMITED)
-        make(log).subscribe(subscriber)
-        schedule.thread(subscriber.cancel, "cancel()")
-        await schedule.wait_until_idle()
-        check(schedule, log)
-        assert subscriber.violations == []
+@explored(max_orders=80, random_orders=30)
+async def test_after_a_cancellation_from_within_while_a_thread_requests(
+    schedule: Schedule, make: Make
+) -> None:
+    class CancelsAtOnce(AsyncCheckedSubscriber):
+        async def on_next(self, element: Any, /) -> None:  # type: ignore[override]
+            await super().on_next(element)
+            self.cancel()
 
-    explored(scenario)
-
-
-@EACH
-def test_after_a_cancellation_from_within_while_a_thread_requests(make: Make) -> None:
-    async def scenario(schedule: Schedule) -> None:
-        class CancelsAtOnce(AsyncCheckedSubscriber):
-            async def on_next(self, element: Any, /) -> None:  # type: ignore[override]
-                await super().on_next(element)
-                self.cancel()
-
-        log: Log = []
-        subscriber = CancelsAtOnce()
-        make(log).subscribe(subscriber)
-        schedule.thread(lambda: subscriber.request(UNLIMITED), "request(UNLIMITED)")
-        await schedule.wait_until_idle()
-        check(schedule, log)
-        assert subscriber.violations == []
-        assert len(subscriber.elements) <= 1
-
-    explored(scenario)
+    log: Log = []
+    subscriber = CancelsAtOnce()
+    make(log).subscribe(subscriber)
+    schedule.thread(lambda: subscriber.request(UNLIMITED), "request(UNLIMITED)")
+    await schedule.wait_until_idle()
+    check(schedule, log)
+    assert subscriber.violations == []
+    assert len(subscriber.elements) <= 1
 
 
 @EACH
-def test_after_leaving_the_block_around_async_for(make: Make) -> None:
-    async def scenario(schedule: Schedule) -> None:
-        log: Log = []
-        with suppress(SourceError):  # of the cleanup
-            async with aclosing(make(log).stream()) as elements:
-                async for _ in elements:
-                    break
-        check(schedule, log)  # `aclose` has waited
-
-    explored(scenario)
+@explored(max_orders=80, random_orders=30)
+async def test_after_leaving_the_block_around_async_for(schedule: Schedule, make: Make) -> None:
+    log: Log = []
+    with suppress(SourceError):  # of the cleanup
+        async with aclosing(make(log).stream()) as elements:
+            async for _ in elements:
+                break
+    check(schedule, log)  # `aclose` has waited
 
 
 @EACH
-def test_after_cancelling_the_iterating_task(make: Make) -> None:
-    async def scenario(schedule: Schedule) -> None:
-        log: Log = []
+@explored(max_orders=80, random_orders=30)
+async def test_after_cancelling_the_iterating_task(schedule: Schedule, make: Make) -> None:
+    log: Log = []
 
-        async def iterate() -> None:
-            async for _ in make(log):
-                await asyncio.sleep(0)
+    async def iterate() -> None:
+        async for _ in make(log):
+            await asyncio.sleep(0)
 
-        task = asyncio.ensure_future(iterate())
-        loop = asyncio.get_running_loop()
-        schedule.thread(lambda: loop.call_soon_threadsafe(task.cancel), "task.cancel()")
-        await asyncio.wait([task])
-        await schedule.wait_until_idle()
-        if not task.cancelled() and task.exception() is not None:
-            assert isinstance(task.exception(), SourceError)
-        check(schedule, log)
-
-    explored(scenario)
+    task = asyncio.ensure_future(iterate())
+    loop = asyncio.get_running_loop()
+    schedule.thread(lambda: loop.call_soon_threadsafe(task.cancel), "task.cancel()")
+    await asyncio.wait([task])
+    await schedule.wait_until_idle()
+    if not task.cancelled() and task.exception() is not None:
+        assert isinstance(task.exception(), SourceError)
+    check(schedule, log)
