@@ -16,29 +16,17 @@ from tests.operators.ways import Failed, Sample, collected, in_every_way
 
 SAMPLES = {
     "buffer": Sample(lambda f: f.buffer(2), [1, 2, 3], [[1, 2], [3], "|"]),
-    "buffer: even": Sample(lambda f: f.buffer(2), [1, 2], [[1, 2], "|"]),
-    "buffer: one": Sample(lambda f: f.buffer(1), [1, 2], [[1], [2], "|"]),
-    "buffer: empty": Sample(lambda f: f.buffer(2), [], ["|"]),
     "buffer: failing": Sample(lambda f: f.buffer(2), [1, 2, 3], [[1, 2], Failed], fails=True),
     "buffer: overlapping": Sample(
         lambda f: f.buffer(3, step=2), [1, 2, 3, 4, 5], [[1, 2, 3], [3, 4, 5], [5], "|"]
     ),
-    "buffer: gaps": Sample(lambda f: f.buffer(1, step=2), [1, 2, 3, 4], [[1], [3], "|"]),
     "buffer_until": Sample(
         lambda f: f.buffer_until(lambda x: x % 2 == 0), [1, 2, 4, 3], [[1, 2], [4], [3], "|"]
     ),
-    "buffer_until: empty": Sample(lambda f: f.buffer_until(bool), [], ["|"]),
     "buffer_until: failing": Sample(
         lambda f: f.buffer_until(lambda x: x == 2), [1, 2, 3], [[1, 2], Failed], fails=True
     ),
     "sliding_window": Sample(lambda f: f.sliding_window(2), [1, 2, 3], [(1, 2), (2, 3), "|"]),
-    "sliding_window: short": Sample(lambda f: f.sliding_window(4), [1, 2, 3], ["|"]),
-    "sliding_window: partial": Sample(
-        lambda f: f.sliding_window(2, partial=True), [1, 2], [(1, 2), (2,), "|"]
-    ),
-    "sliding_window: step": Sample(
-        lambda f: f.sliding_window(2, step=3), [1, 2, 3, 4, 5], [(1, 2), (4, 5), "|"]
-    ),
     "sliding_window: failing": Sample(
         lambda f: f.sliding_window(2), [1, 2], [(1, 2), Failed], fails=True
     ),

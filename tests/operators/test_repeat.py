@@ -11,7 +11,7 @@ from reactive_aio import Flow, Publisher, RetryPolicy
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
-from tests.operators.ways import Failed, collected
+from tests.operators.ways import Failed
 
 OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "repeat": lambda n: r.range(n).repeat(1),
@@ -37,21 +37,6 @@ IDENTITIES: Identities = {
     "repeat": lambda up: up.repeat(1),
     "restart": lambda up: up.restart(1),
 }
-
-
-SOURCES: Mapping[str, Callable[[list[int]], Flow[int]]] = {
-    "synchronous": r.from_iterable,
-    "boundary": lambda given: r.from_iterable(given).boundary(2),
-    "asynchronous": slow,
-}
-
-
-@pytest.mark.parametrize("kind", SOURCES)
-@pytest.mark.parametrize("demand", ["unbounded", "one by one", "coroutines", "async for"])
-async def test_it_runs_so_many_times_in_all(kind: str, demand: str) -> None:
-    flow = SOURCES[kind]([1, 2]).repeat(3)
-    assert await collected(flow, demand) == [1, 2, 1, 2, 1, 2, "|"]
-    assert await collected(SOURCES[kind]([]).repeat(3), demand) == ["|"]
 
 
 async def test_it_never_ends_by_default_and_lets_the_loop_run() -> None:
@@ -121,12 +106,6 @@ def test_times_must_be_a_number_or_a_policy() -> None:
 
 
 class TestRestart:
-    @pytest.mark.parametrize("kind", SOURCES)
-    @pytest.mark.parametrize("demand", ["unbounded", "one by one", "coroutines", "async for"])
-    async def test_it_runs_again_after_a_completion(self, kind: str, demand: str) -> None:
-        flow = SOURCES[kind]([1, 2]).restart(3)
-        assert await collected(flow, demand) == [1, 2, 1, 2, 1, 2, "|"]
-
     async def test_it_runs_again_after_a_failure_and_fails_with_the_last_one(self) -> None:
         runs = iter([slow([1], error=Failed()), r.just(2), slow([3], error=Failed())])
         seen: list[int] = []
