@@ -71,6 +71,8 @@ async def lists(flow: Flow[Flow[Any]]) -> list[list[Any]]:
     return await flow.concat_map(lambda window: window.buffer(99)).to_list()
 
 
+BERLIN = ZoneInfo("Europe/Berlin")
+"""Read here, since that blocks."""
 Windows = Callable[[Flow[int]], Flow[Flow[int]]]
 KINDS: dict[str, Windows] = {
     "window": lambda flow: flow.window(2),
@@ -273,13 +275,12 @@ class TestWindowTimeout:
     async def test_a_window_has_its_start_and_its_end(
         self, size: int | None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        zone = ZoneInfo("Europe/Berlin")
-        began = datetime(2026, 3, 28, 23, 30, tzinfo=zone).timestamp()
+        began = datetime(2026, 3, 28, 23, 30, tzinfo=BERLIN).timestamp()
         monkeypatch.setattr(time, "time", lambda: began)
-        days = r.interval(3600).take(60).window_timeout(size, 86_400, align=zone)
+        days = r.interval(3600).take(60).window_timeout(size, 86_400, align=BERLIN)
         windows = await days.to_list()
-        midnights = [datetime(2026, 3, day, tzinfo=zone) for day in (29, 30, 31)]
-        midnights.append(datetime(2026, 4, 1, tzinfo=zone))
+        midnights = [datetime(2026, 3, day, tzinfo=BERLIN) for day in (29, 30, 31)]
+        midnights.append(datetime(2026, 4, 1, tzinfo=BERLIN))
         assert [(day.start, day.end) for day in windows] == [*pairwise(midnights)]
         # From 23:30 on: 23 hours, since 2:30 is left out, then a whole day.
         assert [await day.count() for day in windows] == [23, 24, 13]
