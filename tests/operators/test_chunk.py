@@ -1,7 +1,7 @@
 """buffer, buffer_until and sliding_window."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, strategies as st
@@ -120,6 +120,12 @@ WRONG: dict[str, tuple[Callable[[Flow[int]], object], type[Exception], str]] = {
     "buffer: step": (lambda f: f.buffer(2, step=0), ValueError, "step"),
     "sliding_window": (lambda f: f.sliding_window(0), ValueError, "size"),
     "sliding_window: step": (lambda f: f.sliding_window(1, step=0), ValueError, "step"),
+    "buffer_until": (lambda f: f.buffer_until(cast("Any", 1)), TypeError, "buffer_until"),
+    "buffer_until: limit": (
+        lambda f: f.buffer_until(bool, limit=0),
+        ValueError,
+        "buffer_until: limit must be at least 1",
+    ),
 }
 
 
@@ -142,13 +148,6 @@ async def test_a_list_that_does_not_end_fails_by_name_and_the_ones_before_it_arr
 async def test_a_list_of_the_limit_may_end() -> None:
     flow = flow_range(6).buffer_until(lambda x: x % 3 == 2, limit=3)
     assert await flow.to_list() == [[0, 1, 2], [3, 4, 5]]
-
-
-def test_the_predicate_and_the_limit_are_checked() -> None:
-    with pytest.raises(ValueError, match="buffer_until: limit must be at least 1"):
-        just(1).buffer_until(bool, limit=0)
-    with pytest.raises(TypeError, match="buffer_until"):
-        just(1).buffer_until(1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 # -- the reference ---------------------------------------------------------------------------------

@@ -92,17 +92,21 @@ async def test_cancelling_between_two_runs_stops_the_clock() -> None:
     assert probe.signals == [1]
 
 
-@pytest.mark.parametrize("times", [0, -1])
-def test_it_runs_at_least_once(times: int) -> None:
-    with pytest.raises(ValueError, match="repeat: times must be at least 1"):
-        r.just(1).repeat(times)
-
-
-def test_times_must_be_a_number_or_a_policy() -> None:
-    with pytest.raises(TypeError, match="restart: policy must be an int or a RetryPolicy"):
-        r.range(3).restart("x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    with pytest.raises(TypeError, match="repeat: times must be an int or a RetryPolicy"):
-        r.just(1).repeat("3")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+@pytest.mark.parametrize(("name", "argument"), [("repeat", "times"), ("restart", "policy")])
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (0, "at least 1"),
+        (-1, "at least 1"),
+        ("3", "an int or a RetryPolicy"),
+        (True, "an int, not True"),
+    ],
+)
+def test_it_takes_a_number_of_runs_or_a_policy(
+    name: str, argument: str, wrong: Any, words: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=f"{name}: {argument} must be {words}"):
+        getattr(r.just(1), name)(wrong)
 
 
 class TestRestart:
@@ -157,11 +161,6 @@ class TestRestart:
         probe.request(1)
         assert len(source.subscribers) == 2
         probe.cancel()
-
-    @pytest.mark.parametrize("policy", [0, True, "3"])
-    def test_the_number_of_runs_is_checked(self, policy: Any) -> None:
-        with pytest.raises((TypeError, ValueError), match="restart: policy"):
-            r.just(1).restart(policy)
 
 
 # -- the reference ---------------------------------------------------------------------------------
