@@ -53,24 +53,6 @@ async def test_a_hundred_thousand_signals_that_submit_each_other_do_not_recurse(
     assert count == 100_000
 
 
-async def test_a_coroutine_signal_ends_before_the_next_starts() -> None:
-    """1.3: plain and coroutine signals mixed, in the order of their submission."""
-    executor = SerialExecutor()
-    seen: list[object] = []
-
-    async def slow(n: int) -> None:
-        seen.append(("begin", n))
-        await asyncio.sleep(0)
-        seen.append(("end", n))
-
-    executor.submit(slow, 1)
-    executor.submit(seen.append, 2)
-    executor.submit(slow, 3)
-    executor.submit(seen.append, 4)
-    await executor.drained()
-    assert seen == [("begin", 1), ("end", 1), 2, ("begin", 3), ("end", 3), 4]
-
-
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 2), st.booleans()), max_size=12))
 def test_any_mixture_of_signals_keeps_its_order(signals: list[tuple[bool, int, bool]]) -> None:
