@@ -16,7 +16,7 @@ from reactive_aio.errors import AlreadySubscribed
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
-from tests.operators.ways import Failed
+from tests.operators.ways import Failed, Sample, in_every_way
 
 OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "race": lambda n: r.race(r.never(), r.range(n)),
@@ -81,6 +81,12 @@ class TestRace:
         assert await flow.to_list() == [1, 2]
         assert log == []
 
+    async def test_cancelling_before_the_first_signal_cancels_all(self) -> None:
+        sources = [PublisherProbe[int]() for _ in range(3)]
+        flow = r.race(*(r.from_publisher(each) for each in sources))
+        SubscriberProbe[int](9).subscribed_to(flow).cancel()
+        assert [each.cancel_count for each in sources] == [1, 1, 1]
+
     def test_a_race_needs_a_source(self) -> None:
         with pytest.raises(TypeError, match="at least one"):
             r.race()
@@ -89,6 +95,14 @@ class TestRace:
 
 
 class TestSwitchIfEmpty:
+    async def test_another_source_follows_an_empty_one(self) -> None:
+        def change(flow: r.Flow[int]) -> r.Flow[int]:
+            return flow.switch_if_empty([7, 8])
+
+        await in_every_way(Sample(change, [], [7, 8, "|"]))
+        await in_every_way(Sample(change, [1, 2], [1, 2, "|"]))
+        await in_every_way(Sample(change, [], [Failed], fails=True))
+
     async def test_the_other_source_gets_the_demand_that_is_outstanding(self) -> None:
         first, other = PublisherProbe[int](), PublisherProbe[int]()
         flow = r.from_publisher(first).switch_if_empty(r.from_publisher(other))

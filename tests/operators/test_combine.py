@@ -125,16 +125,15 @@ class TestAnySources:
         assert numbers.closed == 1
 
 
-@pytest.mark.parametrize(
-    ("combined", "bound"),
-    [
-        (r.concat([1], [2]), 0),
-        (r.zip([1], [2]), 0),
-        (r.merge(r.never(), r.never(), r.never(), prefetch=5), 15),
-        (r.zip(slow([1]), [2], prefetch=3), 6),
-    ],
-    ids=str,
-)
+BOUNDS: list[tuple[Flow[Any], int]] = [
+    (r.concat([1], [2]), 0),
+    (r.zip([1], [2]), 0),
+    (r.merge(r.never(), r.never(), r.never(), prefetch=5), 15),
+    (r.zip(slow([1]), [2], prefetch=3), 6),
+]
+
+
+@pytest.mark.parametrize(("combined", "bound"), BOUNDS, ids=str)
 def test_the_bound_is_that_of_all_sources(combined: Flow[Any], bound: int) -> None:
     assert combined.bound().total == bound
 
@@ -180,6 +179,11 @@ class TestConcat:
 
 
 class TestMerge:
+    async def test_a_failure_follows_the_elements_before_it(self) -> None:
+        await in_every_way(
+            Sample(lambda f: f.merge_with([]), [1, 2, 3], [1, 2, 3, Failed], fails=True)
+        )
+
     async def test_elements_come_in_the_order_of_their_arrival(self) -> None:
         a, b = PublisherProbe[str](), PublisherProbe[str]()
         flow: Flow[str] = r.merge(a, b, prefetch=4)

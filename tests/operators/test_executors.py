@@ -170,6 +170,19 @@ class TestThreads:
         assert isinstance(found.error, RuntimeError)
         assert isinstance(found.error.__cause__, StopIteration)
 
+    async def test_a_call_that_fails_when_the_consumer_has_left_is_dropped(self) -> None:
+        released = threading.Event()
+
+        def work(x: int) -> int:
+            if x:
+                released.wait(10)
+                raise Failed(x)
+            return x
+
+        async with r.range(9).map_in_thread(work, concurrency=3).stream() as elements:
+            assert await anext(elements) == 0
+            asyncio.get_running_loop().call_later(0.01, released.set)
+
     async def test_no_call_begins_after_a_chunk_has_failed(self) -> None:
         called: list[int] = []
 

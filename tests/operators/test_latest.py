@@ -14,7 +14,7 @@ from reactive_aio import Flow, Publisher
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
-from tests.operators.ways import Failed
+from tests.operators.ways import Failed, Sample, in_every_way
 
 OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "combine_latest": lambda n: r.combine_latest(r.range(n)),
@@ -50,6 +50,14 @@ def divided(x: int, y: int) -> int:
 
 
 class TestCombineLatest:
+    async def test_each_element_is_combined(self) -> None:
+        def change(flow: Flow[int]) -> Flow[int]:
+            return r.combine_latest(flow, combine=lambda x: x + 1)
+
+        await in_every_way(Sample(change, [1, 2, 3], [2, 3, 4, "|"]))
+        await in_every_way(Sample(change, [], ["|"]))
+        await in_every_way(Sample(change, [1], [2, Failed], fails=True))
+
     async def test_a_combination_for_each_element_once_all_have_emitted(self) -> None:
         (one, other), flows = two()
         probe = SubscriberProbe[Any](MANY).subscribed_to(r.combine_latest(*flows))

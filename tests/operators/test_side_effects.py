@@ -223,12 +223,14 @@ async def test_it_is_cancelled_once_whenever_the_subscriber_cancels(when: str) -
         assert log == [" cancelled", " cancel"]
 
 
+ENDING_AT_ONCE: list[tuple[Flow[Any], list[str]]] = [
+    (error(Failed), [" error Failed", " failed"]),
+    (just(), [" complete", " completed"]),
+]
+
+
 @pytest.mark.parametrize("asking", ["unbounded", "coroutines", "async for"])
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [(error(Failed), [" error Failed", " failed"]), (just(), [" complete", " completed"])],
-    ids=["it cannot be opened", "it is empty"],
-)
+@pytest.mark.parametrize(("source", "expected"), ENDING_AT_ONCE, ids=str)
 async def test_a_source_that_ends_at_once(
     source: Flow[int], expected: list[str], asking: str
 ) -> None:

@@ -196,7 +196,7 @@ class TestMistakes:
         for flow in (r.from_publisher(source), r.range(3)):
             thinned = thin(flow, 60, on_drop=lambda x: x // 0)
             probe = SubscriberProbe[int](MANY).subscribed_to(thinned)
-            if source.subscriber is not None:
+            if source.subscribers:
                 source.emit(1)
                 source.emit(2)
                 source.emit(3)
