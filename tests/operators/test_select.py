@@ -1,7 +1,7 @@
 """The operators that pass on some elements, by position or because they are new."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -181,6 +181,10 @@ WRONG: dict[str, tuple[Callable[[Flow[int]], object], type[Exception], str]] = {
     "take_while": (lambda f: f.take_while(coroutine_function), TypeError, "map_async"),
     "skip_while": (lambda f: f.skip_while(coroutine_function), TypeError, "map_async"),
     "distinct": (lambda f: f.distinct(max_keys=0), ValueError, "max_keys"),
+    "distinct: key": (lambda f: f.distinct(cast("Any", coroutine_function)), TypeError, "key"),
+    "distinct_until_changed": (
+        lambda f: f.distinct_until_changed(coroutine_function), TypeError, "key",
+    ),
 }  # fmt: skip
 
 

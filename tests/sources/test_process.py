@@ -78,10 +78,10 @@ async def turns() -> None:
 def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        with suppress(FileNotFoundError), open(f"/proc/{pid}/stat", "rb", buffering=0) as status:
+            return b") Z " not in status.read()  # it has ended, and its parent has not looked yet
+    except ProcessLookupError:  # also from a file that was opened while it lived
         return False
-    with suppress(FileNotFoundError), open(f"/proc/{pid}/stat", "rb", buffering=0) as status:
-        return b") Z " not in status.read()  # it has ended, and its parent has not looked yet
     return True
 
 
