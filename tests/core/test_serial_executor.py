@@ -38,19 +38,19 @@ async def test_a_signal_submitted_by_a_signal_runs_after_it() -> None:
     assert seen == ["outer", "inner"]
 
 
-async def test_a_hundred_thousand_signals_that_submit_each_other_do_not_recurse() -> None:
+async def test_ten_thousand_signals_that_submit_each_other_do_not_recurse() -> None:
     executor = SerialExecutor()
     count = 0
 
     def again() -> None:
         nonlocal count
         count += 1
-        if count < 100_000:
+        if count < 10_000:
             executor.submit(again)
 
     executor.submit(again)
     await executor.drained()
-    assert count == 100_000
+    assert count == 10_000
 
 
 @settings(max_examples=60)
