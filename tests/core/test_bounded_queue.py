@@ -4,7 +4,7 @@ from itertools import islice
 from typing import Any, cast, get_args
 
 import pytest
-from hypothesis import given, stateful, strategies as st
+from hypothesis import stateful, strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -123,14 +123,6 @@ class QueueMachine(RuleBasedStateMachine):
 
 def test_any_sequence_of_calls_keeps_the_capacity_and_the_sums() -> None:
     cast("Any", stateful).run_state_machine_as_test(QueueMachine)
-
-
-@given(capacity=st.integers(1, 5), count=st.integers(0, 12))
-def test_wait_refuses_without_room_and_loses_nothing(capacity: int, count: int) -> None:
-    queue: BoundedQueue[int] = BoundedQueue(capacity, "wait", DropCounter("queue"))
-    accepted = [x for x in range(count) if queue.offer(x).outcome]
-    assert [*queue.rest] == accepted == list(range(min(capacity, count)))
-    assert not queue.drops.by_reason
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import threading
 from collections import deque
 
 import pytest
-from hypothesis import given, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from reactive_aio._core.trampoline import ExecutorState, Trampoline
@@ -83,17 +82,6 @@ def test_it_is_a_queue_with_one_worker() -> None:
 
 def test_it_is_a_bounded_queue_with_one_worker() -> None:
     machines.run(BoundedModel)
-
-
-@given(st.lists(st.integers()))
-def test_jobs_are_taken_in_the_order_of_their_offers(numbers: list[int]) -> None:
-    trampoline = Trampoline(None)
-    told = [trampoline.offer(number(n)) for n in numbers]
-    assert told == [index == 0 for index in range(len(numbers))]  # one worker
-    taken: list[object] = []
-    while (job := trampoline.take()) is not None:
-        taken.append(job[1][0])
-    assert taken == numbers
 
 
 def test_an_overflow_names_the_capacity_and_a_remedy() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import reactive_aio as r
-from reactive_aio import Flow, Publisher
+from reactive_aio import Publisher
 from reactive_aio.errors import AlreadySubscribed
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.cases import Identities, Needs
@@ -47,31 +47,6 @@ IDENTITIES: Identities = {
     "switch_if_empty": lambda up: up.switch_if_empty([]),
     "take_until": lambda up: up.take_until(r.never()),
 }
-
-
-class TestInEveryWay:
-    async def test_the_only_source_wins_a_race(self) -> None:
-        def change(flow: Flow[int]) -> Flow[int]:
-            return r.race(flow, r.never())
-
-        await in_every_way(Sample(change, [1, 2, 3], [1, 2, 3, "|"]))
-        await in_every_way(Sample(change, [], ["|"]))
-        await in_every_way(Sample(change, [1], [1, Failed], fails=True))
-
-    async def test_another_source_follows_an_empty_one(self) -> None:
-        def change(flow: Flow[int]) -> Flow[int]:
-            return flow.switch_if_empty([7, 8])
-
-        await in_every_way(Sample(change, [], [7, 8, "|"]))
-        await in_every_way(Sample(change, [1, 2], [1, 2, "|"]))
-        await in_every_way(Sample(change, [], [Failed], fails=True))
-
-    async def test_elements_pass_until_the_moment(self) -> None:
-        def change(flow: Flow[int]) -> Flow[int]:
-            return flow.take_until(r.never())
-
-        await in_every_way(Sample(change, [1, 2, 3], [1, 2, 3, "|"]))
-        await in_every_way(Sample(change, [1], [1, Failed], fails=True))
 
 
 class TestRace:
@@ -120,6 +95,14 @@ class TestRace:
 
 
 class TestSwitchIfEmpty:
+    async def test_another_source_follows_an_empty_one(self) -> None:
+        def change(flow: r.Flow[int]) -> r.Flow[int]:
+            return flow.switch_if_empty([7, 8])
+
+        await in_every_way(Sample(change, [], [7, 8, "|"]))
+        await in_every_way(Sample(change, [1, 2], [1, 2, "|"]))
+        await in_every_way(Sample(change, [], [Failed], fails=True))
+
     async def test_the_other_source_gets_the_demand_that_is_outstanding(self) -> None:
         first, other = PublisherProbe[int](), PublisherProbe[int]()
         flow = r.from_publisher(first).switch_if_empty(r.from_publisher(other))
@@ -130,14 +113,6 @@ class TestSwitchIfEmpty:
         other.emit(1)
         other.complete()
         assert await probe.end() == [1, "|"]
-
-    async def test_the_source_is_closed_when_a_consumer_leaves(self) -> None:
-        log: list[str] = []
-        async for _ in slow([1, 2], log=log).switch_if_empty([3]):
-            break
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        assert log == ["opened", "closed"]
 
 
 async def done() -> None:

@@ -95,26 +95,47 @@ UNORDERED = {
 }
 
 
-class TestInEveryWay:
-    async def test_concat_with_continues_with_the_next_source(self) -> None:
-        sample = Sample(
-            lambda flow: flow.concat_with([3], slow([4, 5])), [1, 2], [1, 2, 3, 4, 5, "|"]
-        )
-        await in_every_way(sample)
+class Closing:
+    """An iterable of three numbers that notes when it is closed."""
 
-    async def test_concat_with_after_nothing(self) -> None:
-        await in_every_way(Sample(lambda flow: flow.concat_with([3], []), [], [3, "|"]))
+    def __init__(self) -> None:
+        self.closed = 0
 
-    async def test_concat_with_ends_with_the_first_failure(self) -> None:
-        sample = Sample(lambda flow: flow.concat_with([3]), [1, 2], [1, 2, Failed], fails=True)
-        await in_every_way(sample)
+    def __iter__(self) -> Iterator[int]:
+        try:
+            yield from (1, 2, 3)
+        finally:
+            self.closed += 1
 
-    async def test_merge_with_a_source_that_is_empty(self) -> None:
-        await in_every_way(Sample(lambda flow: flow.merge_with([]), [1, 2, 3], [1, 2, 3, "|"]))
 
-    async def test_a_failure_follows_the_elements_before_it(self) -> None:
-        sample = Sample(lambda flow: flow.merge_with([]), [1, 2, 3], [1, 2, 3, Failed], fails=True)
-        await in_every_way(sample)
+@pytest.mark.parametrize("combine", [r.concat, r.merge, r.zip])
+class TestAnySources:
+    async def test_no_source_at_all_completes_at_once(self, combine: Callable[..., Any]) -> None:
+        assert await combine().to_list(limit=1) == []
+
+    async def test_synchronous_sources_are_fused_and_closed_at_a_break(
+        self, combine: Callable[..., Any]
+    ) -> None:
+        numbers = Closing()
+        flow = combine(numbers, r.range(10))
+        assert flow.chain.is_pullable
+        assert numbers.closed == 0
+        async for _ in flow.skip(1):
+            break
+        assert numbers.closed == 1
+
+
+BOUNDS: list[tuple[Flow[Any], int]] = [
+    (r.concat([1], [2]), 0),
+    (r.zip([1], [2]), 0),
+    (r.merge(r.never(), r.never(), r.never(), prefetch=5), 15),
+    (r.zip(slow([1]), [2], prefetch=3), 6),
+]
+
+
+@pytest.mark.parametrize(("combined", "bound"), BOUNDS, ids=str)
+def test_the_bound_is_that_of_all_sources(combined: Flow[Any], bound: int) -> None:
+    assert combined.bound().total == bound
 
 
 class TestConcat:
@@ -145,14 +166,6 @@ class TestConcat:
         assert source.requested == 256
         assert flow.bound().total == 512  # including 256 of the foreign publisher
 
-    async def test_cancelling_cancels_the_active_source_and_starts_no_other(self) -> None:
-        first, second = PublisherProbe[int](), PublisherProbe[int]()
-        flow: Flow[int] = r.concat(first, second)
-        probe = SubscriberProbe[int](5).subscribed_to(flow)
-        probe.cancel()
-        assert first.cancel_count == 1
-        assert not second.subscribers
-
     async def test_ten_thousand_sources_do_not_recurse(self) -> None:
         flow = r.concat(*[r.just(1).boundary(1) for _ in range(300)], r.just(2))
         probe = SubscriberProbe[int](MANY).subscribed_to(flow)
@@ -160,47 +173,24 @@ class TestConcat:
         flow = r.concat(r.never().take(0), *[r.just(1)] * 10_000)
         assert await flow.count() == 10_000
 
-    async def test_synchronous_sources_are_fused_and_closed_at_a_break(self) -> None:
-        closed: list[str] = []
-
-        class Numbers:
-            def __iter__(self) -> Iterator[int]:
-                try:
-                    yield from (1, 2, 3)
-                finally:
-                    closed.append("closed")
-
-        flow = r.concat(r.just(0), Numbers())
-        assert flow.chain.is_pullable
-        assert flow.bound().total == 0
-        async for element in flow:
-            if element == 2:
-                break
-        assert closed == ["closed"]
-
-    async def test_no_source_at_all_completes_at_once(self) -> None:
-        empty: Flow[int] = r.concat()
-        assert await empty.to_list(limit=1) == []
-
     async def test_something_that_is_not_a_source_is_refused_at_assembly(self) -> None:
         with pytest.raises(TypeError, match=r"concat: .* cannot be read as a flow"):
             r.concat(r.just(1), "text")
 
 
 class TestMerge:
+    async def test_a_failure_follows_the_elements_before_it(self) -> None:
+        await in_every_way(
+            Sample(lambda f: f.merge_with([]), [1, 2, 3], [1, 2, 3, Failed], fails=True)
+        )
+
     async def test_elements_come_in_the_order_of_their_arrival(self) -> None:
         a, b = PublisherProbe[str](), PublisherProbe[str]()
         flow: Flow[str] = r.merge(a, b, prefetch=4)
-        probe = SubscriberProbe[str]().subscribed_to(flow)
-        probe.request(1)
-        a.emit("a1")
-        await asyncio.sleep(0)
-        b.emit("b1")
-        await asyncio.sleep(0)
-        a.emit("a2")
-        await asyncio.sleep(0)
-        a.emit("a3")
-        await asyncio.sleep(0)
+        probe = SubscriberProbe[str](1).subscribed_to(flow)
+        for source, element in ((a, "a1"), (b, "b1"), (a, "a2"), (a, "a3")):
+            source.emit(element)
+            await asyncio.sleep(0)
         probe.request(1)
         probe.request(2)
         assert probe.elements == ["a1", "b1", "a2", "a3"]
@@ -232,11 +222,12 @@ class TestMerge:
         assert merged.chain.is_pullable
         assert await merged.take(8).to_list(limit=8) == [0, 1, 7, 8, 2, 3, 9, 4]
 
+    @pytest.mark.parametrize("priority", [None, [1, 9]])
     async def test_a_failure_cancels_the_others_and_follows_the_elements_that_have_arrived(
-        self,
+        self, priority: list[float] | None
     ) -> None:
         a, b = PublisherProbe[int](), PublisherProbe[int]()
-        flow: Flow[int] = r.merge(a, b)
+        flow: Flow[int] = r.merge(a, b, priority=priority)
         probe = SubscriberProbe[int](1).subscribed_to(flow)
         a.emit(1)
         b.emit(2)
@@ -273,35 +264,6 @@ class TestMerge:
         await probe.wait_for_signals(5)
         a.complete()
         assert await probe.end() == [1, 2, 3, 4, 9, "|"]
-
-    async def test_never_holds_more_than_its_bound(self) -> None:
-        held = most = 0
-
-        def came(_: int) -> None:
-            nonlocal held, most
-            held += 1
-            most = max(most, held)
-
-        async def process(x: int) -> int:
-            nonlocal held
-            await asyncio.sleep(0)
-            held -= 1
-            return x
-
-        sources = [slow(range(50)).do_on_next(came) for _ in range(3)]
-        merged = r.merge(*sources, prefetch=5)
-        assert merged.bound().total == 15
-        assert await merged.map_async(process).count() == 150
-        assert 5 < most <= 15
-
-    async def test_cancelling_cancels_all_sources(self) -> None:
-        log: list[str] = []
-        flow = r.merge(slow(range(100), log=log), slow(range(100), log=log))
-        async with flow.stream() as elements:
-            async for element in elements:
-                if element == 3:
-                    break
-        assert sorted(log) == ["closed", "closed", "opened", "opened"]
 
     @pytest.mark.parametrize("prefetch", [0, -1, True])
     async def test_prefetch_must_be_positive(self, prefetch: int) -> None:
@@ -340,19 +302,6 @@ class TestPriority:
         probe.cancel()
         assert (low.cancel_count, high.cancel_count) == (1, 1)
 
-    async def test_a_failure_follows_what_has_arrived(self) -> None:
-        low, high = PublisherProbe[int](), PublisherProbe[int]()
-        flow = r.merge(r.from_publisher(low), r.from_publisher(high), priority=[1, 9])
-        probe = SubscriberProbe[int](1).subscribed_to(flow)
-        low.emit(1, 2)
-        high.fail(Failed())
-        assert probe.signals == [1]
-        assert low.cancel_count == 1
-        probe.request(5)
-        await probe.end()
-        assert probe.elements == [1, 2]
-        assert isinstance(probe.error, Failed)
-
     def test_each_source_needs_a_number(self) -> None:
         with pytest.raises(ValueError, match="priority must have a number for each source: 2, not"):
             r.merge([1], [2], priority=[1])
@@ -365,25 +314,20 @@ class TestPriority:
             r.merge([1], [2], priority=[number, 1])
 
 
-class TestZipInEveryWay:
-    async def test_pairs_are_made_in_order_up_to_the_shortest(self) -> None:
-        change: Callable[[Flow[Any]], Flow[Any]] = lambda flow: flow.zip_with([1, 2])  # noqa: E731
-        await in_every_way(Sample(change, ["a", "b", "c"], [("a", 1), ("b", 2), "|"]))
-
-    async def test_a_failure_follows_the_pairs_before_it(self) -> None:
-        change: Callable[[Flow[Any]], Flow[Any]] = lambda flow: flow.zip_with([1, 2, 3])  # noqa: E731
-        await in_every_way(Sample(change, ["a"], [("a", 1), Failed], fails=True))
-
-    async def test_strict_refuses_different_lengths(self) -> None:
-        change: Callable[[Flow[Any]], Flow[Any]] = lambda flow: flow.zip_with([1], strict=True)  # noqa: E731
-        await in_every_way(Sample(change, ["a", "b"], [("a", 1), ValueError]))
-
-    async def test_strict_accepts_equal_lengths(self) -> None:
-        change: Callable[[Flow[Any]], Flow[Any]] = lambda flow: flow.zip_with([1], strict=True)  # noqa: E731
-        await in_every_way(Sample(change, ["a"], [("a", 1), "|"]))
-
-
 class TestZip:
+    @pytest.mark.parametrize(
+        "sample",
+        [
+            Sample(lambda f: f.zip_with([1, 2]), ["a", "b", "c"], [("a", 1), ("b", 2), "|"]),
+            Sample(lambda f: f.zip_with([1, 2, 3]), ["a"], [("a", 1), Failed], fails=True),
+            Sample(lambda f: f.zip_with([1], strict=True), ["a", "b"], [("a", 1), ValueError]),
+            Sample(lambda f: f.zip_with([1], strict=True), ["a"], [("a", 1), "|"]),
+        ],
+        ids=["up to the shortest", "before a failure", "strict: too long", "strict: equal"],
+    )
+    async def test_pairs_are_made_in_order(self, sample: Sample) -> None:
+        await in_every_way(sample)
+
     async def test_the_others_are_cancelled_when_no_pair_is_possible_any_more(self) -> None:
         a, b = PublisherProbe[int](), PublisherProbe[int]()
         flow = r.zip(a, b)
@@ -417,47 +361,6 @@ class TestZip:
         await probe.wait_for_signals(1)
         assert (a.requested, b.requested) == (5, 5)
 
-    async def test_never_holds_more_than_its_bound(self) -> None:
-        came, done, most = 0, 0, 0
-
-        def count(_: int) -> None:
-            nonlocal came, most
-            came += 1
-            most = max(most, came - done)
-
-        async def process(pair: tuple[int, int]) -> int:
-            nonlocal done
-            await asyncio.sleep(0)
-            done += 2
-            return pair[0]
-
-        flow = r.zip(slow(range(40)).do_on_next(count), r.range(40).do_on_next(count), prefetch=3)
-        assert flow.bound().total == 6
-        assert await flow.map_async(process).count() == 40
-        assert 2 < most <= 6
-
-    async def test_synchronous_sources_are_fused_and_closed_at_a_break(self) -> None:
-        closed: list[str] = []
-
-        class Numbers:
-            def __iter__(self) -> Any:
-                try:
-                    yield from range(10)
-                finally:
-                    closed.append("closed")
-
-        flow = r.zip(Numbers(), r.range(10))
-        assert flow.chain.is_pullable
-        assert flow.bound().total == 0
-        async for pair in flow:
-            if pair == (2, 2):
-                break
-        assert closed == ["closed"]
-
-    async def test_no_source_at_all_completes_at_once(self) -> None:
-        nothing: Flow[Any] = r.zip()
-        assert await nothing.to_list(limit=1) == []
-
 
 class TestThen:
     async def test_the_successor_is_subscribed_to_when_the_source_has_completed(self) -> None:
@@ -473,23 +376,6 @@ class TestThen:
         second.emit("a")
         second.complete()
         assert probe.signals == ["a", "|"]
-
-    async def test_a_successor_does_not_follow_a_failure(self) -> None:
-        second = PublisherProbe[str]()
-        flow = r.range(3).map(lambda x: 1 // x).then(second)
-        probe = SubscriberProbe[str](1).subscribed_to(flow)
-        assert isinstance(probe.error, ZeroDivisionError)
-        assert second.subscribers == []
-
-    @pytest.mark.parametrize("stage", [0, 1])
-    async def test_cancel_reaches_the_active_source(self, stage: int) -> None:
-        publishers = PublisherProbe[int](), PublisherProbe[int]()
-        flow = r.from_publisher(publishers[0]).then(publishers[1])
-        probe = SubscriberProbe[int](1).subscribed_to(flow)
-        if stage:
-            publishers[0].complete()
-        probe.cancel()
-        assert publishers[stage].cancel_count == 1
 
     def test_something_that_is_not_a_source_is_refused_at_once(self) -> None:
         with pytest.raises(TypeError, match="then: 5"):

@@ -80,14 +80,6 @@ class OwnError(BaseException):
 
 
 class TestThreads:
-    @pytest.mark.parametrize("chunk", [1, 3, 100])
-    @pytest.mark.parametrize("feed", ["pulled", "pushed"])
-    async def test_results_keep_the_order(self, chunk: int, feed: str) -> None:
-        source = r.range(50) if feed == "pulled" else slow(range(50))
-        assert await source.map_in_thread(double, chunk=chunk).to_list() == [*range(0, 100, 2)]
-        unordered = source.map_in_thread(double, chunk=chunk, ordered=False)
-        assert sorted(await unordered.to_list()) == [*range(0, 100, 2)]
-
     async def test_it_runs_on_threads_of_its_own_in_the_context(self) -> None:
         def where(_: int) -> tuple[str, str]:
             return threading.current_thread().name, NAME.get()
@@ -115,35 +107,29 @@ class TestThreads:
         assert max(most) <= 3
 
     @pytest.mark.parametrize("chunk", [1, 4])
-    async def test_an_error_follows_the_results_before_it(self, chunk: int) -> None:
-        probe = SubscriberProbe[int](MANY)
-        probe.subscribed_to(r.range(9).map_in_thread(fails_at_two, concurrency=1, chunk=chunk))
-        await probe.end()
-        assert probe.elements == [0, 1]
-        assert isinstance(probe.error, Failed)
-        assert "with the element 2" in probe.error.__notes__[-1]
-
     @pytest.mark.parametrize(
         ("error", "received"),
         [
+            (Failed, Failed),
             (OwnError, OwnError),
             (asyncio.CancelledError, Interrupted),
             (GeneratorExit, RuntimeError),
         ],
     )
     async def test_any_exception_follows_the_results_before_it(
-        self, error: type[BaseException], received: type[BaseException]
+        self, error: type[BaseException], received: type[BaseException], chunk: int
     ) -> None:
         def fail(x: int) -> int:
             if x == 2:
                 raise error
             return x
 
-        flow = r.range(9).map_in_thread(fail, concurrency=1, chunk=4)
+        flow = r.range(9).map_in_thread(fail, concurrency=1, chunk=chunk)
         probe = SubscriberProbe[int](9).subscribed_to(flow)
         *results, failure = await probe.end()
         assert results == [0, 1]
         assert isinstance(failure, received)
+        assert "with the element 2" in "".join(failure.__notes__)
 
     @pytest.mark.parametrize("chunk", [1, 2])
     @pytest.mark.parametrize("ordered", [True, False])
@@ -172,6 +158,18 @@ class TestThreads:
         assert expects_loop_errors[0]["message"] == "map_in_thread: another call failed as well"
         assert (r.losses() - before).errors == 2
 
+    @pytest.mark.parametrize("chunk", [1, 4])
+    @pytest.mark.parametrize("discards", [True, False])
+    async def test_a_stop_iteration_fails_the_flow(self, chunk: int, discards: bool) -> None:
+        """A future cannot be given one: the flow waited for ever."""
+        flow = r.range(9).map_in_thread(lambda x: next(iter([1][x:])), concurrency=1, chunk=chunk)
+        found = SubscriberProbe[int](MANY)
+        found.subscribed_to(flow.do_on_discard(same) if discards else flow)
+        await found.end()
+        assert found.elements == [1]
+        assert isinstance(found.error, RuntimeError)
+        assert isinstance(found.error.__cause__, StopIteration)
+
     async def test_a_call_that_fails_when_the_consumer_has_left_is_dropped(self) -> None:
         released = threading.Event()
 
@@ -184,18 +182,6 @@ class TestThreads:
         async with r.range(9).map_in_thread(work, concurrency=3).stream() as elements:
             assert await anext(elements) == 0
             asyncio.get_running_loop().call_later(0.01, released.set)
-
-    @pytest.mark.parametrize("chunk", [1, 4])
-    @pytest.mark.parametrize("discards", [True, False])
-    async def test_a_stop_iteration_fails_the_flow(self, chunk: int, discards: bool) -> None:
-        """A future cannot be given one: the flow waited for ever."""
-        flow = r.range(9).map_in_thread(lambda x: next(iter([1][x:])), concurrency=1, chunk=chunk)
-        found = SubscriberProbe[int](MANY)
-        found.subscribed_to(flow.do_on_discard(same) if discards else flow)
-        await found.end()
-        assert found.elements == [1]
-        assert isinstance(found.error, RuntimeError)
-        assert isinstance(found.error.__cause__, StopIteration)
 
     async def test_no_call_begins_after_a_chunk_has_failed(self) -> None:
         called: list[int] = []
@@ -259,13 +245,6 @@ class TestThreads:
         probe = SubscriberProbe[int](MANY).subscribed_to(flow.do_on_discard(discarded.append))
         await probe.end()
         assert (probe.elements, discarded) == ([0, 1], [2, 3])
-
-    async def test_its_threads_end_with_the_flow(self) -> None:
-        assert await r.range(9).map_in_thread(same).take(2).to_list() == [0, 1]
-        for thread in threading.enumerate():
-            if thread.name.startswith("reactive_aio-map_in_thread"):
-                await asyncio.to_thread(thread.join, 10)
-                assert not thread.is_alive()
 
     def test_mistakes_are_refused(self) -> None:
         async def work(x: int) -> int:

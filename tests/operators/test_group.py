@@ -141,11 +141,18 @@ async def very_late(x: Any) -> Any:
     return x
 
 
+def grouped(
+    key: Callable[[Any], Any], **options: Any
+) -> tuple[PublisherProbe[Any], SubscriberProbe[GroupedFlow[Any, Any]]]:
+    """A source, and the subscriber that has requested all of its groups."""
+    source = PublisherProbe[Any]()
+    flow = r.from_publisher(source).group_by(key, **options)
+    return source, SubscriberProbe[GroupedFlow[Any, Any]](MANY).subscribed_to(flow)
+
+
 class TestDemandAndCancellation:
     async def test_a_full_group_makes_the_source_wait(self) -> None:
-        source = PublisherProbe[int]()
-        flow = r.from_publisher(source).group_by(parity, prefetch=2)
-        outer = SubscriberProbe[GroupedFlow[int, int]](MANY).subscribed_to(flow)
+        source, outer = grouped(parity, prefetch=2)
         assert source.outstanding == 8
         source.emit(0, 2)
         assert source.outstanding == 8
@@ -176,9 +183,7 @@ class TestDemandAndCancellation:
 
     async def test_after_the_subscriber_cancels_open_groups_go_on(self) -> None:
         dropped: list[int] = []
-        source = PublisherProbe[int]()
-        flow = r.from_publisher(source).group_by(same, on_drop=dropped.append)
-        outer = SubscriberProbe[GroupedFlow[int, int]](MANY).subscribed_to(flow)
+        source, outer = grouped(same, on_drop=dropped.append)
         source.emit(1)
         inner = SubscriberProbe[int](MANY).subscribed_to(outer.elements[0])
         outer.cancel()
@@ -246,13 +251,9 @@ class TestLimits:
             await r.range(3).group_by(same, max_groups=2).flat_map(same).run()
 
     async def test_the_least_recently_active_group_is_evicted(self) -> None:
-        source = PublisherProbe[str]()
-        flow = r.from_publisher(source).group_by(same, max_groups=2, on_full="evict")
-        outer = SubscriberProbe[GroupedFlow[str, str]](MANY).subscribed_to(flow)
-        source.emit("a")
-        source.emit("b")
-        source.emit("a")
-        source.emit("c")
+        source, outer = grouped(same, max_groups=2, on_full="evict")
+        for x in "abac":
+            source.emit(x)
         assert [group.key for group in outer.elements] == ["a", "b", "c"]
         assert await outer.elements[1].to_list() == ["b"]
         source.emit("b")
@@ -287,12 +288,12 @@ class TestLimits:
     async def test_as_many_groups_as_are_read_at_the_same_time_are_evicted(
         self, make: Make
     ) -> None:
-        flow = make(1000).group_by(lambda x: x % 7, max_groups=3, on_full="evict")
-        assert sorted(await flow.flat_map(same, concurrency=3).to_list()) == [*range(1000)]
+        flow = make(300).group_by(lambda x: x % 7, max_groups=3, on_full="evict")
+        assert sorted(await flow.flat_map(same, concurrency=3).to_list()) == [*range(300)]
 
     async def test_no_element_is_lost_by_an_eviction(self) -> None:
-        flow = r.range(1000).group_by(lambda x: x % 7, max_groups=3, on_full="evict")
-        assert sorted(await flow.flat_map(same).to_list()) == [*range(1000)]
+        flow = r.range(300).group_by(lambda x: x % 7, max_groups=3, on_full="evict")
+        assert sorted(await flow.flat_map(same).to_list()) == [*range(300)]
 
     async def test_elements_of_further_groups_are_dropped(self) -> None:
         dropped: list[int] = []
@@ -303,9 +304,7 @@ class TestLimits:
         assert dropped == [2, 5]
 
     async def test_an_empty_group_is_evicted_first(self) -> None:
-        source = PublisherProbe[str]()
-        flow = r.from_publisher(source).group_by(same, max_groups=2, on_full="evict")
-        outer = SubscriberProbe[GroupedFlow[str, str]](MANY).subscribed_to(flow)
+        source, outer = grouped(same, max_groups=2, on_full="evict")
         source.emit("a")
         source.emit("b")
         first, second = (SubscriberProbe[str]().subscribed_to(each) for each in outer.elements)
@@ -315,9 +314,7 @@ class TestLimits:
         assert second.elements == ["b"]
 
     async def test_the_next_element_of_a_key_waits_for_the_group_before(self) -> None:
-        source = PublisherProbe[str]()
-        flow = r.from_publisher(source).group_by(same, max_groups=1, on_full="evict")
-        outer = SubscriberProbe[GroupedFlow[str, str]](MANY).subscribed_to(flow)
+        source, outer = grouped(same, max_groups=1, on_full="evict")
         source.emit("a")
         source.emit("b")
         source.emit("a")

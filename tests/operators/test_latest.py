@@ -45,7 +45,11 @@ def two(count: int = 2) -> tuple[list[PublisherProbe[Any]], list[Flow[Any]]]:
     return probes, [r.from_publisher(each) for each in probes]
 
 
-class TestInEveryWay:
+def divided(x: int, y: int) -> int:
+    return x // y
+
+
+class TestCombineLatest:
     async def test_each_element_is_combined(self) -> None:
         def change(flow: Flow[int]) -> Flow[int]:
             return r.combine_latest(flow, combine=lambda x: x + 1)
@@ -54,19 +58,6 @@ class TestInEveryWay:
         await in_every_way(Sample(change, [], ["|"]))
         await in_every_way(Sample(change, [1], [2, Failed], fails=True))
 
-    async def test_each_element_meets_the_latest_of_the_other(self) -> None:
-        def change(flow: Flow[int]) -> Flow[Any]:
-            return flow.with_latest_from([7])
-
-        await in_every_way(Sample(change, [1, 2], [(1, 7), (2, 7), "|"]))
-        await in_every_way(Sample(change, [1], [(1, 7), Failed], fails=True))
-
-
-def divided(x: int, y: int) -> int:
-    return x // y
-
-
-class TestCombineLatest:
     async def test_a_combination_for_each_element_once_all_have_emitted(self) -> None:
         (one, other), flows = two()
         probe = SubscriberProbe[Any](MANY).subscribed_to(r.combine_latest(*flows))

@@ -18,8 +18,8 @@ from reactive_aio._shared.progress_bars import Bars
 from reactive_aio.errors import MissingExtra
 from reactive_aio.testing import SubscriberProbe
 from tests.cases import Identities, Needs
-from tests.operators.streams import MANY, slow
-from tests.operators.ways import Failed, Sample, in_every_way
+from tests.operators.streams import slow
+from tests.operators.ways import Failed
 
 OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "progress": lambda n: r.range(n).progress(n),
@@ -55,18 +55,6 @@ def clever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def each_second(n: int) -> Flow[int]:
     return r.interval(1).take(n)
-
-
-async def test_no_element_is_lost_and_the_order_is_kept() -> None:
-    await in_every_way(Sample(lambda flow: flow.progress(3), [1, 2, 3], [1, 2, 3, "|"]))
-    await in_every_way(Sample(lambda flow: flow.progress(), [], ["|"]))
-
-
-async def test_demand_is_passed_through() -> None:
-    probe = SubscriberProbe[int](2).subscribed_to(r.range(MANY).progress())
-    await asyncio.sleep(0)
-    assert probe.elements == [0, 1]
-    probe.cancel()
 
 
 @pytest.mark.virtual_time

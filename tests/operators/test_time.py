@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import reactive_aio as r
-from reactive_aio import Flow, Publisher
+from reactive_aio import Publisher
 from reactive_aio.errors import TimedOut
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
-from tests.operators.ways import Failed, Sample, in_every_way
+from tests.operators.ways import Failed
 
 OF_LENGTH: Mapping[str, Callable[[int], Publisher[object]]] = {
     "timeout": lambda n: r.range(n).timeout(60),
@@ -47,28 +47,6 @@ IDENTITIES: Identities = {
 
 def now() -> float:
     return asyncio.get_running_loop().time()
-
-
-class TestInEveryWay:
-    async def test_timeout_passes_on_elements_in_time(self) -> None:
-        def change(flow: Flow[int]) -> Flow[int]:
-            return flow.timeout(60)
-
-        await in_every_way(Sample(change, [1, 2, 3], [1, 2, 3, "|"]))
-        await in_every_way(Sample(change, [1, 2], [1, 2, Failed], fails=True))
-
-    async def test_buffer_timeout_emits_full_lists_and_a_last_one(self) -> None:
-        def change(flow: Flow[int]) -> Flow[list[int]]:
-            return flow.buffer_timeout(2, 60)
-
-        await in_every_way(Sample(change, [1, 2, 3], [[1, 2], [3], "|"]))
-        await in_every_way(Sample(change, [], ["|"]))
-
-    async def test_a_failure_follows_the_last_list(self) -> None:
-        def change(flow: Flow[int]) -> Flow[list[int]]:
-            return flow.buffer_timeout(2, 60)
-
-        await in_every_way(Sample(change, [1, 2, 3], [[1, 2], [3], Failed], fails=True))
 
 
 @pytest.mark.virtual_time
@@ -155,12 +133,6 @@ class TestTimeout:
         assert await probe.end() == [1, 7, 8, "|"]
         assert log == ["opened", "closed"]
 
-    async def test_cancelling_stops_the_clock(self) -> None:
-        probe = SubscriberProbe[int](9).subscribed_to(r.never().timeout(5))
-        probe.cancel()
-        await asyncio.sleep(10)
-        assert probe.signals == []
-
     def test_the_time_must_be_positive(self) -> None:
         with pytest.raises(ValueError, match="each"):
             r.never().timeout(0)
@@ -210,16 +182,6 @@ class TestBufferTimeout:
         assert probe.signals == [[1, 2, 3], [4]]
         assert now() == 100
         probe.cancel()
-
-    async def test_cancelling_stops_the_clock(self) -> None:
-        source = PublisherProbe[int]()
-        flow = r.from_publisher(source).buffer_timeout(3, 5)
-        probe = SubscriberProbe[list[int]](1).subscribed_to(flow)
-        source.emit(1)
-        probe.cancel()
-        await asyncio.sleep(10)
-        assert probe.signals == []
-        assert source.cancel_count == 1
 
     def test_bound_and_arguments(self) -> None:
         assert r.range(9).buffer_timeout(4, 1).bound().total == 8

@@ -71,6 +71,8 @@ async def lists(flow: Flow[Flow[Any]]) -> list[list[Any]]:
     return await flow.concat_map(lambda window: window.buffer(99)).to_list()
 
 
+BERLIN = ZoneInfo("Europe/Berlin")
+"""Read here, since that blocks."""
 Windows = Callable[[Flow[int]], Flow[Flow[int]]]
 KINDS: dict[str, Windows] = {
     "window": lambda flow: flow.window(2),
@@ -269,16 +271,19 @@ class TestWindowTimeout:
         assert last_boundary(boundary, seconds, clocks) in (boundary, boundary - seconds)
         assert last_boundary(at, seconds, clocks) <= at
 
+    @pytest.mark.parametrize("size", [None, 1000])
     async def test_a_window_has_its_start_and_its_end(
-        self, monkeypatch: pytest.MonkeyPatch
+        self, size: int | None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        zone = ZoneInfo("Europe/Berlin")
-        began = datetime(2026, 3, 28, 23, 30, tzinfo=zone).timestamp()
+        began = datetime(2026, 3, 28, 23, 30, tzinfo=BERLIN).timestamp()
         monkeypatch.setattr(time, "time", lambda: began)
-        days = r.interval(3600).take(30).window_timeout(None, 86_400, align=zone)
-        spans = await days.map(lambda day: (day.start, day.end)).to_list()
-        midnights = [datetime(2026, 3, day, tzinfo=zone) for day in (29, 30, 31)]
-        assert spans == [*pairwise(midnights)]
+        days = r.interval(3600).take(60).window_timeout(size, 86_400, align=BERLIN)
+        windows = await days.to_list()
+        midnights = [datetime(2026, 3, day, tzinfo=BERLIN) for day in (29, 30, 31)]
+        midnights.append(datetime(2026, 4, 1, tzinfo=BERLIN))
+        assert [(day.start, day.end) for day in windows] == [*pairwise(midnights)]
+        # From 23:30 on: 23 hours, since 2:30 is left out, then a whole day.
+        assert [await day.count() for day in windows] == [23, 24, 13]
         [alone] = await r.timer(60, 1).window_timeout(9, 5).to_list()
         assert alone.end - alone.start == timedelta(seconds=5)
         assert alone.start.tzinfo is UTC
@@ -335,14 +340,6 @@ class TestWindowTimeout:
             r.just(1).window_reduce(1, operator.add, cast("Any", None))
         with pytest.raises(TypeError, match="window_reduce: align must be"):
             r.just(1).window_reduce(1, operator.add, 0, align=cast("Any", "UTC"))
-
-    async def test_windows_of_a_day_in_a_zone(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        zone = ZoneInfo("Europe/Berlin")
-        began = datetime(2026, 3, 28, 23, 30, tzinfo=zone).timestamp()
-        monkeypatch.setattr(time, "time", lambda: began)
-        days = r.interval(3600).take(60).window_timeout(1000, 86_400, align=zone)
-        # From 23:30 on: 23 hours, since 2:30 is left out, then a whole day.
-        assert await days.map_async(Flow.count).to_list() == [23, 24, 13]
 
     def test_a_name_is_no_zone(self) -> None:
         with pytest.raises(TypeError, match=r"align must be True, False or a tzinfo such as zonei"):

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,39 +36,6 @@ class Sum:
 
 
 class TestOrder:
-    async def test_all_see_one_order_when_one_of_them_emits(self) -> None:
-        hot: MulticastProcessor[int] = MulticastProcessor()
-
-        def echo(x: int) -> None:
-            if x < 3:
-                hot.try_emit(x + 1)
-
-        probes = [SubscriberProbe[int](9).subscribed_to(hot)]
-        probes += [SubscriberProbe[int](9).subscribed_to(hot.do_on_next(echo))]
-        probes += [SubscriberProbe[int](9).subscribed_to(hot)]
-        hot.try_emit(1)
-        assert [probe.signals for probe in probes] == [[1, 2, 3]] * 3
-
-    async def test_all_see_one_order_when_several_emit(self) -> None:
-        hot: MulticastProcessor[int] = MulticastProcessor()
-
-        def echo(tens: int) -> Callable[[int], None]:
-            def emit(x: int) -> None:
-                if x < 10:
-                    hot.try_emit(tens + x)
-
-            return emit
-
-        probes = [
-            SubscriberProbe[int](99).subscribed_to(hot.do_on_next(echo(10 * n)))
-            for n in range(1, 4)
-        ]
-        for x in (1, 2):
-            hot.try_emit(x)
-        orders = [probe.elements for probe in probes]
-        assert orders[0] == orders[1] == orders[2]
-        assert sorted(orders[0]) == [1, 2, 11, 12, 21, 22, 31, 32]
-
     async def test_all_see_one_order_when_one_of_them_emits_among_those_of_a_publisher(
         self,
     ) -> None:

@@ -42,13 +42,6 @@ async def test_a_slow_subscriber_receives_the_latest() -> None:
     assert await value.to_list() == [5]
 
 
-async def test_without_a_subscriber_the_value_changes() -> None:
-    value = LatestProcessor("a")
-    assert value.try_emit("b") is Emission.ACCEPTED
-    assert value.value == "b"
-    assert await value.first() == "b"
-
-
 async def test_a_change_is_awaited() -> None:
     value = LatestProcessor(0)
     both = asyncio.gather(value.changed(), value.wait_for(lambda x: x > 1))
@@ -82,17 +75,6 @@ async def test_the_end_fails_a_wait() -> None:
     with pytest.raises(OSError, match="no"):
         await value.wait_for(lambda x: x == 1)
     assert value.value == 0
-
-
-async def test_a_cancelled_wait_leaves_nothing() -> None:
-    value = LatestProcessor(0)
-    waiting = asyncio.ensure_future(value.changed())
-    await asyncio.sleep(0)
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    value.try_emit(1)
-    assert value.value == 1
 
 
 def test_a_name_is_a_text() -> None:

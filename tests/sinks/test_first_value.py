@@ -7,7 +7,6 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio._sinks.first_value import NOTHING, first_value
-from reactive_aio.testing import PublisherProbe
 
 LOG = list[str]
 
@@ -50,15 +49,6 @@ async def test_the_flow_has_cleaned_up_when_the_value_is_there(
     log: LOG = []
     assert await first_value(source(log)) == 0
     assert log == ["closed"]
-
-
-async def test_as_many_are_requested_as_are_needed_and_the_rest_is_cancelled() -> None:
-    publisher = PublisherProbe[int]()
-    waiting = asyncio.ensure_future(first_value(r.from_publisher(publisher), 1))
-    await publisher.expect_request(1)
-    publisher.emit(7)
-    assert await waiting == 7
-    assert (publisher.requested, publisher.cancel_count) == (1, 1)
 
 
 @pytest.mark.parametrize("flow", [r.empty(), r.empty().boundary(1)])

@@ -2,7 +2,6 @@
 
 import asyncio
 import operator
-import time
 import traceback
 from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
@@ -65,10 +64,6 @@ class TestValues:
         assert await make(0).sum() == 0
         assert await make(2).map(str).sum("") == "01"
 
-    async def test_count(self, make: Callable[[int], Flow[int]]) -> None:
-        assert await make(3).count() == 3
-        assert await make(0).count() == 0
-
     async def test_any_and_all(self, make: Callable[[int], Flow[int]]) -> None:
         assert await make(3).any()
         assert not await make(0).any()
@@ -76,11 +71,6 @@ class TestValues:
         assert await make(0).all()
         assert not await make(3).all()
         assert await make(3).all(lambda x: x < 3)
-
-    async def test_run_discards_the_elements(self, make: Callable[[int], Flow[int]]) -> None:
-        seen: list[int] = []
-        await make(3).do_on_next(seen.append).run()
-        assert seen == [0, 1, 2]
 
     async def test_the_original_exception_has_the_users_frames(
         self, make: Callable[[int], Flow[int]]
@@ -94,12 +84,6 @@ class TestValues:
         assert "the_users_function" in frames
         assert frames[0] == "test_the_original_exception_has_the_users_frames"
         assert "map(" in caught.value.__notes__[0]
-
-    async def test_an_error_of_the_function_is_raised(
-        self, make: Callable[[int], Flow[int]]
-    ) -> None:
-        with pytest.raises(ZeroDivisionError):
-            await make(3).for_each(lambda x: 1 // (1 - x))
 
 
 class TestDemand:
@@ -118,25 +102,6 @@ class TestDemand:
         assert not task.done()
         foreign.complete()
         assert await task == 2
-
-    async def test_cancelling_the_task_cancels_upstream(self) -> None:
-        foreign = PublisherProbe[int]()
-        task = asyncio.ensure_future(r.from_publisher(foreign).to_list())
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert foreign.cancel_count == 1
-
-    async def test_an_endless_pulled_flow_yields_to_the_loop(self) -> None:
-        task = asyncio.ensure_future(r.generate(lambda n: (n, n + 1), 0).run())
-        before = time.thread_time()
-        for _ in range(5):
-            await asyncio.sleep(0)
-        assert time.thread_time() - before < 1
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
 
 
 class TestArguments:
@@ -164,15 +129,6 @@ class TestArguments:
 
         with pytest.raises(NotAnElement, match="reduce"):
             await r.range(3).reduce(nothing)
-
-    async def test_a_stop_iteration_of_a_callback_does_not_end_the_flow(self) -> None:
-        def stop(_: int) -> int:
-            raise StopIteration
-
-        with pytest.raises(RuntimeError):
-            await r.range(3).map(stop).to_list()
-        with pytest.raises(RuntimeError):
-            await r.range(3).boundary(2).map(stop).to_list()
 
 
 @EVERY_KIND
@@ -243,38 +199,6 @@ class TestDemandForOneElement:
             foreign.emit(x)
         assert await task == 2
         assert foreign.requested == 3
-
-    async def test_first_pulls_one_element(self) -> None:
-        pulled: list[int] = []
-        assert await r.range(9).do_on_next(pulled.append).first() == 0
-        assert pulled == [0]
-
-    async def test_first_waits_for_the_cleanup_of_the_source(self) -> None:
-        log: list[str] = []
-
-        async def elements() -> AsyncIterator[int]:
-            try:
-                yield 1
-                yield 2
-            finally:
-                await asyncio.sleep(0)
-                log.append("clean")
-
-        assert await r.from_aiter(elements).first() == 1
-        assert log == ["clean"]
-
-    async def test_cancelling_the_task_cancels_upstream(self) -> None:
-        foreign = PublisherProbe[int]()
-        task = asyncio.ensure_future(r.from_publisher(foreign).first())
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert foreign.cancel_count == 1
-
-    async def test_an_error_before_the_element_is_raised(self) -> None:
-        with pytest.raises(OSError, match="no"):
-            await r.error(OSError("no")).first(default=1)
 
     async def test_a_bad_index_is_refused(self) -> None:
         with pytest.raises(ValueError, match="element_at: index"):

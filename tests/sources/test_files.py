@@ -109,9 +109,6 @@ class TestReading:
         monkeypatch.setattr(files, "CHUNK", 1)
         assert await from_lines(write(path, "ä\r\nb".encode())).to_list() == ["ä", "b"]
 
-    async def test_an_empty_file_completes(self, path: Path) -> None:
-        assert await from_lines(write(path, b"")).to_list() == []
-
     async def test_a_path_is_a_string_or_an_object(self, path: Path) -> None:
         assert await from_lines(str(write(path, b"a"))).to_list() == ["a"]
 

@@ -78,10 +78,10 @@ async def turns() -> None:
 def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        with suppress(FileNotFoundError), open(f"/proc/{pid}/stat", "rb", buffering=0) as status:
+            return b") Z " not in status.read()  # it has ended, and its parent has not looked yet
+    except ProcessLookupError:  # also from a file that was opened while it lived
         return False
-    with suppress(FileNotFoundError), open(f"/proc/{pid}/stat", "rb", buffering=0) as status:
-        return b") Z " not in status.read()  # it has ended, and its parent has not looked yet
     return True
 
 
@@ -120,14 +120,6 @@ def pid_of(process: ChildProcess) -> int:
 
 
 class TestOutput:
-    async def test_each_subscription_runs_the_program(self) -> None:
-        flow = from_process(["echo", "a b"])
-        for _ in range(2):
-            assert await flow.to_list() == [b"a b\n"]
-
-    async def test_a_program_without_output_completes(self) -> None:
-        assert await from_process(["true"]).to_list() == []
-
     async def test_much_output_arrives_whole(self) -> None:
         lines = from_process(["seq", "100000"]).lines()
         assert await lines.to_list() == [str(n) for n in range(1, 100_001)]
@@ -162,16 +154,6 @@ class TestOutput:
         assert len(chunks) == 3
         probe.cancel()
         await until(started[-1]._released.done)
-
-    async def test_a_slow_subscriber_slows_the_program_down(self, chunks: list[bytes]) -> None:
-        async def slow(chunk: bytes) -> bytes:
-            await turns()
-            assert len(chunks) <= seen[0] + 2
-            seen[0] += 1
-            return chunk
-
-        seen = [0]
-        assert await from_process(["yes"]).map_async(slow).take(5).count() == 5
 
     async def test_environment_and_folder(self, tmp_path: Path) -> None:
         flow = from_process(shell("pwd; echo $NAME"), cwd=tmp_path, env={"NAME": "a"})
@@ -246,10 +228,6 @@ class TestInput:
         source.emit(b"a\nb\n")
         assert await probe.end() == [b"a\n", "|"]
         assert source.cancel_count == 1
-
-    async def test_an_endless_source_ends_with_the_program(self) -> None:
-        source = r.generate(lambda n: (line(n), n + 1), 0)
-        assert await from_process(["head", "-n", "2"], stdin=source).lines().to_list() == ["0", "1"]
 
     async def test_an_error_of_the_source_ends_the_program(
         self, started: list[ChildProcess]
@@ -355,15 +333,6 @@ class TestEnding:
         await until(lambda: started[0]._released.done())
         assert not is_running(pid_of(started[0]))
         assert probe.signals == []
-
-    async def test_a_program_that_ignores_the_request_is_killed(
-        self, started: list[ChildProcess]
-    ) -> None:
-        script = "trap '' TERM; echo ready; while :; do sleep 0.01; done"
-        async with from_process(shell(script), grace=0.05).stream() as output:
-            async for _ in output:
-                break
-        assert started[0]._running.get_returncode() == -9
 
     async def test_a_program_may_clean_up_before_it_ends(
         self, tmp_path: Path, started: list[ChildProcess]
