@@ -83,8 +83,9 @@ class ReadAhead:
 
     @property
     def is_lossy(self) -> bool | None:
-        """Whether an overflow policy drops what waits, so that it may wait nowhere else: nothing is
-        read ahead, even if the consumer asks for that. None: what it passes on decides that."""
+        """Whether what waits is dropped or replaced by what is newer, so that it may wait nowhere
+        else: nothing is read ahead, even if the consumer asks for that. None: what it passes on
+        decides that."""
         return False
 
     @property
@@ -232,7 +233,7 @@ def is_read_one_by_one(subscription: FlowSubscription) -> bool:
 
 
 def drops_what_waits(subscription: FlowSubscription) -> bool:
-    """Whether an overflow policy drops what waits at *subscription*; also while nobody knows."""
+    """Whether what waits at *subscription* is dropped or replaced; also while nobody knows."""
     for each in _passed_on(subscription):
         if (lossy := each.is_lossy) is not None:
             return lossy

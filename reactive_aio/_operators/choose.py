@@ -182,6 +182,7 @@ def take_until(source: "Flow[T]", moment: Moment) -> "Flow[T]":
         upstreams=(source, until),
         window=WINDOW,
         one_by_one=source.chain.is_one_by_one,
+        lossy=source.chain.is_lossy,
     )
 
 

@@ -276,7 +276,7 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
 
     @property
     def is_lossy(self) -> bool:
-        """Whether what waits here is out of reach of an overflow policy upstream."""
+        """Whether what waits upstream is dropped or replaced, and what waits here is not."""
         subscription = self._subscription
         return isinstance(subscription, FlowSubscription) and drops_what_waits(subscription)
 
