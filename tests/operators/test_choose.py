@@ -4,6 +4,8 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
 
 import asyncio
+import gc
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
@@ -65,6 +67,27 @@ class TestInEveryWay:
         await in_every_way(Sample(change, [], [7, 8, "|"]))
         await in_every_way(Sample(change, [1, 2], [1, 2, "|"]))
         await in_every_way(Sample(change, [], [Failed], fails=True))
+
+    @pytest.mark.filterwarnings("error")
+    async def test_a_coroutine_that_a_flow_does_not_come_to_is_closed(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        never_awaited: list[Any] = []
+        monkeypatch.setattr(sys, "unraisablehook", never_awaited.append)
+
+        async def moment() -> int:
+            return 1
+
+        assert await r.range(5).take_until(moment()).first() == 0
+        sources = iter((r.just(1), r.never()))
+        flow = r.defer(lambda: next(sources)).take_until(moment())
+        assert await flow.to_list() == [1]
+        with pytest.raises(AlreadySubscribed, match="given a coroutine, which serves one"):
+            await flow.run()
+        r.just(1).take_until(moment())
+        r.from_awaitable(moment())
+        gc.collect()
+        assert never_awaited == []
 
     async def test_elements_pass_until_the_moment(self) -> None:
         def change(flow: Flow[int]) -> Flow[int]:
