@@ -6,7 +6,7 @@ it is full. An element that is processed is in the deque no more.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -17,6 +17,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Emitter, Flow, MulticastProcessor, UnicastProcessor
+from reactive_aio._core import flow_subscription
 from reactive_aio._core.queues.bounded_queue import LOSSY, OverflowPolicy
 from reactive_aio.errors import Overflow
 from reactive_aio.spec import Subscription
@@ -418,6 +419,40 @@ async def test_flows_of_any_depth_ask_without_recursion() -> None:
             deep = deep.concat_with(r.just(1)) if flow.chain.is_pullable else deep.retry(1)
         assert await deep.count() == (401 if flow.chain.is_pullable else 1)
         assert await anext(aiter(deep)) == 0
+
+
+PAGES = 30
+
+
+async def test_they_do_not_ask_all_above_them_at_each_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = 0
+
+    def counted(subscription: Any) -> Iterator[Any]:
+        nonlocal looks
+        for each in passed_on(subscription):
+            looks += 1
+            yield each
+
+    passed_on = flow_subscription._passed_on
+    monkeypatch.setattr(flow_subscription, "_passed_on", counted)
+
+    def page(number: int) -> Flow[int]:
+        rest = r.defer(lambda: page(number + 1)) if number < PAGES else r.empty()
+        return r.just(number).concat_with(rest)
+
+    assert await page(1).count() == PAGES
+    assert looks < 8 * PAGES**2  # each of them passes on the elements of all that follow
+
+
+async def test_they_learn_that_another_source_has_followed() -> None:
+    expected = await read_slowly(r.interval(TICK))
+    for defer in (PASSING["defer"], PASSING["retry"]):
+        flow = defer(r.from_aiter(just_one)).concat_with(PASSING["defer"](r.interval(TICK)))
+        followed = PASSING["defer"](flow).retry(2).timeout(99)
+        received = await read_slowly(followed.skip(1))
+        assert received[-1] == expected[-1]  # one that was requested before may come between
 
 
 async def just_one() -> AsyncIterator[int]:
