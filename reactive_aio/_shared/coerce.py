@@ -241,9 +241,9 @@ class AwaitOnce:
     _is_used: bool = False
 
     def __call__(self) -> Awaitable[Any]:
-        given: object = self._awaitable
-        if isinstance(given, CoroutineType):
-            if self._is_used or getcoroutinestate(given) == CORO_CLOSED:
+        state = _state_of(self._awaitable)
+        if state is not None:
+            if self._is_used or state == CORO_CLOSED:
                 raise AlreadySubscribed(
                     f"rule 1.11: {self._name} was given a coroutine, which serves one "
                     "subscription and has served it; give the coroutine function"
@@ -265,8 +265,15 @@ def close_unstarted(given: object) -> None:
 
     Else Python would warn that it was never awaited.
     """
-    if isinstance(given, CoroutineType) and getcoroutinestate(given) == CORO_CREATED:
-        given.close()
+    if _state_of(given) == CORO_CREATED:
+        cast("CoroutineType[Any, Any, Any]", given).close()
+
+
+def _state_of(given: object) -> str | None:
+    """How far a coroutine has come; None for anything else."""
+    if not isinstance(given, CoroutineType):
+        return None
+    return getcoroutinestate(cast("CoroutineType[Any, Any, Any]", given))
 
 
 @dataclass(slots=True, eq=False)
