@@ -5,8 +5,10 @@
 A limit admits the work on one element at a time, or makes it wait; while work waits, its flow
 requests no more than it has room for. So a limit lowers demand, and never fails a flow.
 
-A list of limits, ``limiter=[ConcurrencyLimit(4), RateLimit(50)]``, admits what all of them admit;
-a rate is asked last, so that work which it has admitted begins at once.
+A list of limits, ``limiter=[ConcurrencyLimit(4), RateLimit(50)]``, admits what all of them admit.
+Whatever their order in the list, the limit that was made first is asked first, so that two flows
+never wait for each other; and a rate is asked last, so that work which it has admitted begins at
+once.
 
 A limit belongs to the event loop on which it is used first.
 """
@@ -15,8 +17,9 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from itertools import count
 from math import inf
-from typing import Any, Final, cast
+from typing import Any, Final, Self, cast
 
 from ._core.arguments import (
     Duration,
@@ -43,8 +46,19 @@ __all__ = (
 )
 
 
+_NUMBERS: Final = count()
+
+
 class Limit(ABC):
     """The base of all limits, also of a user's own."""
+
+    _made: int
+    """Its place among all limits, by which those of a list are asked."""
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        made = super().__new__(cls)
+        object.__setattr__(made, "_made", next(_NUMBERS))  # a subclass may be frozen
+        return made
 
     @abstractmethod
     def admit(self, element: Any, /) -> AbstractAsyncContextManager[object]:
@@ -78,7 +92,14 @@ def require_limit(operator: str, limiter: object) -> Limit:
         return limiter
     given: Any = limiter
     if isinstance(given, (list, tuple)) and given:
-        return all_of([_require_one(operator, each) for each in cast("Sequence[object]", given)])
+        limits = [_require_one(operator, each) for each in cast("Sequence[object]", given)]
+        for index, limit in enumerate(limits):
+            if any(limit is each for each in limits[:index]):
+                raise ValueError(
+                    f"{operator}: limiter has {limit!r} twice: a piece of work would wait for "
+                    "itself; give each limit once"
+                )
+        return all_of(sorted(limits, key=_order))
     return _require_one(operator, limiter)
 
 
@@ -92,11 +113,17 @@ def _require_one(operator: str, limiter: object) -> Limit:
     return limiter
 
 
+def _order(limit: Limit) -> tuple[bool, int, int]:
+    """What sorts the limits of every list alike: else one flow would hold *a* while it waits for
+    *b*, and another one the other way round."""
+    # Work that a rate has admitted begins at once, or many pieces of it would begin together later.
+    # A copy of a limit has the same number.
+    return isinstance(limit, RateLimit), limit._made, id(limit)
+
+
 def all_of(limits: list[Limit]) -> Limit:
     """Admits what all *limits* admit, one after another."""
-    # Work that a rate has admitted begins at once, or many pieces of it would begin together later.
-    ordered = sorted(limits, key=lambda each: isinstance(each, RateLimit))
-    return ordered[0] if len(ordered) == 1 else _AllOf(ordered)
+    return limits[0] if len(limits) == 1 else _AllOf(limits)
 
 
 class _AllOf(Limit):

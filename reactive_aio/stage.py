@@ -59,6 +59,7 @@ from .spec import Subscriber
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from types import EllipsisType
 
     from .flow import Flow, GroupedFlow, WindowFlow
 
@@ -280,7 +281,7 @@ def from_push(
     upstreams: tuple[Fluent[Any], ...] = (),
     window: int = 0,
     one_by_one: bool | None = None,
-    lossy: bool | None = False,
+    lossy: "bool | EllipsisType | None" = ...,
     contents: int | None = None,
     flattening: Flattening | None = None,
     may_hand_over: Callable[[], bool] | None = None,
@@ -299,24 +300,24 @@ def from_push(
     follows when those elements have been processed. With *one_by_one*, ``async for`` reads no
     element ahead: elements go stale while they wait, or reading takes them away from other readers.
     By default it is true if it is for an upstream; say False for an operator that reads ahead
-    itself. *lossy* is for a source whose overflow policy drops what waits for it: what passes its
-    elements on then asks for the next one when the last has been processed. By default it is true
-    if it is for an upstream, unless *one_by_one* is False; say None where the upstream is known
-    only when the flow runs. *contents* is how many elements one of its elements contains, if these
-    are lists; by default as many as an element of an upstream does. A *flattening* is a faster way
-    to read it, for a source that makes an iterable of each of its elements. *may_hand_over* is for
-    a source whose subscribers receive the same elements: it returns whether there is only one now
-    and will be no other, so that its ``do_on_discard`` may receive those that wait for it. With
-    *pushes_lists*, it only calls ``push``, and an operator that reads it takes whole lists.
+    itself. *lossy* is for a source where what waits is dropped, or replaced by what is newer: a
+    clock, or an overflow policy. What passes its elements on then asks for the next one when the
+    last has been processed. By default it is true if it is for an upstream, unless *one_by_one* is
+    False; say False for an operator whose elements wait in a queue of its own, and None where the
+    upstream is known only when the flow runs. *contents* is how many elements one of its elements
+    contains, if these are lists; by default as many as an element of an upstream does. A
+    *flattening* is a faster way to read it, for a source that makes an iterable of each of its
+    elements. *may_hand_over* is for a source whose subscribers receive the same elements: it
+    returns whether there is only one now and will be no other, so that its ``do_on_discard`` may
+    receive those that wait for it. With *pushes_lists*, it only calls ``push``, and an operator
+    that reads it takes whole lists.
     """
+    if lossy is ...:
+        passed_on = () if one_by_one is False else upstreams
+        known = {upstream.chain.is_lossy for upstream in passed_on}
+        lossy = True if True in known else None if None in known else False
     if one_by_one is None:
         one_by_one = any(upstream.chain.is_one_by_one for upstream in upstreams)
-        passes_on = True
-    else:
-        passes_on = one_by_one
-    if passes_on and not lossy:
-        known = {lossy, *(upstream.chain.is_lossy for upstream in upstreams)}
-        lossy = True if True in known else None if None in known else False
     source = PushSource(
         name,
         open,

@@ -1,6 +1,7 @@
 """Limits that several flows share: what begins when, and how demand follows."""
 
 import asyncio
+import copy
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -25,6 +26,11 @@ pytestmark = pytest.mark.virtual_time
 
 def now() -> float:
     return asyncio.get_running_loop().time()
+
+
+async def same(x: int) -> int:
+    await asyncio.sleep(1)
+    return x
 
 
 def timed(log: list[float], seconds: float = 0.0) -> Callable[[int], Any]:
@@ -293,6 +299,20 @@ class TestSeveral:
         # Those that wait for a place have used none of the rate.
         assert await r.just(1).rate_limit(limiter=rate).timeout(1).to_list() == [1]
         assert await task == [0, 1, 2]
+
+    async def test_lists_in_different_orders_do_not_wait_for_each_other(self) -> None:
+        a, b, breaker = ConcurrencyLimit(2), AdaptiveLimit(initial=2, maximum=2), CircuitBreaker()
+        lists = ([a, b, breaker], [breaker, b, a], (b, a), [copy.copy(a), b, a])
+        flows = [r.range(9).map_async(same, concurrency=4, limiter=each) for each in lists]
+        async with asyncio.timeout(100):
+            results = await asyncio.gather(*(flow.to_list() for flow in flows))
+        assert results == [[*range(9)]] * len(lists)
+
+    @pytest.mark.parametrize("limit", [ConcurrencyLimit(1), RateLimit(1)])
+    async def test_one_limit_is_not_given_twice(self, limit: Limit) -> None:
+        for limiter in ([limit, limit], (limit, CircuitBreaker(), limit)):
+            with pytest.raises(ValueError, match=r"for_each: limiter has \w+\(.*\) twice"):
+                await r.range(3).for_each(same, limiter=limiter)
 
     async def test_rate_limit_takes_several(self) -> None:
         limits = (RateLimit(2, per=1), RateLimit(3, per=10))

@@ -1,6 +1,6 @@
 """FlowSubscription: what a subscription of this package can do beyond `request` and `cancel`."""
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -83,8 +83,9 @@ class ReadAhead:
 
     @property
     def is_lossy(self) -> bool | None:
-        """Whether an overflow policy drops what waits, so that it may wait nowhere else: nothing is
-        read ahead, even if the consumer asks for that. None: what it passes on decides that."""
+        """Whether what waits is dropped or replaced by what is newer, so that it may wait nowhere
+        else: nothing is read ahead, even if the consumer asks for that. None: what it passes on
+        decides that."""
         return False
 
     @property
@@ -92,6 +93,14 @@ class ReadAhead:
         """The upstream whose elements it passes on as they are requested; None before there is
         one."""
         return None
+
+    @property
+    def known_lossy(self) -> bool | None:
+        """What was found about the upstream that it passes on, if that still holds."""
+        return None
+
+    def note_lossy(self, is_lossy: bool) -> None:
+        """Note what was found about the upstream that it passes on."""
 
 
 class Cleaned:
@@ -226,16 +235,37 @@ class _Unknown(FlowSubscription):
 FOREIGN: Final = _Unknown()
 
 
+class Links:
+    """Which subscription passes on which other one, in all flows."""
+
+    state: ClassVar[object] = object()
+    """Another object after each change."""
+
+    @classmethod
+    def note_change(cls) -> None:
+        """A subscription passes on another one than before."""
+        cls.state = object()
+
+
 def is_read_one_by_one(subscription: FlowSubscription) -> bool:
     """Whether a consumer of *subscription* must not read ahead."""
     return any(each.is_one_by_one for each in _passed_on(subscription))
 
 
 def drops_what_waits(subscription: FlowSubscription) -> bool:
-    """Whether an overflow policy drops what waits at *subscription*; also while nobody knows."""
+    """Whether what waits at *subscription* is dropped or replaced; also while nobody knows."""
+    # Each operator of a flow asks at each request, and a flow may be made of thousands, which come
+    # one after another: so they remember the answer, and are not all looked at each time.
+    undecided: list[FlowSubscription] = []
     for each in _passed_on(subscription):
-        if (lossy := each.is_lossy) is not None:
+        lossy = each.known_lossy if (own := each.is_lossy) is None else own
+        if lossy is not None:
+            for before in undecided:
+                before.note_lossy(lossy)
             return lossy
+        undecided.append(each)
+    for before in undecided:
+        before.note_lossy(True)
     return True
 
 

@@ -455,7 +455,6 @@ def limit_rate(source: "Flow[T]", high: int, low: int | None = None) -> "Flow[T]
         holds=high,
         checked=True,
         upstreams=(source,),
-        one_by_one=source.chain.is_one_by_one,
     )
 
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from .._core.failures import close_pulled
-from .._shared.coerce import WINDOW, Moment, Source, to_flow, to_flows, to_moment
+from .._shared.coerce import WINDOW, Moment, Source, close_unstarted, to_flow, to_flows, to_moment
 from ..stage import (
     ForwardingCoordinator,
     InnerSubscriber,
@@ -175,13 +175,14 @@ def take_until(source: "Flow[T]", moment: Moment) -> "Flow[T]":
     """
     until = to_moment(moment, name="take_until")
     return from_push(
-        lambda downstream: _TakeUntil(downstream, source, until),
+        lambda downstream: _TakeUntil(downstream, source, until, moment),
         name=f"take_until({until.chain.trail()})",
         holds=WINDOW,
         checked=True,
         upstreams=(source, until),
         window=WINDOW,
         one_by_one=source.chain.is_one_by_one,
+        lossy=source.chain.is_lossy,
     )
 
 
@@ -189,6 +190,7 @@ def take_until(source: "Flow[T]", moment: Moment) -> "Flow[T]":
 class _TakeUntil(ForwardingCoordinator[Any]):
     _source: "Flow[Any]"
     _until: "Flow[Any]"
+    _given: object
     _moment: InnerSubscriber[Any] | None = field(default=None, init=False)
 
     def on_start(self) -> None:
@@ -205,3 +207,6 @@ class _TakeUntil(ForwardingCoordinator[Any]):
         elif not self.is_closed:
             inner.take(len(inner.elements))  # a sign of the moment, which is not discarded
             self.end(inner.error)
+
+    def on_stop(self) -> None:
+        close_unstarted(self._given)

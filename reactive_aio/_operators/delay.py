@@ -62,7 +62,7 @@ def delay(source: "Flow[T]", by: Duration, *, capacity: int = 256) -> "Flow[T]":
         checked=True,
         upstreams=(source,),
         window=capacity,
-        one_by_one=source.chain.is_one_by_one,
+        lossy=False,
     )
 
 
@@ -161,7 +161,6 @@ def delay_subscription(source: "Flow[T]", by: Duration) -> "Flow[T]":
         checked=True,
         upstreams=(source,),
         window=WINDOW,
-        one_by_one=source.chain.is_one_by_one,
     )
 
 
@@ -227,7 +226,6 @@ def rate_limit(
         checked=True,
         upstreams=(source,),
         window=n,
-        one_by_one=source.chain.is_one_by_one,
     )
 
 
@@ -249,12 +247,11 @@ def _limited(source: "Flow[T]", n: object, per: Duration, limiter: Limits) -> "F
         checked=True,
         upstreams=(source,),
         window=1,
-        one_by_one=source.chain.is_one_by_one,
     )
 
 
 @dataclass(eq=False, repr=False)
-class _Limited(Coordinator[Any]):
+class _Limited(ForwardingCoordinator[Any]):
     """Waits for the limit, requests one element, and waits until the limit lets it pass."""
 
     passes_each = True
@@ -274,12 +271,13 @@ class _Limited(Coordinator[Any]):
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
-        self._inner: InnerSubscriber[Any] = self.subscribe_to(self._source)
+        self.upstream = self.subscribe_to(self._source)
 
     def on_demand(self) -> None:
-        inner = self._inner
-        is_busy = self._waits.running or inner.outstanding or inner.is_done
-        if self.demand.outstanding and not is_busy:
+        inner = self.upstream
+        if inner is None or self._waits.running or inner.outstanding or inner.is_done:
+            return
+        if self.demand.outstanding:
             self._waits.start(self._limiter.wait, None)
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
@@ -289,8 +287,8 @@ class _Limited(Coordinator[Any]):
 
     def _on_allowed(self) -> None:
         """The limit allows what was waited for: a request, or the element that it brought."""
-        inner = self._inner
-        if self.is_closed:
+        inner = self.upstream
+        if self.is_closed or inner is None:
             return
         if inner.elements:
             self.emit(inner.take(1))
@@ -299,12 +297,6 @@ class _Limited(Coordinator[Any]):
                 self.on_demand()
         else:
             inner.request(1)
-
-    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
-        self.on_elements(inner)
-
-    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
-        self.on_elements(inner)
 
     def on_stop(self) -> None:
         self._waits.cancel()
@@ -320,7 +312,7 @@ class _Limited(Coordinator[Any]):
 
 
 @dataclass(eq=False, repr=False)
-class _RateLimit(Coordinator[Any]):
+class _RateLimit(ForwardingCoordinator[Any]):
     """Requests as many as may arrive: *n*, less those that arrived within the last *per*."""
 
     passes_each = True
@@ -335,14 +327,13 @@ class _RateLimit(Coordinator[Any]):
 
     # -- decisions --------------------------------------------------------------------------------
     def on_start(self) -> None:
-        self._inner: InnerSubscriber[Any] = self.subscribe_to(self._source)
+        self.upstream = self.subscribe_to(self._source)
 
     def on_demand(self) -> None:
-        now = self.loop_handle.time()
-        inner, recent = self._inner, int(self._arrivals.total_at(now))
-        wanted = min(self.demand.outstanding, self._n - recent) - inner.outstanding
-        if wanted > 0:
-            inner.request(wanted)
+        inner, now = self.upstream, self.loop_handle.time()
+        if inner is None:
+            return
+        self.request_missing(inner, at_most=self._n - int(self._arrivals.total_at(now)))
         is_limited = self.demand.outstanding > inner.outstanding and self._arrivals
         if is_limited and not self._timer.is_running:
             self._timer.start(self._arrivals.time_left(now))
@@ -354,13 +345,8 @@ class _RateLimit(Coordinator[Any]):
             self.on_demand()
         self.end_with(inner)
 
-    def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
-        self.on_elements(inner)
-
-    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
-        self.on_inner_complete(inner)
-
     @property
     def own_wait(self) -> Wait | None:
-        waits = self._timer.is_running and not self._inner.outstanding
+        is_asked = self.upstream is not None and self.upstream.outstanding
+        waits = self._timer.is_running and not is_asked
         return Wait("limit", "the end of its period") if waits else super().own_wait

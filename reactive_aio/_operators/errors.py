@@ -97,7 +97,7 @@ def on_error_resume(
         checked=True,
         upstreams=upstreams,
         window=WINDOW,
-        lossy=None if callable(following) else False,
+        lossy=None if callable(following) else ...,
     )
 
 

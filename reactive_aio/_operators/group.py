@@ -137,6 +137,7 @@ def group_by(
         checked=True,
         upstreams=(source,),
         one_by_one=True,
+        lossy=False,
         contents=1,
     )
 

@@ -298,6 +298,7 @@ def with_latest_from(
         upstreams=(source, latest),
         window=WINDOW,
         one_by_one=source.chain.is_one_by_one,
+        lossy=source.chain.is_lossy,
         contents=None if combine else source.chain.weight + latest.chain.weight,
     )
 

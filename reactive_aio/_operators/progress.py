@@ -68,7 +68,6 @@ def progress(
         checked=True,
         upstreams=(source,),
         window=WINDOW,
-        one_by_one=source.chain.is_one_by_one,
     )
 
 

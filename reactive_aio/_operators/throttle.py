@@ -161,6 +161,7 @@ def _thinned(
         upstreams=(source,),
         window=1,
         one_by_one=True,
+        lossy=True,
     )
 
 

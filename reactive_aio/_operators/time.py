@@ -229,6 +229,7 @@ def buffer_timeout(
         upstreams=(source,),
         window=1,
         one_by_one=True,
+        lossy=False,
         contents=size * source.chain.weight,
     )
 

@@ -242,6 +242,7 @@ def _windows(
         checked=True,
         upstreams=(source,),
         one_by_one=True,
+        lossy=False,
         contents=(most if contents is None else contents) * source.chain.weight,
     )
 

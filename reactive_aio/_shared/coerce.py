@@ -16,7 +16,7 @@ from collections.abc import (
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from inspect import iscoroutine
+from inspect import CORO_CLOSED, CORO_CREATED, getcoroutinestate, iscoroutine
 from threading import Event as ThreadEvent
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, runtime_checkable
@@ -43,6 +43,7 @@ __all__ = (
     "FlowIterator",
     "Moment",
     "Source",
+    "close_unstarted",
     "from_async_iterable",
     "from_factory",
     "from_foreign",
@@ -240,9 +241,9 @@ class AwaitOnce:
     _is_used: bool = False
 
     def __call__(self) -> Awaitable[Any]:
-        is_coroutine: bool = isinstance(self._awaitable, CoroutineType)
-        if is_coroutine:
-            if self._is_used:
+        state = _state_of(self._awaitable)
+        if state is not None:
+            if self._is_used or state == CORO_CLOSED:
                 raise AlreadySubscribed(
                     f"rule 1.11: {self._name} was given a coroutine, which serves one "
                     "subscription and has served it; give the coroutine function"
@@ -254,6 +255,25 @@ class AwaitOnce:
 
     def __repr__(self) -> str:
         return describe(self._awaitable)
+
+    def __del__(self) -> None:
+        close_unstarted(self._awaitable)
+
+
+def close_unstarted(given: object) -> None:
+    """A flow that was *given* it ends, or is gone: close a coroutine that it did not come to.
+
+    Else Python would warn that it was never awaited.
+    """
+    if _state_of(given) == CORO_CREATED:
+        cast("CoroutineType[Any, Any, Any]", given).close()
+
+
+def _state_of(given: object) -> str | None:
+    """How far a coroutine has come; None for anything else."""
+    if not isinstance(given, CoroutineType):
+        return None
+    return getcoroutinestate(cast("CoroutineType[Any, Any, Any]", given))
 
 
 @dataclass(slots=True, eq=False)

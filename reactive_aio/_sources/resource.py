@@ -78,6 +78,8 @@ class _Using(ForwardingCoordinator[T]):
     _manager: AbstractContextManager[Any, Any] | None = None
     _task: "Task[None] | None" = None
     _release: Future[BaseException | None] | None = None
+    _cause: BaseException | None = None
+    """What the context manager is exited with: an error that is not one of its release."""
 
     # -- entering ---------------------------------------------------------------------------------
     def on_start(self) -> None:
@@ -141,6 +143,7 @@ class _Using(ForwardingCoordinator[T]):
     def _exit_resource(self, error: BaseException | None) -> None:
         """Release the resource when the source has cleaned up, then call `_released`."""
         manager, self._manager = self._manager, None
+        self._cause = error if self._cause is None else self._cause
         if self._release is not None:
             if not self._release.done():
                 self._release.set_result(error)
@@ -155,7 +158,7 @@ class _Using(ForwardingCoordinator[T]):
     def _released(self, error: BaseException | None) -> None:
         if not self.is_closed:
             self.complete() if error is None else self.fail(error)
-        elif error is not None and (self.upstream is None or error is not self.upstream.error):
+        elif error is not None and error is not self._cause:
             self.report_cleanup("releasing the resource of using() raised", error)
 
     def on_stop(self) -> None:

@@ -249,6 +249,7 @@ class _PullThread(Generic[T]):
         "_open",
         "event",
         "interrupt",
+        "is_interrupting",
         "loop_handle",
         "owner",
         "owners",
@@ -272,6 +273,7 @@ class _PullThread(Generic[T]):
         self.state: _PullState[T] = _PullState()
         self.event = ReentrantEvent()
         self.interrupt: Callable[[], object] | None = None
+        self.is_interrupting = False
         # Weak, so that a subscription without other references ends its thread (its `__del__`).
         self.owner: Callable[[], _ThreadSubscription[T] | None] = lambda: None
         # But demand keeps it alive: each request adds a reference, after `requested`. The thread
@@ -395,7 +397,9 @@ class _PullThread(Generic[T]):
         """`stop`, and interrupt the current call if that is possible."""
         is_sleeping = self.event.is_waiting
         self.stop()
-        if self.thread.ident is not None and not is_sleeping and not self.state.is_finished:
+        is_calling = self.thread.ident is not None and not is_sleeping
+        if is_calling and not self.state.is_finished and not self.is_interrupting:
+            self.is_interrupting = True  # a drain stops it, and when its time is over a cancel
             self.start_interrupting()
 
     def stop(self) -> None:

@@ -57,6 +57,7 @@ def interval(
         checked=True,
         window=1,
         one_by_one=True,
+        lossy=True,
     )
 
 

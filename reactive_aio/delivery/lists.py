@@ -39,6 +39,7 @@ def lists(
         upstreams=(source,),
         window=1,
         one_by_one=True,
+        lossy=False,
         contents=size * source.chain.weight,
     )
 

@@ -40,6 +40,7 @@ def assembled(
         upstreams=(shown,),
         window=window,
         one_by_one=True,
+        lossy=False,
     )
 
 
@@ -62,6 +63,7 @@ def _connected(
         checked=True,
         upstreams=(source,),
         one_by_one=True,
+        lossy=False,
     )
     for step in steps:
         flow = step(session, flow)

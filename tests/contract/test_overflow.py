@@ -6,7 +6,7 @@ it is full. An element that is processed is in the deque no more.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from itertools import cycle
@@ -17,9 +17,11 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Emitter, Flow, MulticastProcessor, UnicastProcessor
+from reactive_aio._core import flow_subscription
 from reactive_aio._core.queues.bounded_queue import LOSSY, OverflowPolicy
 from reactive_aio.errors import Overflow
 from reactive_aio.spec import Subscription
+from tests.cases import identities, names
 from tests.harness.one_run import in_one_run
 
 pytestmark = pytest.mark.virtual_time
@@ -203,6 +205,8 @@ PASSING: dict[str, Callable[[Flow[int]], Flow[int]]] = {
     "switch_map": lambda flow: r.just(1).switch_map(lambda _: flow),
     "expand": lambda flow: flow.expand(lambda _: []),
     "limit_rate": lambda flow: flow.limit_rate(8),
+    "rate_limit": lambda flow: flow.rate_limit(999),
+    "rate_limit: by a limiter": lambda flow: flow.rate_limit(limiter=r.RateLimit(999)),
 }
 
 
@@ -328,7 +332,7 @@ POLICED = ("create", "MulticastProcessor", "share", "on_backpressure_latest", "U
 
 @in_one_run
 @pytest.mark.parametrize("inner", PASSING)
-async def test_it_acts_below_two_operators_that_pass_demand_on(inner: str) -> None:
+async def test_it_acts_below_several_operators_that_pass_demand_on(inner: str) -> None:
     for outer, kind in zip(PASSING.values(), cycle(POLICED), strict=False):
         received: list[int] = []
 
@@ -337,7 +341,8 @@ async def test_it_acts_below_two_operators_that_pass_demand_on(inner: str) -> No
             await asyncio.sleep(WORK)
 
         source = SOURCES[kind]("latest", 1)
-        reading = asyncio.ensure_future(outer(PASSING[inner](source.flow)).for_each(work))
+        unknown = PASSING["defer"](source.flow)
+        reading = asyncio.ensure_future(outer(PASSING[inner](unknown)).for_each(work))
         await asyncio.sleep(0.01)
         for x in range(20):
             source.emit(x)
@@ -365,6 +370,48 @@ async def test_nothing_is_read_ahead_by_a_stream_below_them(passing: str) -> Non
     assert received == [0, 18, 19]
 
 
+# -- what waits is replaced, whatever stands in between --------------------------------------------
+TICK = 0.3 * WORK
+CURRENT: dict[str, Callable[[], Flow[int]]] = {
+    "interval": lambda: r.interval(TICK),
+    "interval, drop_newest": lambda: r.interval(TICK, overflow="drop_newest"),
+    "sample": lambda: r.interval(TICK / 3.77).sample(TICK),
+    "throttle_latest": lambda: r.interval(TICK / 3.77).throttle_latest(TICK),
+    "throttle_first": lambda: r.interval(TICK / 3.77).throttle_first(TICK),
+    "debounce": lambda: r.interval(TICK).debounce(TICK / 10),
+    "on_backpressure_latest": lambda: r.interval(TICK).on_backpressure_latest(),
+}
+FORMS = identities()
+_QUEUES = """
+boundary buffer_timeout combine_latest concat_map delay flat_map group_by map_in_thread merge
+merge_with on_backpressure_buffer share window window_reduce window_timeout zip zip_with
+"""
+QUEUES = frozenset(_QUEUES.split())
+"""Operators in whose queues elements wait for a slow reader; so do they in that of `map_async` with
+*concurrency*."""
+
+
+async def read_slowly(flow: Flow[int]) -> list[int]:
+    received: list[int] = []
+
+    async def work(x: int) -> None:
+        received.append(x)
+        await asyncio.sleep(WORK + 0.001)  # no tick is due when it ends
+
+    await flow.take(3).for_each(work)
+    return received
+
+
+async def test_only_an_operator_with_a_queue_keeps_current_elements_from_a_slow_reader() -> None:
+    currents = [(make, await read_slowly(make())) for make in CURRENT.values()]
+    for (key, form), (make, current) in zip(FORMS.items(), cycle(currents), strict=False):
+        received = await read_slowly(form(make()))
+        if names([key]).isdisjoint(QUEUES) and key != "map_async: three at a time":
+            assert (key, received) == (key, current)
+        elif key != "boundary: of one":
+            assert received != current, key
+
+
 async def test_flows_of_any_depth_ask_without_recursion() -> None:
     for flow in (r.just(0), r.from_aiter(just_one)):
         deep = flow
@@ -372,6 +419,40 @@ async def test_flows_of_any_depth_ask_without_recursion() -> None:
             deep = deep.concat_with(r.just(1)) if flow.chain.is_pullable else deep.retry(1)
         assert await deep.count() == (401 if flow.chain.is_pullable else 1)
         assert await anext(aiter(deep)) == 0
+
+
+PAGES = 30
+
+
+async def test_they_do_not_ask_all_above_them_at_each_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = 0
+
+    def counted(subscription: Any) -> Iterator[Any]:
+        nonlocal looks
+        for each in passed_on(subscription):
+            looks += 1
+            yield each
+
+    passed_on = flow_subscription._passed_on
+    monkeypatch.setattr(flow_subscription, "_passed_on", counted)
+
+    def page(number: int) -> Flow[int]:
+        rest = r.defer(lambda: page(number + 1)) if number < PAGES else r.empty()
+        return r.just(number).concat_with(rest)
+
+    assert await page(1).count() == PAGES
+    assert looks < 8 * PAGES**2  # each of them passes on the elements of all that follow
+
+
+async def test_they_learn_that_another_source_has_followed() -> None:
+    expected = await read_slowly(r.interval(TICK))
+    for defer in (PASSING["defer"], PASSING["retry"]):
+        flow = defer(r.from_aiter(just_one)).concat_with(PASSING["defer"](r.interval(TICK)))
+        followed = PASSING["defer"](flow).retry(2).timeout(99)
+        received = await read_slowly(followed.skip(1))
+        assert received[-1] == expected[-1]  # one that was requested before may come between
 
 
 async def just_one() -> AsyncIterator[int]:

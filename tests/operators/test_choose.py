@@ -4,6 +4,8 @@
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
 
 import asyncio
+import gc
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
@@ -47,6 +49,28 @@ IDENTITIES: Identities = {
     "switch_if_empty": lambda up: up.switch_if_empty([]),
     "take_until": lambda up: up.take_until(r.never()),
 }
+
+
+@pytest.mark.filterwarnings("error")
+async def test_a_coroutine_that_a_flow_does_not_come_to_is_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    never_awaited: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", never_awaited.append)
+
+    async def moment() -> int:
+        return 1
+
+    assert await r.range(5).take_until(moment()).first() == 0
+    sources = iter((r.just(1), r.never()))
+    flow = r.defer(lambda: next(sources)).take_until(moment())
+    assert await flow.to_list() == [1]
+    with pytest.raises(AlreadySubscribed, match="given a coroutine, which serves one"):
+        await flow.run()
+    r.just(1).take_until(moment())
+    r.from_awaitable(moment())
+    gc.collect()
+    assert never_awaited == []
 
 
 class TestRace:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -296,6 +297,30 @@ async def ended(read: Callable[[], Any]) -> Any:
     except BaseException as error:
         return error
     return None
+
+
+@pytest.mark.virtual_time
+async def test_an_error_that_comes_before_the_release_is_not_one_of_the_release() -> None:
+    @asynccontextmanager
+    async def connection(error: Exception | None) -> AsyncGenerator[int]:
+        try:
+            yield 1
+        finally:
+            await asyncio.sleep(1)
+            if error is not None:
+                raise error
+
+    def fails(_: int) -> r.Flow[int]:
+        raise ZeroDivisionError
+
+    reported: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    for error in (None, OSError("the release")):
+        reading = asyncio.ensure_future(r.using(partial(connection, error), fails).run())
+        await asyncio.sleep(0.5)
+        reading.cancel()
+        await asyncio.wait([reading])
+        assert [context["exception"] for context in reported] == [error] * (error is not None)
 
 
 @pytest.mark.parametrize("source", ["pulled", "awaited", "pushed"])

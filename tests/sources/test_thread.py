@@ -5,7 +5,7 @@ import gc
 import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import AsyncExitStack, closing
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -314,6 +314,27 @@ async def test_an_interrupt_that_raises_is_reported(expects_loop_errors: list[Co
     steps.gate.set()
     await no_thread()
     assert "interrupting" in str(expects_loop_errors[0]["message"])
+
+
+async def test_an_interrupt_that_raises_is_told_once_by_a_drain_that_ends_in_a_cancel() -> None:
+    steps = Steps()
+    steps.gate.clear()
+
+    def interrupt(_: Iterable[int]) -> None:
+        calls.append(None)
+        if len(calls) > 1:
+            steps.gate.set()
+        raise RuntimeError("cannot")
+
+    calls: list[None] = []
+    released = asyncio.get_running_loop().call_later(LONG_ENOUGH, steps.gate.set)
+    async with AsyncExitStack() as stack:
+        run = await stack.enter_async_context(from_thread(steps, interrupt=interrupt).running())
+        await until(lambda: steps.threads)
+        with pytest.raises(RuntimeError, match="cannot"):
+            await run.drain(timeout=0)
+    released.cancel()
+    assert len(calls) == 1
 
 
 async def test_a_close_that_raises_is_reported(expects_loop_errors: list[Context]) -> None:

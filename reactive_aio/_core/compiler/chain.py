@@ -181,8 +181,8 @@ class PushSource:
     """Whether elements go stale while they wait, or reading takes them away from other readers: so
     that none may be read ahead."""
     lossy: bool | None = False
-    """Whether an overflow policy drops what waits for it, so that it may wait nowhere else; None if
-    that is known only when it runs."""
+    """Whether what waits for it is dropped or replaced by what is newer, so that it may wait
+    nowhere else; None if that is known only when it runs."""
     contents: int | None = None
     """How many elements one of its elements contains; None: as many as one of an upstream does."""
     flattening: Flattening | None = None
@@ -416,7 +416,7 @@ class Chain:
 
     @property
     def is_lossy(self) -> bool | None:
-        """Whether an overflow policy drops what waits for it; None: that is known when it runs."""
+        """Whether what waits for it is dropped or replaced; None: that is known when it runs."""
         return self.source.lossy if isinstance(self.source, PushSource) else False
 
     @property

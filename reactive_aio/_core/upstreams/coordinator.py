@@ -16,7 +16,7 @@ from ...spec import Publisher
 from ..cleanup import CleanupErrors, add_cleanup_error
 from ..compiler.chain import Downstream
 from ..compiler.discards import OnDiscard, discard
-from ..demand import Demand
+from ..demand import UNBOUNDED, Demand
 from ..failures import STOPS_PROGRAM, as_failure
 from ..flow_subscription import FlowSubscription
 from ..loop import Future, LoopHandle, Task, wait_for_others
@@ -159,13 +159,13 @@ class Coordinator(FlowSubscription, Generic[R]):
             inner.request(request)
         return inner.subscribe(publisher)
 
-    def request_missing(self, inner: InnerSubscriber[Any]) -> None:
-        """Pass on the demand that *inner* has not received.
+    def request_missing(self, inner: InnerSubscriber[Any], *, at_most: int = UNBOUNDED) -> None:
+        """Pass on the demand that *inner* has not received; it is to have *at_most* so much.
 
-        Where an overflow policy decides upstream, it is one element at a time, and the next one
-        when that has been processed: an element that was sent is out of the reach of the policy.
+        Where what waits upstream is dropped or replaced, it is one element at a time, and the next
+        one when that has been processed: nothing newer takes the place of an element that was sent.
         """
-        missing = self.demand.outstanding - inner.outstanding
+        missing = min(self.demand.outstanding, at_most) - inner.outstanding
         if missing > 0 and inner.is_lossy:
             missing = 0 if inner.outstanding or self.emitted > self.processed_count else 1
         if missing > 0:

@@ -15,7 +15,7 @@ from ..compiler.chain import Downstream
 from ..compiler.discards import OnDiscard, discard
 from ..demand import UNBOUNDED
 from ..failures import STOPS_PROGRAM, as_failure
-from ..flow_subscription import FOREIGN, FlowSubscription, drops_what_waits
+from ..flow_subscription import FOREIGN, FlowSubscription, Links, drops_what_waits
 from ..loop import LoopHandle
 from ..run_control import RunControl, UpstreamKind, Work, control_of, for_upstream
 from ..subscription.bulk_subscriber import BulkSubscriber
@@ -276,7 +276,7 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
 
     @property
     def is_lossy(self) -> bool:
-        """Whether what waits here is out of reach of an overflow policy upstream."""
+        """Whether what waits upstream is dropped or replaced, and what waits here is not."""
         subscription = self._subscription
         return isinstance(subscription, FlowSubscription) and drops_what_waits(subscription)
 
@@ -366,6 +366,7 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
             self._fail_rule("1.9", f"{subscription!r} has not got request() and cancel()")
         else:
             self._subscription = subscription
+            Links.note_change()
             if not isinstance(subscription, FlowSubscription) and not self._begin_foreign():
                 return
             if self.outstanding:

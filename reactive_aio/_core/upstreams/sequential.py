@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ...spec import Publisher
-from ..flow_subscription import FlowSubscription
+from ..flow_subscription import FlowSubscription, Links
 from ..run_control import UpstreamKind, Work
 from .coordinator import Coordinator
 from .inner_subscriber import InnerSubscriber
@@ -13,18 +13,45 @@ from .inner_subscriber import InnerSubscriber
 T = TypeVar("T")
 
 
-class ForwardingCoordinator(Coordinator[T]):
-    """Stands between a flow and a publisher that exists, or is trusted, only at subscription."""
+class PassingCoordinator(Coordinator[T]):
+    """Passes the elements of one upstream on, which exists only at subscription."""
 
-    upstream: InnerSubscriber[T] | None = None
+    _passed_on: InnerSubscriber[T] | None = None
+    _found: tuple[object, bool | None] = None, None
+    """The state of all `Links` when it was found whether the upstream is lossy, and the answer."""
+
+    def _pass_on(self, inner: InnerSubscriber[T] | None) -> None:
+        self._passed_on = inner
+        Links.note_change()
+
+    @property
+    def passes_on(self) -> FlowSubscription | None:
+        return None if self._passed_on is None else self._passed_on.passed_on
 
     @property
     def is_lossy(self) -> None:
         return None
 
     @property
-    def passes_on(self) -> FlowSubscription | None:
-        return None if self.upstream is None else self.upstream.passed_on
+    def known_lossy(self) -> bool | None:
+        state, is_lossy = self._found
+        return is_lossy if state is Links.state else None
+
+    def note_lossy(self, is_lossy: bool) -> None:
+        self._found = Links.state, is_lossy
+
+
+class ForwardingCoordinator(PassingCoordinator[T]):
+    """Stands between a flow and a publisher that exists, or is trusted, only at subscription."""
+
+    @property
+    def upstream(self) -> InnerSubscriber[T] | None:
+        """The publisher's, once it is known."""
+        return self._passed_on
+
+    @upstream.setter
+    def upstream(self, inner: InnerSubscriber[T] | None) -> None:
+        self._pass_on(inner)
 
     def attach(self, publisher: Publisher[T]) -> "ForwardingCoordinator[T]":
         """Subscribe to *publisher*, and request the outstanding demand from it."""
@@ -55,26 +82,26 @@ class ForwardingCoordinator(Coordinator[T]):
         self.on_elements(inner)
 
 
-class SequentialCoordinator(Coordinator[T]):
+class SequentialCoordinator(PassingCoordinator[T]):
     """Has one upstream after another, and requests from it exactly what downstream still needs.
 
     An upstream never holds more than that, so all its elements are emitted before its end is
     handled. Then `next_after` decides what follows.
     """
 
-    active: InnerSubscriber[T] | None = None
     is_waiting: bool = False
     """Whether an upstream was left, and is still cleaning up."""
     _following: tuple[Callable[[], object], UpstreamKind] | None = None
     """Begins what follows then."""
 
     @property
-    def is_lossy(self) -> None:
-        return None
+    def active(self) -> InnerSubscriber[T] | None:
+        """The upstream whose turn it is."""
+        return self._passed_on
 
-    @property
-    def passes_on(self) -> FlowSubscription | None:
-        return None if self.active is None else self.active.passed_on
+    @active.setter
+    def active(self, inner: InnerSubscriber[T] | None) -> None:
+        self._pass_on(inner)
 
     @abstractmethod
     def begin(self) -> None:
