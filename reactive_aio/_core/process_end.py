@@ -80,10 +80,10 @@ class ProcessEnd:
         """Keep for `say_what_was_cut` what the flow waits for now, when its time is over."""
         self._cut = self._line("its work was cut", self._waits())
 
-    def say_what_was_cut(self) -> None:
-        """Write one line on it to standard error."""
-        self._was_cut = self._cut
-        sys.stderr.write(f"{self._cut}\n")
+    def say_what_was_cut(self, waited_for: str) -> None:
+        """Write one line on it to standard error; on *waited_for*, if something else has cut it."""
+        self._was_cut = self._cut or self._line("its work was cut", waited_for)
+        sys.stderr.write(f"{self._was_cut}\n")
 
     def say_what_waits(self) -> None:
         """Write one line on what is still waited for to standard error."""

@@ -42,7 +42,7 @@ async def run_until_signal(
     standard error, in one line. None means that there is no limit.
 
     The exit status is 0 when the flow has completed or was drained, and 75 when the time was over
-    before (a temporary failure, by the names of ``sysexits.h``). After a second signal, a shell
+    before, also that of another drain (a temporary failure, by the names of ``sysexits.h``). After a second signal, a shell
     shows 128 + its number. Raises the error of a flow that fails: Python then exits with status 1.
 
     Demand: unbounded.
@@ -89,7 +89,7 @@ class _Service:
         try:
             async with self._run:
                 if await self._run.ended_before(self._signalled):
-                    return 0
+                    return 0 if self._run.is_complete else NOT_DONE
                 return await self._drain()
         finally:
             if not self._end.has_begun:
@@ -103,7 +103,7 @@ class _Service:
         if not report.is_clean:
             end.say_what_waits()
         elif not report.is_complete:
-            end.say_what_was_cut()
+            end.say_what_was_cut(report.waits_for)
         if self._on_drained is not None:
             self._on_drained(report)
         return 0 if report.is_complete and report.is_clean else NOT_DONE

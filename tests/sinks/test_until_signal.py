@@ -46,6 +46,10 @@ class Work:
         )
 
 
+def fail(_: object) -> int:
+    raise OSError("lost")
+
+
 async def received(number: int) -> None:
     """Send a signal to this process, and let the loop receive it."""
     os.kill(os.getpid(), number)
@@ -74,6 +78,34 @@ async def test_the_status_says_that_the_time_was_over() -> None:
     assert await task == 75
     [report] = work.reports
     assert (report.in_flight, report.is_complete) == (1, False)
+
+
+@pytest.mark.parametrize("is_signalled", [False, True])
+async def test_the_status_says_that_another_drain_has_cut_the_work(
+    is_signalled: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work = Work()
+    run = r.from_aiter(work.source).map_async(work.work).running()
+    task = asyncio.create_task(r.run_until_signal(run, timeout=60, on_drained=work.reports.append))
+    await work.started.wait()
+    drain = asyncio.create_task(run.drain(timeout=0.05 if is_signalled else 0))
+    if is_signalled:
+        await received(signal.SIGTERM)
+    assert await task == 75
+    assert not (await drain).is_complete
+    assert [each.is_complete for each in work.reports] == [False] * is_signalled
+    lines = capsys.readouterr().err.splitlines()
+    assert ["its work was cut: " in each for each in lines] == [True] * is_signalled
+
+
+async def test_an_error_that_another_drain_has_raised_is_raised_as_well() -> None:
+    run = r.never().merge_with(r.timer(0.01).map(fail)).running()
+    task = asyncio.create_task(r.run_until_signal(run))
+    await asyncio.sleep(0)
+    with pytest.raises(OSError, match="lost"):
+        await run.wait()
+    with pytest.raises(OSError, match="lost"):
+        await task
 
 
 async def test_without_a_signal_the_handlers_are_restored() -> None:
