@@ -404,6 +404,8 @@ class _RunSubscriber(BulkSubscriber):
     _error: BaseException | None = None
     _subscription: "Subscription | None" = None
     _closing: "Task[Any] | None" = None
+    _top: FlowSubscription | None = None
+    """The subscription also while it cleans up and nobody waits for that."""
 
     def __post_init__(self) -> None:
         self.end = self.loop_handle.create_future()
@@ -419,7 +421,7 @@ class _RunSubscriber(BulkSubscriber):
         try:
             if isinstance(subscription := self._subscription, FlowSubscription):
                 await self.cleanup.wait(subscription)
-                self._subscription = None
+                self._subscription = self._top = None
         finally:
             self._set_ended()
 
@@ -453,7 +455,7 @@ class _RunSubscriber(BulkSubscriber):
 
     def waits(self) -> str:
         """One line: what runs for the flow now."""
-        return what_run_waits_for(self.control, self.loop_handle.event_loop)
+        return what_run_waits_for(self.control, self.loop_handle.event_loop, self._top)
 
     def _set_ended(self) -> None:
         self.is_done = True
@@ -471,6 +473,8 @@ class _RunSubscriber(BulkSubscriber):
     # -- the subscriber ---------------------------------------------------------------------------
     def on_subscribe(self, subscription: "Subscription") -> None:
         self._subscription = subscription
+        if isinstance(subscription, FlowSubscription):
+            self._top = subscription
         subscription.request(UNBOUNDED)
 
     def append(self, _: object) -> None:

@@ -301,6 +301,13 @@ class TestDrain:
         assert report.waits_for.startswith("orders: range(0, 3)")
 
     @pytest.mark.virtual_time
+    async def test_an_operator_that_holds_elements_for_a_time_is_named(self) -> None:
+        async with r.range(3).delay(60).name("later").running() as run:
+            await asyncio.sleep(1)
+            report = await run.drain(timeout=5)
+        assert report.waits_for == "later: delay(60): waits for the end of its delay"
+
+    @pytest.mark.virtual_time
     async def test_a_failure_is_raised_in_each_call_that_waits_for_the_end(self) -> None:
         async def fails(_: int) -> int:
             await asyncio.sleep(9)
