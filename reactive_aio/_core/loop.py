@@ -80,6 +80,7 @@ __all__ = (
     "context_of",
     "current_task",
     "is_being_cancelled",
+    "pass_on_signal",
     "report",
     "running_handle",
     "shield",
@@ -378,23 +379,25 @@ class LoopHandle:
     def watch_signal(self, number: int, callback: Callable[..., object]) -> Callable[[], object]:
         """Call *callback* for each signal that another handler receives as well.
 
-        Return a function that ends it. Without a handler, whose place it would take, there is
-        nothing to watch; nor is there outside of the main thread, which alone receives signals.
+        Return a function that ends it. Without a handler, whose place it would take, only
+        `pass_on_signal` tells it; outside of the main thread, which alone receives signals, nothing
+        does.
         """
-        before = signal.getsignal(number)
-        if not callable(before) or threading.current_thread() is not threading.main_thread():
+        if threading.current_thread() is not threading.main_thread():
             return lambda: None
-        handle = before
-
-        def watch(number: int, frame: FrameType | None) -> None:
-            self.call_soon_threadsafe(callback)
-            handle(number, frame)
+        before = signal.getsignal(number)
+        if callable(before) and not isinstance(before, _WatchedHandler):
+            signal.signal(number, _WatchedHandler(before))
+        tell = partial(self.call_soon_threadsafe, callback)
+        watches = _signal_watches.setdefault(number, [])
+        watches.append(tell)
 
         def restore() -> None:
-            if signal.getsignal(number) is watch:
-                signal.signal(number, before)
+            watches.remove(tell)
+            handler = signal.getsignal(number)
+            if not watches and isinstance(handler, _WatchedHandler):
+                signal.signal(number, handler.watched)
 
-        signal.signal(number, watch)
         return restore
 
     # -- reporting ------------------------------------------------------------------------------
@@ -402,6 +405,37 @@ class LoopHandle:
         """Call the loop's exception handler, for an error that no subscriber can receive (2.13)."""
         count_dropped_error()
         self.event_loop.call_exception_handler({"message": message, "exception": error, **details})
+
+
+_signal_watches: Final[dict[int, list[Callable[[], object]]]] = {}
+"""What `LoopHandle.watch_signal` has to call, by the number of the signal."""
+
+
+class _WatchedHandler:
+    """The handler of a signal that is watched: it runs as well."""
+
+    def __init__(self, watched: Callable[[int, FrameType | None], object]) -> None:
+        self.watched = watched
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        _tell_watches(number)
+        self.watched(number, frame)
+
+
+def _tell_watches(number: int) -> None:
+    for tell in list(_signal_watches.get(number, ())):
+        tell()
+
+
+def pass_on_signal(before: object, number: int, frame: FrameType | None) -> None:
+    """Tell what watches a signal, for a handler that has taken the place of *before*.
+
+    If *before* is watched, it is called as well: it is that of a server, which is to stop.
+    """
+    if isinstance(before, _WatchedHandler):
+        before(number, frame)
+    else:
+        _tell_watches(number)
 
 
 class UsesThreads(Protocol):

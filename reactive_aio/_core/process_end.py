@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import suppress
+from math import inf
 from signal import SIG_DFL, Signals, raise_signal, signal
 from threading import Event, Thread, main_thread
 from time import monotonic
@@ -24,6 +25,10 @@ _LEAST_END: Final = 1.0
 
 called_off: Final = Event()
 """Set by tests, whose process goes on after a signal."""
+
+
+_begun: "Final[set[ProcessEnd]]" = set()
+"""Those of flows that are being drained: the process does not end while one of them has time."""
 
 
 class ProcessEnd:
@@ -54,14 +59,13 @@ class ProcessEnd:
         self._cut = ""
 
     @property
-    def has_begun(self) -> bool:
-        """Whether the process was asked to terminate."""
-        return bool(self._first)
-
-    @property
     def drain(self) -> DrainTimes:
         """The times of the flow: it leaves a tenth to what the program does after it."""
         return DrainTimes.within(self._seconds, ends_at=0.9)
+
+    def drained(self) -> None:
+        """The flow has ended, and its time counts for no other one any more."""
+        _begun.discard(self)
 
     def begin(self, number: int) -> None:
         """The process was asked to terminate: the next signal ends it then and there.
@@ -73,6 +77,7 @@ class ProcessEnd:
         if self._first:
             raise_signal(number)
         self._first, self._began = Signals(number).name, monotonic()
+        _begun.add(self)
         if self._seconds is not None and not _is_interactive():
             Thread(target=self._wait, name="reactive_aio-process-end", daemon=True).start()
 
@@ -80,10 +85,10 @@ class ProcessEnd:
         """Keep for `say_what_was_cut` what the flow waits for now, when its time is over."""
         self._cut = self._line("its work was cut", self._waits())
 
-    def say_what_was_cut(self) -> None:
-        """Write one line on it to standard error."""
-        self._was_cut = self._cut
-        sys.stderr.write(f"{self._cut}\n")
+    def say_what_was_cut(self, waited_for: str) -> None:
+        """Write one line on it to standard error; on *waited_for*, if something else has cut it."""
+        self._was_cut = self._cut or self._line("its work was cut", waited_for)
+        sys.stderr.write(f"{self._was_cut}\n")
 
     def say_what_waits(self) -> None:
         """Write one line on what is still waited for to standard error."""
@@ -98,8 +103,12 @@ class ProcessEnd:
         return printable(f"run_until_signal: {passed:.1f} s after {self._first}, {how}: {waits}")
 
     def _wait(self) -> None:
-        seconds = self._seconds or 0.0
-        if called_off.wait(max(seconds, 0.8 * seconds + _LEAST_END)) or not self._is_ending():
+        if called_off.wait(self._left()):
+            return
+        while any(each is not self and each._left() > 0 for each in list(_begun)):
+            if called_off.wait(_LEAST_END):  # another flow of the program has more time
+                return
+        if not self._is_ending():
             return
         waits = self._waits()
         if not self._is_said and any(each not in self._was_cut for each in waits.split("; ")):
@@ -113,6 +122,13 @@ class ProcessEnd:
             flushing.start()
             flushing.join(_FLUSHED_WITHIN)
         os._exit(NOT_DONE)
+
+    def _left(self) -> float:
+        """The seconds until the process ends."""
+        if self._seconds is None:
+            return inf
+        whole = max(self._seconds, 0.8 * self._seconds + _LEAST_END)
+        return self._began + whole - monotonic()
 
     def _is_ending(self) -> bool:
         """Whether the program still does what belongs to its end, and nothing else."""

@@ -64,6 +64,14 @@ class Figures(Protocol):
         """The processing of *element* had begun, and has failed or was cancelled."""
         ...
 
+    def interrupt_call(self) -> "OnDiscard":
+        """A call with an element cannot be interrupted, and nothing waits for its result.
+
+        It counts as `interrupt` does, now: a report need not wait for the call. The result receives
+        the element, or what the call has made of it, when the call has returned.
+        """
+        ...
+
 
 class NestedFlow:
     """A flow that is an element, such as a window: its elements count, and it does not."""
@@ -109,6 +117,14 @@ class RunControl:
         if not isinstance(element, NestedFlow):
             self.interrupted += 1
 
+    def interrupt_call(self) -> OnDiscard:
+        self.interrupted += 1
+        return _ignore
+
+
+def _ignore(_: object) -> None:
+    """It is counted already, and nobody else receives it."""
+
 
 current_run: "ContextVar[RunControl | None]" = ContextVar("reactive_aio run", default=None)
 """The run that a task of a flow belongs to, for reports."""
@@ -133,6 +149,16 @@ class RunDiscards:
         """Discard *element*, whose processing had begun."""
         self.call_hooks(element)
         self.figures.interrupt(element)
+
+    def interrupt_call(self) -> OnDiscard:
+        """Count an element of which a call goes on; the result receives what the call leaves."""
+        counted = self.figures.interrupt_call()
+
+        def receive(element: object) -> None:
+            self.call_hooks(element)
+            counted(element)
+
+        return receive
 
     def call_hooks(self, element: object) -> None:
         """Hand over *element*, which is counted elsewhere."""
@@ -197,6 +223,11 @@ class SharedElements:
         elif isinstance(self._below, RunDiscards):
             self._below.figures.interrupt(element)
 
+    def interrupt_call(self) -> OnDiscard:
+        if self._may_hand_over():
+            return interrupt_call(self._below)
+        return interrupt_call(without_hooks(self._below))
+
 
 def for_upstream(on_discard: OnDiscard | None, kind: UpstreamKind) -> OnDiscard | None:
     """*on_discard* for an upstream of that kind."""
@@ -213,6 +244,13 @@ def discard_interrupted(on_discard: OnDiscard | None, element: object) -> None:
         on_discard.interrupt(element)
     elif on_discard is not None:
         on_discard(element)
+
+
+def interrupt_call(on_discard: OnDiscard | None) -> OnDiscard:
+    """Count an element of which a call goes on; the result receives what the call leaves."""
+    if isinstance(on_discard, RunDiscards):
+        return on_discard.interrupt_call()
+    return _ignore if on_discard is None else on_discard
 
 
 @dataclass(slots=True, eq=False)
@@ -252,6 +290,12 @@ class Work:
     def interrupt(self, element: object, /) -> None:
         if self._begins_with(element):
             discard_interrupted(self.below, element)
+
+    def interrupt_call(self) -> OnDiscard:
+        if self._is_cut:
+            return self.interrupt  # the element counts, and stands for this one as well
+        self.is_replaced = True
+        return interrupt_call(self.below)
 
     def _begins_with(self, element: object) -> bool:
         """Whether *element* counts; one that comes after the cut is counted already."""

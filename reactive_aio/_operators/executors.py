@@ -10,7 +10,7 @@ import os
 import pickle
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import (
     BrokenExecutor,
     Executor,
@@ -21,6 +21,7 @@ from concurrent.futures import (
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 from weakref import WeakKeyDictionary
@@ -28,7 +29,9 @@ from weakref import WeakKeyDictionary
 from .._core.arguments import describe_given, refuse_awaitable
 from .._core.compiler.error_notes import note_element, short_text
 from .._core.failures import not_an_end
-from .._core.run_control import discard_interrupted
+from .._core.observation.awaited import Wait, place_of_function
+from .._core.observation.waiting import line_of_thread
+from .._core.run_control import OnDiscard, discard_interrupted, interrupt_call
 from ..errors import NotAnElement
 from ..pools import ProcessPool, SentOnce, SharedThreads, sendable, shared_processes
 from ..stage import (
@@ -160,7 +163,7 @@ def map_in_process(
     sent = _EachInProcess(mapper)
 
     def calls() -> _Calls:
-        return _ProcessCalls(sent, shared_processes() if pool is None else pool)
+        return _ProcessCalls(mapper, sent, shared_processes() if pool is None else pool)
 
     return _mapped(source, "map_in_process", mapper, calls, concurrency, ordered, chunk)
 
@@ -225,10 +228,16 @@ class _Chunk:
     error: BaseException | None = None
     call: "CallFuture[Any] | None" = None
     """The call that works on the elements."""
+    unseen: int = 0
+    """How many of the elements that the call was given it still has: they, or their results."""
+    thread: int = 0
+    """Where the call runs, if that is a thread."""
     is_late: bool = False
     """Whether it was working already when the timer looked before."""
     is_left: bool = False
     """Whether no more results of it are needed."""
+    receivers: list[OnDiscard] = field(default_factory=list[OnDiscard])
+    """What receives elements that were counted before their call has returned."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -279,7 +288,7 @@ class _ChunkCalls(Coordinator[Any]):
         self._unsent: deque[_Chunk] = deque()  # those of them that wait for a call
         self._ready: deque[Any] = deque()
         self._in_chunks = 0  # elements, and results that are not ready
-        self._running: set[CallFuture[Any]] = set()
+        self._running: dict[CallFuture[Any], _Chunk] = {}
         self._has_failed = False  # so no more elements are taken
         self._timer: TimerHandle | None = None
         self._all_returned = self.loop_handle.create_future()
@@ -335,6 +344,10 @@ class _ChunkCalls(Coordinator[Any]):
     def calls(self) -> int:
         return len(self._running)
 
+    def call_waits(self) -> "Iterator[Wait]":
+        for chunk in self._running.values():
+            yield Wait("function", self._pool.place_of(chunk))
+
     def numbers(self, waiting: int) -> tuple[int, int]:
         departed = self.emitted - waiting
         return departed, departed + waiting + self.held + len(self._running)
@@ -371,11 +384,12 @@ class _ChunkCalls(Coordinator[Any]):
 
     def _send(self, chunk: _Chunk) -> None:
         context = self.loop_handle.context.copy()  # only one thread at a time may enter a context
+        chunk.unseen = len(chunk.elements)
         chunk.call = call = self._pool.submit(chunk, 2 * self._size.seconds, context)
         if not self._running:
             self._all_returned = self.loop_handle.create_future()
             self.loop_handle.join_at_end(self)
-        self._running.add(call)
+        self._running[call] = chunk
         if len(chunk.elements) > 1:
             self._start_timer()
         call.add_done_callback(partial(self._on_done, chunk))
@@ -415,7 +429,7 @@ class _ChunkCalls(Coordinator[Any]):
 
     # -- a call has returned ----------------------------------------------------------------------
     def _on_returned(self, call: "CallFuture[Any]", chunk: _Chunk, outcome: _Outcome) -> None:
-        self._running.remove(call)
+        del self._running[call]
         if not self._running:
             self.loop_handle.need_not_join(self)
             self._stop_timer()
@@ -496,14 +510,14 @@ class _ChunkCalls(Coordinator[Any]):
             chunks.popleft()
 
     def _make_ready(self, chunk: _Chunk) -> None:
-        count = len(chunk.results)  # a thread may be adding more
-        self._in_chunks -= count
         if chunk.call is None:
+            self._in_chunks -= len(chunk.results)
             self._ready += chunk.results
             chunk.results.clear()
             return
-        for _ in range(count):
-            self._ready.append(chunk.results.popleft())
+        results = self._take_results(chunk)
+        self._in_chunks -= len(results)
+        self._ready += results
 
     # -- a thread that takes long -----------------------------------------------------------------
     def _start_timer(self) -> None:
@@ -524,7 +538,7 @@ class _ChunkCalls(Coordinator[Any]):
         if not all(chunk.is_late for chunk in running):
             self._start_timer()
         for chunk in running:
-            if chunk.is_late and (rest := self._pool.take_back(chunk)):
+            if chunk.is_late and (rest := self._take_back(chunk)):
                 self._size.learn(1, 2 * self._size.seconds)
                 self._send_again(chunk, rest, self._size.now)
             if chunk.is_late and not self._is_ordered:
@@ -535,17 +549,30 @@ class _ChunkCalls(Coordinator[Any]):
 
     # -- what is not needed any more --------------------------------------------------------------
     def _leave(self, chunks: Iterable[_Chunk]) -> None:
-        """Discard *chunks*; of one that is worked on, what remains when the call has returned."""
+        """Discard *chunks*. What a call works on counts now, and goes when that has returned."""
         for chunk in chunks:
             chunk.is_left = True
-            if chunk.call is not None:
-                rest = self._pool.take_back(chunk)
-                chunk.call.cancel()
-            else:
+            if chunk.call is None:
                 rest = [*chunk.results, *chunk.elements]
                 chunk.elements.clear()
+            else:
+                rest = [*self._take_results(chunk), *self._take_back(chunk)]
+                if not chunk.call.cancel():
+                    chunk.receivers = [interrupt_call(self.on_discard) for _ in range(chunk.unseen)]
             self._in_chunks -= len(rest)
             self.discard(rest)
+
+    def _take_back(self, chunk: _Chunk) -> list[Any]:
+        """Take those elements from a call that runs on which it does not work yet."""
+        rest = self._pool.take_back(chunk)
+        chunk.unseen -= len(rest)
+        return rest
+
+    def _take_results(self, chunk: _Chunk) -> list[Any]:
+        """Take the results of a call that runs, which may be adding more."""
+        results = [chunk.results.popleft() for _ in range(len(chunk.results))]
+        chunk.unseen -= len(results)
+        return results
 
     def _discard_returned(
         self, chunk: _Chunk, rest: list[Any], error: BaseException | None
@@ -555,13 +582,13 @@ class _ChunkCalls(Coordinator[Any]):
         An error is reported if the flow has failed by another one. That of a flow whose consumer
         has left is dropped, as its result would be.
         """
-        self._in_chunks -= len(chunk.results)
-        self.discard(chunk.results)
+        left = [*chunk.results, *rest]
+        self._in_chunks -= len(left)
+        for receive, each in zip(chunk.receivers, left, strict=False):
+            receive(each)
+        self.discard(left[len(chunk.receivers) :])
         if error is None:
-            self._in_chunks -= len(rest)
-            self.discard(rest)
             return
-        self._discard_unfinished(rest)
         failure = self._failure_of(error, rest)
         if self._has_failed and not isinstance(error, BrokenExecutor):  # which all fail by
             self._report(failure)
@@ -619,9 +646,16 @@ class _ThreadCalls:
             self._threads = _shared_threads()
             self._pool = self._threads.acquire()
         pool = self._pool
-        elements, results = chunk.elements, chunk.results
-        work = partial(_call_each, self._mapper, "map_in_thread", elements, results, seconds)
-        return pool.submit(context.run, work)
+        return pool.submit(context.run, self._work, chunk, seconds)
+
+    def _work(self, chunk: _Chunk, seconds: float) -> _Outcome:
+        chunk.thread = get_ident()
+        return _call_each(self._mapper, "map_in_thread", chunk.elements, chunk.results, seconds)
+
+    def place_of(self, chunk: _Chunk) -> str:
+        """Where the call for *chunk* is."""
+        line = line_of_thread(chunk.thread) if chunk.thread else None
+        return f"{line or place_of_function(self._mapper)}, in a thread"
 
     def outcome(self, returned: _Outcome) -> _Outcome:
         """What a call has done that has returned *returned*."""
@@ -653,7 +687,10 @@ class _ProcessCalls:
 
     gives_back: Final = False
 
-    def __init__(self, sent: "_EachInProcess", pool: Executor) -> None:
+    def __init__(
+        self, mapper: Callable[[Any], Any], sent: "_EachInProcess", pool: Executor
+    ) -> None:
+        self._mapper = mapper
         self._sent = sent
         self._pool = pool
 
@@ -675,6 +712,9 @@ class _ProcessCalls:
             seconds=seconds,
             has_begun=has_begun,
         )
+
+    def place_of(self, _: _Chunk) -> str:
+        return f"{place_of_function(self._mapper)}, in a process"
 
     def take_back(self, chunk: _Chunk) -> list[Any]:
         return []  # they have been sent

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .._core.loop import running_handle
@@ -10,7 +11,7 @@ from .._core.queues.bounded_queue import LOSSY, BoundedQueue, OverflowPolicy, re
 from .._core.queues.output_buffer import OutputBuffer
 from .._core.queues.recent import RecentElements
 from .._core.queues.shared_room import SharedRoom
-from .._core.run_control import RunControl, RunDiscards, discard_interrupted
+from .._core.run_control import RunControl, RunDiscards, discard_interrupted, interrupt_call
 from .._core.upstreams.after_cleanup import SourceBefore
 from .._core.upstreams.decisions import run_now
 from ..errors import Interrupted, Overflow
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ("cache", "replay", "share")
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _CAPACITY = 256
 
@@ -185,16 +187,18 @@ class _Life:
 
     def discard(self, element: object, /) -> None:
         if self.heir is not None:
-            self._hand_over(element, self.heir)
+            self._hand_over(partial(self.heir, element))
 
     def interrupt(self, element: object, /) -> None:
-        if (heir := self.heir) is not None:
-            self._hand_over(element, lambda each: discard_interrupted(heir, each))
+        self._hand_over(partial(discard_interrupted, self.heir, element))
 
-    def _hand_over(self, element: object, give: OnDiscard) -> None:
+    def interrupt_call(self) -> OnDiscard:
+        return self._hand_over(partial(interrupt_call, self.heir))
+
+    def _hand_over(self, give: Callable[[], R]) -> R:
         self._is_handing_over = True  # no subscriber has received it
         try:
-            give(element)
+            return give()
         finally:
             self._is_handing_over = False
 

@@ -1,6 +1,7 @@
 """running: a flow that runs beside the block of an ``async with``, and can be drained."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Generator, Hashable
+from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
@@ -60,7 +61,8 @@ def running(
     ``wait`` or ``drain`` has raised it.
 
     Demand: unbounded; with *function*, elements come one at a time, or *concurrency* at a time.
-    Completes: ``wait`` returns when the flow has completed, ``drain`` when it was drained.
+    Completes: ``wait`` returns when the flow has ended, ``drain`` when it was drained; whether all
+        of it was done, ``is_complete`` says.
     Fails: ``wait``, ``drain`` or the end of the block raises the error of the flow.
     Cancels: at the end of the block, waiting for the cleanup.
     Holds: what `for_each` holds.
@@ -100,13 +102,14 @@ class DrainReport:
     - unacknowledged: deliveries that were read, and neither acknowledged nor given back: their
       source delivers them again. Each is also one of those above, or of those before `deliveries`.
       0 where there are no deliveries.
-    - is_complete: whether the flow completed within the time. What a queue of asyncio still holds
-      was not read, and is not counted anywhere.
+    - is_complete: whether the flow completed within the time. It did not if it has failed, or was
+      cancelled by something else: the time of another drain, or the end of the block. What a queue
+      of asyncio still holds was not read, and is not counted anywhere.
     - seconds: how long it took.
     - is_clean: whether its cleanups and acknowledgements have ended as well. Otherwise they go on,
       and nothing waits for them.
-    - waits_for: what it waited for when its time was over: each flow, operator and call, and your
-      line. Empty if it is complete and clean.
+    - waits_for: what it waited for when it was cut, since its time was over or by something else:
+      each flow, operator and call, and your line. Empty if it is complete and clean.
     """
 
     delivered: int
@@ -121,7 +124,7 @@ class DrainReport:
 
     def __str__(self) -> str:
         how = "drained" if self.is_complete else "not drained"
-        when = "when its time was over, it waited for" if self.is_clean else "still waiting"
+        when = "when it was cut, it waited for" if self.is_clean else "still waiting"
         return (
             f"{how} in {self.seconds:.3g} s: {self.delivered} delivered ({self.drained} of them "
             f"since the drain began), {self.in_flight} in flight, {self.discarded} discarded, "
@@ -140,6 +143,7 @@ class Run(Generic[T]):
     __slots__ = (
         "_cancelled_before",
         "_error",
+        "_has_left",
         "_is_block_cancelled",
         "_source",
         "_subscriber",
@@ -156,6 +160,8 @@ class Run(Generic[T]):
         self._is_block_cancelled = False
         self._error: BaseException | None = None
         """The error that was raised."""
+        self._has_left = False
+        """Whether the block has ended."""
         self._waiting = 0
         """How many calls of `wait` and `drain` are going to raise the error."""
 
@@ -176,11 +182,22 @@ class Run(Generic[T]):
         """Whether the flow has ended."""
         return self._subscriber is not None and self._subscriber.is_done
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the flow has completed: it has neither failed nor was cut."""
+        return self._subscriber is not None and self._subscriber.is_complete
+
     async def wait(self) -> None:
-        """Wait until the flow has ended; raise its error if it has failed."""
+        """Wait until the flow has ended; raise its error if it has failed.
+
+        It also returns if the flow is cut, because the time of a drain is over or the block is
+        left: `is_complete` is False then.
+        """
         subscriber = self._started("wait()")
-        await self._wait_for_end(subscriber, None, None)
-        await self._raise_error(subscriber)
+        with self._raising():
+            had_ended = subscriber.is_done
+            await self._wait_for_end(subscriber, None, None)
+            await self._raise_error(subscriber, had_ended)
 
     async def drain(self, timeout: Duration | None = DRAIN_TIME) -> DrainReport:
         """Complete the sources, deliver what the flow holds, and report.
@@ -206,42 +223,46 @@ class Run(Generic[T]):
     async def ended_before(self, signalled: Future[Any]) -> bool:
         """Wait until the flow has ended, or *signalled* is done; return whether it has ended."""
         subscriber = self._started("wait()")
-        await self._wait_for_end(subscriber, None, signalled)
-        if subscriber.is_done:
-            await self._raise_error(subscriber)
+        with self._raising():
+            await self._wait_for_end(subscriber, None, signalled)
+            if subscriber.is_done:
+                await self._raise_error(subscriber, had_ended=False)
         return subscriber.is_done
 
     async def drain_within(
         self, times: DrainTimes, on_late: Callable[[], object] | None = None
     ) -> DrainReport:
         """`drain`. If the work is not done in time, *on_late* is called before it is cancelled."""
-        subscriber = self._started("drain()")
+        with self._raising():
+            return await self._drain(self._started("drain()"), times, on_late)
+
+    async def _drain(
+        self,
+        subscriber: "_RunSubscriber",
+        times: DrainTimes,
+        on_late: Callable[[], object] | None,
+    ) -> DrainReport:
         before, loop_handle = subscriber.delivered, subscriber.loop_handle
-        began, waits = loop_handle.time(), ""
-        loop_handle.run(subscriber.control.stop)
+        began, had_ended = loop_handle.time(), subscriber.is_done
+        control = subscriber.control
+        loop_handle.run(control.stop)
         await self._wait_for_end(subscriber, times.work, None)
-        is_complete = subscriber.is_done
-        if not is_complete:
-            waits = subscriber.waits()
-            if on_late is not None:
-                on_late()
+        if not subscriber.is_done and on_late is not None:
+            on_late()
         passed = loop_handle.time() - began
         is_clean = await subscriber.closed_within(times.left_after(passed))
-        if not is_clean:
-            waits = subscriber.waits()
-        control = subscriber.control
         report = DrainReport(
             delivered=subscriber.delivered + control.finished,
             drained=subscriber.delivered + control.finished - before,
             in_flight=control.interrupted,
             discarded=control.discarded,
             unacknowledged=control.unacknowledged,
-            is_complete=is_complete,
+            is_complete=subscriber.is_complete,
             seconds=loop_handle.time() - began,
             is_clean=is_clean,
-            waits_for=waits,
+            waits_for=subscriber.waited_for if is_clean else subscriber.waits(),
         )
-        await self._raise_error(subscriber, str(report))
+        await self._raise_error(subscriber, had_ended, str(report))
         return report
 
     def _started(self, call: str) -> "_RunSubscriber":
@@ -261,24 +282,43 @@ class Run(Generic[T]):
     ) -> None:
         """Wait for the end, but not longer than *seconds* or until *signalled* is done."""
         futures = [subscriber.end, *(() if signalled is None else (signalled,))]
-        self._waiting += 1
-        try:
+        with suppress(TimeoutError):
             async with time_limit(seconds):
                 await wait_first(*futures)
-        except TimeoutError:
-            pass
+
+    @contextmanager
+    def _raising(self) -> Generator[None]:
+        """Around a call that waits for the end of the flow, and raises its error."""
+        self._waiting += 1
+        try:
+            yield
         finally:
             self._waiting -= 1
+            self._forget_error()
 
-    async def _raise_error(self, subscriber: "_RunSubscriber", note: str = "") -> None:
-        """Wait for the cleanup; raise the error of the flow or the cleanup, once."""
+    def _forget_error(self) -> None:
+        """Forget the error, whose traceback refers to this, when nobody is going to raise it."""
+        if self._has_left and not self._waiting:
+            self._error = None
+
+    async def _raise_error(
+        self, subscriber: "_RunSubscriber", had_ended: bool = True, note: str = ""
+    ) -> None:
+        """Wait for the cleanup; raise the error of the flow or the cleanup.
+
+        It is raised once, and in each call that was waiting for the end of the flow, which
+        *had_ended* before those that follow.
+        """
         await subscriber.aclose()
-        if self._error is not None or (error := subscriber.take_error()) is None:
+        error = self._error
+        if error is None:
+            error = self._error = subscriber.take_error()
+        elif had_ended:
             return
-        self._error = error
-        if note:
-            error.add_note(note)
-        raise error
+        if error is not None:
+            if note:
+                error.add_note(note)
+            raise error
 
     # -- the block --------------------------------------------------------------------------------
     async def __aenter__(self) -> "Run[T]":
@@ -314,7 +354,8 @@ class Run(Generic[T]):
         try:
             await self._leave(cast("_RunSubscriber", self._subscriber), task, error)
         finally:
-            self._error = None  # its traceback refers to this
+            self._has_left = True
+            self._forget_error()
 
     async def _leave(
         self,
@@ -339,11 +380,6 @@ class Run(Generic[T]):
             subscriber.loop_handle.report(message, failure)
 
 
-def _wake(waiting: Future[None]) -> None:
-    if not waiting.done():
-        waiting.set_result(None)
-
-
 @dataclass(slots=True, eq=False, repr=False)
 class _RunSubscriber(BulkSubscriber):
     """Counts the elements, and is the end from which the control travels upstream."""
@@ -355,6 +391,11 @@ class _RunSubscriber(BulkSubscriber):
     end: Future[None] = field(init=False)
     """Done when the flow has ended."""
     is_done: bool = False
+    is_complete: bool = False
+    """Whether it has ended by itself, and without an error."""
+    waited_for: str = ""
+    """What ran when the flow was cut while it was drained."""
+    _is_cut: bool = False
     is_notified: bool = True
     cleanup: CleanupErrors = field(  # pyright: ignore[reportIncompatibleMethodOverride]
         default_factory=CleanupErrors
@@ -363,6 +404,8 @@ class _RunSubscriber(BulkSubscriber):
     _error: BaseException | None = None
     _subscription: "Subscription | None" = None
     _closing: "Task[Any] | None" = None
+    _top: FlowSubscription | None = None
+    """The subscription also while it cleans up and nobody waits for that."""
 
     def __post_init__(self) -> None:
         self.end = self.loop_handle.create_future()
@@ -374,30 +417,45 @@ class _RunSubscriber(BulkSubscriber):
 
     async def aclose(self) -> None:
         """Cancel the flow unless it has ended, and wait for its cleanup."""
-        subscription, self._subscription = self._subscription, None
-        if isinstance(subscription, FlowSubscription):
-            await self.cleanup.wait(subscription)
-        self._set_ended()
+        self._note_cut()
+        try:
+            if isinstance(subscription := self._subscription, FlowSubscription):
+                await self.cleanup.wait(subscription)
+                self._subscription = self._top = None
+        finally:
+            self._set_ended()
+
+    def _note_cut(self) -> None:
+        """The flow is going to be cancelled, unless it has ended."""
+        if not self.is_done and not self._is_cut:
+            self._is_cut = True
+            if self.control.is_stopped:
+                self.waited_for = self.waits()
 
     async def closed_within(self, seconds: float | None) -> bool:
-        """`aclose`, at most *seconds*; return whether the cleanup is over."""
-        if seconds is None:
-            await self.aclose()
-            return True
+        """`aclose`, at most *seconds*; return whether the cleanup is over.
+
+        If it is not, nobody waits for it any longer.
+        """
+        self._note_cut()
         if self._closing is None:  # else another drain has begun it
+            if seconds is None:
+                await self.aclose()
+                return True
             self._closing = self.loop_handle.create_task(self.aclose(), "closes the flow")
         closing = self._closing
-        timer = self.loop_handle.create_future()
-        handle = self.loop_handle.call_later(seconds, _wake, timer)
-        await wait_first(closing, timer)
-        handle.cancel()
-        if closing.done():
-            closing.result()
-        return closing.done()
+        try:
+            async with time_limit(seconds):
+                await wait_first(closing)
+        except TimeoutError:
+            self._subscription = None
+            return False
+        closing.result()
+        return True
 
     def waits(self) -> str:
         """One line: what runs for the flow now."""
-        return what_run_waits_for(self.control, self.loop_handle.event_loop)
+        return what_run_waits_for(self.control, self.loop_handle.event_loop, self._top)
 
     def _set_ended(self) -> None:
         self.is_done = True
@@ -415,6 +473,8 @@ class _RunSubscriber(BulkSubscriber):
     # -- the subscriber ---------------------------------------------------------------------------
     def on_subscribe(self, subscription: "Subscription") -> None:
         self._subscription = subscription
+        if isinstance(subscription, FlowSubscription):
+            self._top = subscription
         subscription.request(UNBOUNDED)
 
     def append(self, _: object) -> None:
@@ -427,8 +487,9 @@ class _RunSubscriber(BulkSubscriber):
 
     def on_error(self, error: BaseException) -> None:
         self._error = error
-        self.on_complete()
+        self._set_ended()
         self._on_failure()
 
     def on_complete(self) -> None:
+        self.is_complete = not self._is_cut
         self._set_ended()

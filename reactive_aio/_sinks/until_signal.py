@@ -2,8 +2,10 @@
 
 import signal
 from collections.abc import Callable
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from .._core.loop import pass_on_signal
 from .._core.process_end import NOT_DONE, ProcessEnd
 from ..stage import Duration, Fluent, LoopHandle, describe, to_seconds
 from .running import DRAIN_TIME, DrainReport, Run
@@ -42,8 +44,12 @@ async def run_until_signal(
     standard error, in one line. None means that there is no limit.
 
     The exit status is 0 when the flow has completed or was drained, and 75 when the time was over
-    before (a temporary failure, by the names of ``sysexits.h``). After a second signal, a shell
-    shows 128 + its number. Raises the error of a flow that fails: Python then exits with status 1.
+    before, also that of another drain (a temporary failure, by the names of ``sysexits.h``). After
+    a second signal, a shell shows 128 + its number. Raises the error of a flow that fails: Python
+    then exits with status 1.
+
+    Several calls may run at a time, as in a task group: the first signal drains all of their flows,
+    each within its own *timeout*, and the process ends when the longest one is over.
 
     Demand: unbounded.
     Completes: returns when the flow has completed, or was drained or cancelled.
@@ -85,17 +91,15 @@ class _Service:
         self._end = ProcessEnd(SIGNALS, seconds)
 
     async def run(self) -> int:
-        before = self._install()
+        _services.join(self)
         try:
             async with self._run:
                 if await self._run.ended_before(self._signalled):
-                    return 0
+                    return 0 if self._run.is_complete else NOT_DONE
                 return await self._drain()
         finally:
-            if not self._end.has_begun:
-                for number, handler in before.items():
-                    if handler is not None:  # it was not installed by Python
-                        signal.signal(number, handler)
+            _services.leave(self)
+            self._end.drained()
 
     async def _drain(self) -> int:
         end = self._end
@@ -103,16 +107,56 @@ class _Service:
         if not report.is_clean:
             end.say_what_waits()
         elif not report.is_complete:
-            end.say_what_was_cut()
+            end.say_what_was_cut(report.waits_for)
         if self._on_drained is not None:
             self._on_drained(report)
         return 0 if report.is_complete and report.is_clean else NOT_DONE
 
-    def _install(self) -> "dict[signal.Signals, Any]":
-        """Set the handlers of the signals; return those that were set before."""
+    def receive(self, number: int) -> None:
+        """The process was asked to terminate; it may be told in the middle of any code."""
+        self._end.begin(number)
+        self._loop_handle.call_soon_threadsafe(self._set_signalled)
+
+    def _set_signalled(self) -> None:
+        if not self._signalled.done():
+            self._signalled.set_result(None)
+
+
+class _Services:
+    """The calls of `run_until_signal` that run now: a signal is for all of them."""
+
+    def __init__(self) -> None:
+        self._running: list[_Service] = []
+        self._before: dict[int, Any] = {}
+        """The handlers whose place was taken."""
+        self._received = 0
+        """The signal that they have received; 0 if there was none."""
+
+    def join(self, service: _Service) -> None:
+        if not self._running or current_thread() is not main_thread():
+            self._install()
+        self._running.append(service)
+        if self._received:  # the others are drained already
+            service.receive(self._received)
+
+    def leave(self, service: _Service) -> None:
+        self._running.remove(service)
+        if self._running:
+            return
+        if not self._received:
+            for number, handler in self._before.items():
+                # It may have another handler by now, which calls this one: that is left alone.
+                if handler is not None and signal.getsignal(number) == self._on_signal:
+                    signal.signal(number, handler)
+        self._received = 0
+
+    def _install(self) -> None:
         try:
-            # Not those of the event loop, which would not be called while that is blocked.
-            return {number: signal.signal(number, self._on_signal) for number in SIGNALS}
+            for number in SIGNALS:
+                # Not those of the event loop, which would not be called while that is blocked.
+                before = signal.signal(number, self._on_signal)
+                if before != self._on_signal:
+                    self._before[number] = before
         except ValueError as error:
             raise RuntimeError(
                 "run_until_signal: signals are received in the main thread of the main "
@@ -120,10 +164,18 @@ class _Service:
                 "await run.drain()"
             ) from error
 
-    def _on_signal(self, number: int, _: "FrameType | None") -> None:
-        self._end.begin(number)
-        self._loop_handle.call_soon_threadsafe(self._set_signalled)
+    def _on_signal(self, number: int, frame: "FrameType | None") -> None:
+        before = self._before[number]
+        if self._running:
+            self._received = number
+            for service in list(self._running):
+                service.receive(number)
+            pass_on_signal(before, number, frame)
+        elif callable(before):
+            before(number, frame)
+        elif before is signal.SIG_DFL:
+            signal.signal(number, before)
+            signal.raise_signal(number)
 
-    def _set_signalled(self) -> None:
-        if not self._signalled.done():
-            self._signalled.set_result(None)
+
+_services: Final = _Services()

@@ -462,7 +462,7 @@ class _ThreadSubscription(FlowSubscription, Generic[T]):
         worker = self._worker
         if not self._is_started or worker.state.is_finished or worker.event.is_parked():
             return None  # it waits for demand, if for anything
-        line = line_of_thread(worker.thread)
+        line = line_of_thread(worker.thread.ident or 0)
         return None if line is None else Wait("function", line)
 
     def deliver(self) -> None:

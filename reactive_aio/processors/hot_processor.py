@@ -24,7 +24,13 @@ from .._core.queues.bounded_queue import (
 )
 from .._core.queues.hot_emitter import EMISSIONS_PER_CLOCK_READ, HotEmitter
 from .._core.queues.output_buffer import OutputBuffer
-from .._core.run_control import OnDiscard, RunControl, RunDiscards, discard_interrupted
+from .._core.run_control import (
+    OnDiscard,
+    RunControl,
+    RunDiscards,
+    discard_interrupted,
+    interrupt_call,
+)
 from .._core.subscription.bulk_subscriber import BulkReceiver, BulkSubscriber
 from .._core.upstreams.decisions import run_now
 from ..flow import Flow
@@ -484,6 +490,9 @@ class _Discards(Generic[T]):
 
     def interrupt(self, element: object, /) -> None:
         discard_interrupted(self._receiver, element)
+
+    def interrupt_call(self) -> OnDiscard:
+        return interrupt_call(self._receiver)
 
 
 class _UpstreamFeed(Generic[T]):

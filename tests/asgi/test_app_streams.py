@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI, Response
 from websockets.asyncio.client import connect
 
-from reactive_aio import from_aiter, interval, just, never, range as numbers
+from reactive_aio import from_aiter, interval, just, never, range as numbers, run_until_signal
 from reactive_aio.asgi import AppStreams, Counters, HttpRequest, ndjson, sse, stream, websocket
 from reactive_aio.testing.probes import PublisherProbe
 from tests.asgi.calls import Call, SocketCall
@@ -245,6 +245,31 @@ async def test_the_signal_that_stops_a_server_stops_its_streams() -> None:
         assert received == [signal.SIGTERM] * 2
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("process_goes_on")
+@pytest.mark.parametrize("place", ["before", "after", "without a server"])
+async def test_a_signal_that_drains_a_flow_stops_the_streams_as_well(place: str) -> None:
+    """The flow begins before or after the app, or no server handles the signal."""
+    received: list[int] = []
+    if place != "without a server":
+        signal.signal(signal.SIGTERM, lambda number, _: received.append(number))
+    app = AppStreams().wrap(sse(never(), max_start_delay=0))
+    drains: list[asyncio.Task[int]] = []
+    if place == "before":
+        drains.append(asyncio.create_task(run_until_signal(never())))
+        await asyncio.sleep(0)
+    lifespan = Call(app, kind="lifespan")
+    call = await opened(app)
+    if place != "before":
+        drains.append(asyncio.create_task(run_until_signal(never())))
+        await asyncio.sleep(0)
+    signal.raise_signal(signal.SIGTERM)
+    assert await drains[0] == 0
+    await call.end()
+    assert received == [signal.SIGTERM] * (place == "after")
+    lifespan.task.cancel()
+    await asyncio.wait([lifespan.task])
 
 
 async def test_without_a_handler_a_signal_still_ends_the_program() -> None:

@@ -6,15 +6,18 @@ is drained. The kinds of sources and of inner sources follow one by one.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
+from threading import Event, Semaphore
 from typing import Any
 
 import pytest
 
 import reactive_aio as r
 from reactive_aio import DrainReport, Flow, Subscriber, to_flow
+from reactive_aio._core.run_control import DrainTimes
 from reactive_aio.stage import FlowSubscription, from_push
 from reactive_aio.testing import PublisherProbe
 from tests.cases import cases, identities
@@ -593,6 +596,60 @@ async def test_calls_that_are_cancelled_are_in_flight(concurrency: int) -> None:
         report = await run.drain(timeout=1)
     assert report.in_flight == concurrency
     assert report.in_flight + report.discarded == len(source.emitted)
+
+
+class Held:
+    """Calls in threads that return when the test lets them."""
+
+    pool: ThreadPoolExecutor
+    may_return: Event
+    begun: Semaphore
+
+
+def held(number: int) -> int:
+    Held.begun.release()
+    Held.may_return.wait()
+    return 100 + number
+
+
+HELD_CALLS: dict[str, Callable[[Flow[int]], Flow[int]]] = {
+    "one at a time": lambda flow: flow.map_in_thread(held, concurrency=2),
+    "in chunks": lambda flow: flow.map_in_thread(held, concurrency=2, chunk=2),
+    "above others": lambda flow: flow.map_in_thread(held, concurrency=2).boundary(2),
+    # A pool of processes would be the same for the operator, but slow to start.
+    "in a process": lambda flow: flow.map_in_process(held, concurrency=2, pool=Held.pool),
+    "shared": lambda flow: flow.map_in_thread(held, concurrency=2).share(),
+    "in an inner flow": lambda flow: flow.flat_map(
+        lambda number: r.just(number).map_in_thread(held), concurrency=2
+    ),
+}
+
+
+@pytest.mark.parametrize("make", HELD_CALLS.values(), ids=HELD_CALLS)
+async def test_a_call_that_cannot_be_cancelled_is_in_flight_and_named(
+    make: Callable[[Flow[int]], Flow[int]],
+) -> None:
+    Held.may_return, Held.begun = Event(), Semaphore(0)
+    given: list[int] = []
+    source = Counting()
+    with ThreadPoolExecutor(2) as Held.pool:
+        flow = make(r.from_aiter(source.asynchronous)).do_on_discard(given.append)
+        async with flow.name("orders").running() as run:
+            for _ in range(2):
+                await asyncio.to_thread(Held.begun.acquire)
+            report = await run.drain_within(DrainTimes(0, 0))
+            assert report.in_flight == 2
+            assert report.in_flight + report.discarded == len(source.emitted)
+            if make is not HELD_CALLS["shared"]:  # that is no part of this run
+                assert "map_in_" in report.waits_for, report
+                assert f"held ({__file__}:" in report.waits_for
+            assert not any(each >= 100 for each in given), "they are in use"
+            Held.may_return.set()
+            await run.drain(timeout=None)
+            again = await run.drain()
+        assert (again.in_flight, again.discarded) == (report.in_flight, report.discarded)
+        assert sum(each >= 100 for each in given) == 2
+        assert len(given) == len({*given})
 
 
 class One:

@@ -200,7 +200,7 @@ class TestDrain:
             await run.wait()
         assert str(report) == (
             "not drained in 4.5 s: 0 delivered (0 of them since the drain began), 1 in flight, "
-            "0 discarded, 0 unacknowledged; when its time was over, it waited for: "
+            "0 discarded, 0 unacknowledged; when it was cut, it waited for: "
             "just(1, 2) → map_async(<lambda>) → do_finally(list.append)"
         )
 
@@ -253,7 +253,70 @@ class TestDrain:
             await asyncio.sleep(1)
             with pytest.raises(OSError, match="lost") as caught:
                 await run.drain()
-        assert caught.value.__notes__[-1].startswith("drained in 8 s: 0 delivered")
+            assert not run.is_complete
+        assert caught.value.__notes__[-1].startswith("not drained in 8 s: 0 delivered")
+
+    @pytest.mark.virtual_time
+    async def test_a_drain_that_another_one_cuts_is_not_complete(self) -> None:
+        async with r.just(1, 2).map_async(lambda x: asyncio.sleep(60, x)).running() as run:
+            await asyncio.sleep(1)
+            waiting = asyncio.create_task(run.wait())
+            both = await asyncio.gather(run.drain(timeout=600), run.drain(timeout=3))
+            await waiting
+            assert run.is_done
+            assert not run.is_complete
+            reports = [*both, await run.drain(timeout=5)]
+        for report in reports:
+            assert str(report).startswith("not drained in ")
+            assert (report.is_complete, report.is_clean, report.in_flight) == (False, True, 1)
+            assert report.waits_for == reports[1].waits_for != ""
+
+    @pytest.mark.virtual_time
+    async def test_a_drain_that_the_end_of_the_block_cuts_is_not_complete(self) -> None:
+        released = asyncio.Event()
+
+        async def stubborn(_: int) -> None:
+            try:
+                await asyncio.sleep(60)
+            finally:
+                await released.wait()
+
+        drains: list[asyncio.Task[DrainReport]] = []
+
+        async def block() -> None:
+            async with r.range(3).name("orders").running(stubborn) as run:
+                await asyncio.sleep(1)
+                drains.extend(asyncio.create_task(run.drain(timeout=each)) for each in (9, 600))
+                await asyncio.sleep(1)
+
+        leaving = asyncio.create_task(block())
+        await asyncio.sleep(30)
+        report = await drains[0]
+        assert (report.is_complete, report.is_clean) == (False, False)
+        assert "stubborn" in report.waits_for
+        released.set()
+        await leaving
+        report = await drains[1]
+        assert (report.is_complete, report.is_clean, report.in_flight) == (False, True, 1)
+        assert report.waits_for.startswith("orders: range(0, 3)")
+
+    @pytest.mark.virtual_time
+    async def test_an_operator_that_holds_elements_for_a_time_is_named(self) -> None:
+        async with r.range(3).delay(60).name("later").running() as run:
+            await asyncio.sleep(1)
+            report = await run.drain(timeout=5)
+        assert report.waits_for == "later: delay(60): waits for the end of its delay"
+
+    @pytest.mark.virtual_time
+    async def test_a_failure_is_raised_in_each_call_that_waits_for_the_end(self) -> None:
+        async def fails(_: int) -> int:
+            await asyncio.sleep(9)
+            raise OSError("lost")
+
+        async with r.just(1).map_async(fails).running() as run:
+            calls = run.drain(timeout=600), run.drain(timeout=None), run.wait()
+            raised = await asyncio.gather(*calls, return_exceptions=True)
+        assert [repr(each) for each in raised] == ["OSError('lost')"] * 3
 
     async def test_a_time_below_zero_is_refused(self) -> None:
         async with r.never().running() as run:

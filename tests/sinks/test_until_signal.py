@@ -46,6 +46,10 @@ class Work:
         )
 
 
+def fail(_: object) -> int:
+    raise OSError("lost")
+
+
 async def received(number: int) -> None:
     """Send a signal to this process, and let the loop receive it."""
     os.kill(os.getpid(), number)
@@ -74,6 +78,70 @@ async def test_the_status_says_that_the_time_was_over() -> None:
     assert await task == 75
     [report] = work.reports
     assert (report.in_flight, report.is_complete) == (1, False)
+
+
+async def test_a_signal_drains_all_flows_that_run() -> None:
+    before = [signal.getsignal(number) for number in BOTH]
+    first, second, late = works = Work(), Work(), Work()
+    tasks = [first.start(timeout=60), second.start()]
+    await first.started.wait()
+    await second.started.wait()
+    assert await r.run_until_signal(r.just(1)) == 0, "the others still receive the signal"
+    await received(signal.SIGTERM)
+    assert [signal.getsignal(number) for number in BOTH] == [signal.SIG_DFL] * 2
+    tasks.append(late.start())
+    await late.started.wait()
+    for work in works:
+        work.may_end.set()
+    assert await asyncio.gather(*tasks) == [0, 0, 0]
+    assert [len(work.reports) for work in works] == [1, 1, 1]
+    for number, handler in zip(BOTH, before, strict=True):
+        signal.signal(number, handler)
+    assert await r.run_until_signal(r.just(1)) == 0, "a signal counts for those that run"
+    assert [signal.getsignal(number) for number in BOTH] == before
+
+
+async def test_a_handler_that_is_set_meanwhile_is_kept() -> None:
+    seen: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: seen.append(number))
+    work = Work()
+    task = work.start()
+    await work.started.wait()
+    ours: Any = signal.signal(signal.SIGTERM, lambda number, frame: ours(number, frame))
+    work.may_end.set()
+    task.cancel()
+    await asyncio.wait([task])
+    await received(signal.SIGTERM)
+    assert seen == [signal.SIGTERM]
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.parametrize("is_signalled", [False, True])
+async def test_the_status_says_that_another_drain_has_cut_the_work(
+    is_signalled: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work = Work()
+    run = r.from_aiter(work.source).map_async(work.work).running()
+    task = asyncio.create_task(r.run_until_signal(run, timeout=60, on_drained=work.reports.append))
+    await work.started.wait()
+    drain = asyncio.create_task(run.drain(timeout=0.05 if is_signalled else 0))
+    if is_signalled:
+        await received(signal.SIGTERM)
+    assert await task == 75
+    assert not (await drain).is_complete
+    assert [each.is_complete for each in work.reports] == [False] * is_signalled
+    lines = capsys.readouterr().err.splitlines()
+    assert ["its work was cut: " in each for each in lines] == [True] * is_signalled
+
+
+async def test_an_error_that_another_drain_has_raised_is_raised_as_well() -> None:
+    run = r.never().merge_with(r.timer(0.01).map(fail)).running()
+    task = asyncio.create_task(r.run_until_signal(run))
+    await asyncio.sleep(0)
+    with pytest.raises(OSError, match="lost"):
+        await run.wait()
+    with pytest.raises(OSError, match="lost"):
+        await task
 
 
 async def test_without_a_signal_the_handlers_are_restored() -> None:
@@ -292,6 +360,15 @@ def test_a_process_ends_when_the_time_is_over_whatever_hangs(what: str) -> None:
     [line] = err.splitlines()
     assert line.startswith("run_until_signal: ")
     assert named in line
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_a_process_with_several_flows_ends_with_the_longest_time() -> None:
+    work = "asyncio.gather(serve(rx.range(9).running(ignore)), rx.run_until_signal({}, timeout=3))"
+    slow = "rx.just(1).map_async(lambda x: asyncio.sleep(1.5, x)).running(save)"
+    status, out, _ = run_program(work.format(slow), 0.3, [signal.SIGTERM])
+    assert (status, out) == (75, "drained\nsaved 1\n")
 
 
 @pytest.mark.slow

@@ -1,11 +1,13 @@
 """What a suspended coroutine waits for: a line of the user's code, or something of this package."""
 
 from collections.abc import Callable
+from inspect import unwrap
 from pathlib import Path
 from sysconfig import get_path
 from types import CodeType
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
+from ..compiler.inline import describe
 from ..unwinding import suspended_frames
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -75,6 +77,14 @@ def line_of(frames: "Any") -> str | None:
             return f"{here}, in {library}" if library else here
         library = library or here
     return library or None
+
+
+def place_of_function(function: Callable[..., Any]) -> str:
+    """Where *function* is defined, as `line_of` has it, or its name if that is not known."""
+    code = getattr(unwrap(function), "__code__", None)
+    if not isinstance(code, CodeType):
+        return describe(function)
+    return f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno})"
 
 
 def is_of_package(file: str) -> bool:

@@ -6,9 +6,13 @@ from collections.abc import Iterable, Iterator
 from threading import Thread, current_thread, enumerate as all_threads, main_thread
 from typing import TYPE_CHECKING, Any, Final
 
+from ..flow_subscription import FlowSubscription
 from ..loop import Task, context_of, unfinished_tasks
 from ..run_control import RunControl, current_run
+from ..subscription.island import Island
+from ..subscription.list_delivery import ListDelivery
 from ..unwinding import suspended_frames
+from ..upstreams.coordinator import Coordinator
 from .awaited import is_of_package, line_of, wait_of
 from .registry import current_flow
 
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from ..loop import AbstractEventLoop
 
 _MOST_NAMED: Final = 3
+_MOST_SEARCHED: Final = 256
 _RUNS_LOOP: Final = ("BaseEventLoop.run_forever", "Runner.run", "Runner.close")
 _OWN_THREADS: Final = "reactive_aio-"
 
@@ -34,12 +39,47 @@ def what_waits(loop: "AbstractEventLoop", besides: Task[Any] | None = None) -> s
     return _one_line(found)
 
 
-def what_run_waits_for(run: RunControl, loop: "AbstractEventLoop") -> str:
-    """The same for what runs on *loop* for one run: no other flow, and no task of the program."""
+def what_run_waits_for(
+    run: RunControl, loop: "AbstractEventLoop", subscription: FlowSubscription | None
+) -> str:
+    """The same for what runs on *loop* for one run: no other flow, and no task of the program.
+
+    *subscription* is that of its end, for what its operators wait for in no task.
+    """
     tasks = [task for task in unfinished_tasks(loop) if _run_of(task) is run]
     # A call that awaits nothing but something of Python, such as a sleep, has no line.
-    found = _of_tasks(tasks) or [task.get_name() for task in tasks]
+    found = _of_tasks(tasks)
+    if subscription is not None:
+        found += _of_operators(subscription, found)
+    found = found or [task.get_name() for task in tasks]
     return _one_line(found or list(_of_threads(own=True)))
+
+
+def _of_operators(subscription: FlowSubscription, known: list[str]) -> list[str]:
+    """What the operators above *subscription* wait for, except for what is *known* already."""
+    found: list[str] = []
+    above, rest = {subscription: ""}, [subscription]
+    for each in rest:  # it grows meanwhile: no recursion, for any depth
+        # A loop knows the name of the operator that it reads, also when both are closed.
+        name = each.chain.name if isinstance(each, (Island, ListDelivery)) else above[each]
+        for up in (*each.upstreams, *each.closing):
+            if up not in above and len(above) < _MOST_SEARCHED:
+                above[up] = name
+                rest.append(up)
+        waits = [*each.call_waits(), *([] if each.own_wait is None else [each.own_wait])]
+        for kind, text in waits:
+            if kind != "elements" and not any(text in line for line in known):
+                how = text if kind == "function" else f"waits for {text}"
+                found.append(f"{_flow_of(each)}{above[each]}: {how}")
+    return found
+
+
+def _flow_of(operator: FlowSubscription) -> str:
+    """The name of the flow of *operator*, as a prefix."""
+    if not isinstance(operator, Coordinator):
+        return ""
+    flow = operator.loop_handle.context.get(current_flow)
+    return "" if flow is None else f"{flow.name}: "
 
 
 def _run_of(task: Task[Any]) -> RunControl | None:
@@ -73,9 +113,9 @@ def _of_threads(*, own: bool) -> Iterator[str]:
             yield f"{line}, in the thread {thread.name}"
 
 
-def line_of_thread(thread: Thread) -> str | None:
-    """Where *thread* runs a function of the user, if it does."""
-    return _running_line(sys._current_frames(), thread)
+def line_of_thread(ident: int) -> str | None:
+    """Where the thread *ident* runs a function of the user, if it does."""
+    return line_of(_calls(sys._current_frames().get(ident)))
 
 
 def _waited_for() -> list[Thread]:
