@@ -18,7 +18,6 @@ from datetime import timedelta
 from functools import partial
 from inspect import CORO_CLOSED, CORO_CREATED, getcoroutinestate, iscoroutine
 from threading import Event as ThreadEvent
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
 from .._core.loop import Future, shield
@@ -241,9 +240,9 @@ class AwaitOnce:
     _is_used: bool = False
 
     def __call__(self) -> Awaitable[Any]:
-        state = _state_of(self._awaitable)
-        if state is not None:
-            if self._is_used or state == CORO_CLOSED:
+        given: object = self._awaitable
+        if iscoroutine(given):
+            if self._is_used or getcoroutinestate(given) == CORO_CLOSED:
                 raise AlreadySubscribed(
                     f"rule 1.11: {self._name} was given a coroutine, which serves one "
                     "subscription and has served it; give the coroutine function"
@@ -265,15 +264,8 @@ def close_unstarted(given: object) -> None:
 
     Else Python would warn that it was never awaited.
     """
-    if _state_of(given) == CORO_CREATED:
-        cast("CoroutineType[Any, Any, Any]", given).close()
-
-
-def _state_of(given: object) -> str | None:
-    """How far a coroutine has come; None for anything else."""
-    if not isinstance(given, CoroutineType):
-        return None
-    return getcoroutinestate(cast("CoroutineType[Any, Any, Any]", given))
+    if iscoroutine(given) and getcoroutinestate(given) == CORO_CREATED:
+        given.close()
 
 
 @dataclass(slots=True, eq=False)

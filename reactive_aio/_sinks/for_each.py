@@ -108,6 +108,9 @@ async def for_each(
     *ordered*, an element counts as done only when all elements before it are: the one that is
     behind holds the others back.
 
+    A plain function that returns an awaitable, such as a lambda, is awaited only with *concurrency*
+    above 1 or one of the options below, and otherwise refused: write it with ``async def``.
+
     *key*, *retry*, *timeout*, *on_error* and *limiter* are those of ``map_async``. An element whose
     work has failed, and was left to *on_error*, is not counted.
 
