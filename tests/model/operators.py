@@ -450,7 +450,7 @@ OPERATORS: dict[str, Operator] = {
     "from_aiter": Operator(
         "r.from_aiter(lambda: run.read_ahead({flow}))", unaccounted=BEHIND_ANOTHER
     ),
-    "using": Operator("r.using(run.async_resource, lambda _: run.inner({flow}))"),
+    "using": Operator("r.using(run.async_resource(), lambda _: run.inner({flow}))"),
     "UnicastProcessor": Operator(
         "r.defer(lambda: run.inner({flow}).into(r.UnicastProcessor({n})))",
         detaches=True,

@@ -7,7 +7,7 @@ its batch continue in another one. Each has a copy of the connection's context, 
 """
 
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
 from inspect import isawaitable
 from types import CoroutineType
@@ -93,7 +93,7 @@ class SharedTask(TimeSlice):
             others.start()
 
 
-class _Steps:
+class _Steps(Generator[Any, Any, None]):
     """Runs a coroutine in a context: until it suspends, and, when awaited, to its end."""
 
     __slots__ = ("_awaited", "_context", "_coroutine", "_is_awaited", "are_over", "error", "value")
@@ -123,19 +123,13 @@ class _Steps:
     def __await__(self) -> "_Steps":
         return self
 
-    def __iter__(self) -> "_Steps":
-        return self
-
-    def __next__(self) -> Any:
-        return self.send(None)
-
-    def send(self, value: object) -> Any:
+    def send(self, value: object, /) -> Any:
         if self._is_awaited:
             self._step(self._coroutine.send, value)
         self._is_awaited = True
         return self._next()
 
-    def throw(self, error: BaseException) -> Any:
+    def throw(self, error: Any, value: object = None, traceback: object = None, /) -> Any:
         self._step(self._coroutine.throw, error)
         return self._next()
 

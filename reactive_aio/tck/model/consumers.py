@@ -58,7 +58,8 @@ CONSUMERS: dict[str, Consumer] = {
     "to_queue": Consumer("assert await run.queued({flow}.map(run.deliver)) == run.received"),
     "into": Consumer(
         "assert await {flow}.map(run.deliver).into(r.UnicastProcessor({n})).to_list() "
-        "== run.received"
+        "== run.received",
+        waits=False,
     ),
     "async for": Consumer("await run.iterate({flow})"),
     "async for: break": Consumer(

@@ -47,7 +47,8 @@ SOURCES: Final[dict[str, Source]] = {
         "r.from_publisher(run.publisher({n}, every=0.01, fails=True))", fails=True
     ),
     "using: asynchronous": Source(
-        "r.using(run.async_resource, lambda _: r.from_aiter(lambda: run.steps({n}, connection=0)))"
+        "r.using(run.async_resource(), "
+        "lambda _: r.from_aiter(lambda: run.steps({n}, connection=0)))"
     ),
 }
 HOLDING_NOTHING: Final = ("from_iterable", "range", "from_aiter")

@@ -16,7 +16,13 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    aclosing,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -112,6 +118,8 @@ class Run:
     _values: dict[int, int] = field(default_factory=dict[int, int])
     _connections: list[int] = field(default_factory=list[int])
     """Those in use."""
+    _resources: int = 0
+    """The number of the last resource, which is below those of the connections of sources."""
     _copied: set[int] = field(default_factory=set[int])
     _publishers: list[StepPublisher] = field(default_factory=list[StepPublisher])
     _lock: Lock = field(default_factory=Lock)
@@ -325,14 +333,21 @@ class Run:
         finally:
             self.closed += 1
 
-    @asynccontextmanager
-    async def async_resource(self) -> AsyncGenerator[None]:
-        await asyncio.sleep(0)
-        self._take(1)
-        try:
-            yield
-        finally:
-            await self._clean_up(1)
+    def async_resource(self) -> Callable[[], AbstractAsyncContextManager[None]]:
+        """What opens a resource of which there is one: it is closed before it is opened again."""
+        self._resources -= 1
+        connection = self._resources
+
+        @asynccontextmanager
+        async def opened() -> AsyncGenerator[None]:
+            await asyncio.sleep(0)
+            self._take(connection)
+            try:
+                yield
+            finally:
+                await self._clean_up(connection)
+
+        return opened
 
     # -- flows ------------------------------------------------------------------------------------
     def relay(self, flow: "Flow[Any]") -> Relay:
