@@ -222,6 +222,21 @@ async def test_what_is_cut_is_named_if_it_ends_when_it_is_cancelled(
     assert "waits for the delay before attempt 2, after OSError" in line
 
 
+async def test_a_task_that_awaits_the_call_is_not_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    work = Work()
+
+    async def main(call: "asyncio.Task[int]") -> int:
+        return await call
+
+    task = asyncio.create_task(main(work.start(timeout=0)), name="main")
+    await work.started.wait()
+    await received(signal.SIGTERM)
+    assert await task == 75
+    assert "main" not in capsys.readouterr().err
+
+
 async def test_a_flow_that_completes_needs_no_signal() -> None:
     seen: list[int] = []
     assert await r.run_until_signal(r.range(3).running(seen.append)) == 0

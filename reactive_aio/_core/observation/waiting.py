@@ -100,8 +100,15 @@ def _found(loop: "AbstractEventLoop", besides: Task[Any] | None) -> Iterator[str
     line = None if current_thread() is main_thread() else _running_line(frames, main_thread())
     if line is not None:
         yield f"the event loop is blocked by {line}"
-    yield from _of_tasks([task for task in unfinished_tasks(loop) if task is not besides])
+    tasks = [task for task in unfinished_tasks(loop) if task is not besides]
+    yield from _of_tasks([task for task in tasks if not _awaits(task, besides)])
     yield from _of_threads(own=False)
+
+
+def _awaits(task: Task[Any], other: Task[Any] | None) -> bool:
+    """Whether *task* waits for *other*, alone or in a ``gather``."""
+    waiter: Any = getattr(task, "_fut_waiter", None)
+    return other is not None and other in (waiter, *getattr(waiter, "_children", ()))
 
 
 def _of_threads(*, own: bool) -> Iterator[str]:
