@@ -209,7 +209,7 @@ class Probe:
     subscription: Subscription | None = None
 
     def __post_init__(self) -> None:
-        self.signals = Signals("the subscriber", self.offences)
+        self.signals: Signals = Signals("the subscriber", self.offences)
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self.signals.subscribe()
