@@ -540,7 +540,7 @@ class _FlowTask(Task[Any]):
     """That of the subscription."""
     is_ending = False
     """It was cancelled by `cancel_task`, and is not cancelled again."""
-    cancellation: "Cancellation | None" = None
+    cancellation: object = None
     """The one that has reached it, unless that was withdrawn."""
 
     def cancel(self, msg: Any | None = None) -> bool:
@@ -573,10 +573,11 @@ class Cancellation:
     yet, is looked at again after each of its steps, and cancelled when that is over.
     """
 
-    __slots__ = ("_is_withdrawn", "_task")
+    __slots__ = ("_is_withdrawn", "_mark", "_task")
 
     def __init__(self, task: Task[Any]) -> None:
         self._task = cast("_FlowTask", task)
+        self._mark = object()  # what the task refers to: with this, it would be in a cycle
         self._is_withdrawn = False
         self._try()
 
@@ -588,7 +589,7 @@ class Cancellation:
         if asyncio.current_task(loop) is task:
             loop.call_soon(self._try)  # only where it is suspended can be said what it is doing
         elif task.cancellation is None and not is_cleaning_up(task.get_coro()):
-            task.cancellation = self
+            task.cancellation = self._mark
             cast("Any", Task).cancel(task)
         elif (waiter := getattr(task, "_fut_waiter", None)) is None:
             loop.call_soon(self._try)
@@ -599,7 +600,7 @@ class Cancellation:
         """It is not needed any more; return whether it has reached the task."""
         self._is_withdrawn = True
         task = self._task
-        if task.cancellation is not self:
+        if task.cancellation is not self._mark:
             return False
         task.cancellation = None
         task.uncancel()

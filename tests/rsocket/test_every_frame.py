@@ -154,6 +154,8 @@ def test_every_frame_in_every_state(state: State, name: str) -> None:
         expected: list[type[Any]] = [Completed if input_ is Input.COMPLETE else Elements]
     else:
         expected = EVENTS[action]
+    if input_ is Input.CANCEL:  # a handler is cancelled before its incoming elements fail
+        expected = expected[::-1]
     assert [type(event) for event in events] == expected
     if action is Action.OPEN:
         after = State.RESPONDER_STREAM

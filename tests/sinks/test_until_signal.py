@@ -234,7 +234,7 @@ async def test_a_task_that_awaits_the_call_is_not_named(
     await work.started.wait()
     await received(signal.SIGTERM)
     assert await task == 75
-    assert "main" not in capsys.readouterr().err
+    assert "main: " not in capsys.readouterr().err
 
 
 async def test_a_flow_that_completes_needs_no_signal() -> None:
