@@ -541,7 +541,7 @@ class _FlowTask(Task[Any]):
     is_ending = False
     """It was cancelled by `cancel_task`, and is not cancelled again."""
     cancellation: object = None
-    """The one that has reached it, unless that was withdrawn."""
+    """The mark of the one that has reached it, unless that was withdrawn."""
 
     def cancel(self, msg: Any | None = None) -> bool:
         # While the loop does not run, `asyncio.run` cancels what is left at the end of the program.
