@@ -17,6 +17,8 @@ PAGE: Final = Path(__file__).parents[2] / "docs" / "what-a-server-withstands.md"
 BEGIN: Final = "<!-- measured: python -m benchmarks.siege -->\n"
 END: Final = "<!-- end -->"
 SECONDS: Final = 6
+ON_UVLOOP: Final = ("half-open",)
+"""Attacks that cost much more on asyncio's event loop, for a reason that the page names."""
 _WARM_UP: Final = 6
 """How long an attack goes on before the healthy client begins."""
 
@@ -34,9 +36,9 @@ class Siege:
     held: float
     memory: float
 
-    def row(self) -> str:
+    def row(self, how: str = "") -> str:
         """The row of the table."""
-        what = ATTACKS[self.name][0] if self.name else "nobody"
+        what = (ATTACKS[self.name][0] if self.name else "nobody") + how
         times = " | ".join(f"{each * 1000:.1f}" for each in (self.median, self.p99, self.connect))
         return (
             f"| {what} | {times} | {self.failed} | {self.connections:,} | {self.held:.0f} "
@@ -64,9 +66,9 @@ def started(module: str, *arguments: str) -> Generator[Any]:
                 stream.close()
 
 
-def measure(name: str, seconds: float = SECONDS) -> Siege:
+def measure(name: str, seconds: float = SECONDS, *, loop: str = "asyncio") -> Siege:
     """Attack a server by *name*, or not at all; what its healthy client and its memory say."""
-    with started("server") as server:
+    with started("server", loop) as server:
         port = server.stdout.readline().strip()
         attack = (name, port, str(seconds + _WARM_UP + 5)) if name else None
         if attack is None:
@@ -91,8 +93,10 @@ def main(*names: str) -> None:
     """Measure, print, and write the page if no names are given."""
     rows = list[str]()
     for name in names or ("", *ATTACKS):
-        rows.append(measure(name).row())
-        print(rows[-1], flush=True)
+        for loop in ("asyncio", "uvloop") if name in ON_UVLOOP else ("asyncio",):
+            found = measure(name, loop=loop)
+            rows.append(found.row("" if loop == "asyncio" else f", with {loop}"))
+            print(rows[-1], flush=True)
     if names:
         return
     head = (

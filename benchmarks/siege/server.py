@@ -6,11 +6,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import uvloop
+
 import reactive_aio as rx
 from reactive_aio.rsocket import Resumption, Router, serve
 
 MAX_CONNECTIONS = 6000
 PEAK = "VmHWM"
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 
 
 def routes() -> Router:
@@ -60,4 +63,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    with asyncio.Runner(loop_factory=LOOPS[sys.argv[1]]) as runner:
+        runner.run(main())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.siege.__main__ import BEGIN, END, PAGE, measure
+from benchmarks.siege.__main__ import BEGIN, END, ON_UVLOOP, PAGE, measure
 from benchmarks.siege.attacks import ATTACKS
 
 MOST_MEMORY = 600
@@ -12,7 +12,7 @@ MOST_MEMORY = 600
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_healthy_client_is_served_beside(name: str) -> None:
-    found = measure(name, seconds=8)
+    found = measure(name, seconds=8, loop="uvloop" if name in ON_UVLOOP else "asyncio")
     assert not found.failed
     assert found.p99 < 0.1
     assert found.connect < 1
