@@ -315,6 +315,13 @@ def test_a_function_that_cannot_be_imported_is_named() -> None:
         check_operator(lambda flow: flow.take(1), same)
 
 
+def test_what_is_no_function_is_refused_before_anything_runs() -> None:
+    with pytest.raises(TypeError, match=r"operator must be a function, not <Flow range.*\(Flow\)"):
+        check_operator(r.range(3), same)  # type: ignore[arg-type]  # a mistake
+    with pytest.raises(TypeError, match=r"does must be a function, not \[1\] \(list\)"):
+        check_operator(sums, [1])  # type: ignore[arg-type]  # a mistake
+
+
 async def test_on_a_loop_it_says_where_to_call_it() -> None:
     with pytest.raises(RuntimeError, match="call it in a function that is not async"):
         check_operator(sums, sums_of)

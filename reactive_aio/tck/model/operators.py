@@ -90,6 +90,7 @@ def check_operator(
       element, and the time at which the source completes; it makes such pairs. Sources that wait
       for no one are compared with it; where a consumer makes them wait, the other promises are.
     """
+    _require_functions(operator=operator, does=does)
     _refuse_on_a_loop()
     under_test = UnderTest(
         operator=operator, does=does, element=element, ordered=ordered, gives_back=gives_back,
@@ -101,6 +102,13 @@ def check_operator(
             plan = _plan(vocabulary, each, timed=timed)
             if failure_of(plan) is not None:
                 raise AssertionError(_report(plan, each)) from None
+
+
+def _require_functions(**given: object) -> None:
+    for name, value in given.items():
+        if not callable(value):
+            what = f"{safe_repr(value)} ({type(value).__name__})"
+            raise TypeError(f"check_operator: {name} must be a function, not {what}")
 
 
 def _refuse_on_a_loop() -> None:
