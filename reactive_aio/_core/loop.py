@@ -432,10 +432,17 @@ def pass_on_signal(before: object, number: int, frame: FrameType | None) -> None
 
     If *before* is watched, it is called as well: it is that of a server, which is to stop.
     """
-    if isinstance(before, _WatchedHandler):
+    if isinstance(before, _WatchedHandler) and not _is_interrupt(before.watched):
         before(number, frame)
     else:
         _tell_watches(number)
+
+
+def _is_interrupt(handler: Callable[..., object]) -> bool:
+    """Whether *handler* is what Python or asyncio does at Ctrl-C: it cuts what runs."""
+    function = handler.func if isinstance(handler, partial) else handler
+    module = getattr(function, "__module__", "")
+    return function is signal.default_int_handler or module == "asyncio.runners"
 
 
 class UsesThreads(Protocol):

@@ -10,7 +10,7 @@ import pytest
 
 from reactive_aio import Flow, from_iterable
 from reactive_aio.errors import Interrupted
-from reactive_aio.testing import AsyncSubscriberProbe
+from reactive_aio.testing import AsyncSubscriberProbe, SubscriberProbe
 from tests.contract.subscribers import (
     BOTH,
     SHAPES,
@@ -52,6 +52,28 @@ async def test_a_task_cancelled_from_outside_is_reported(
     assert tasks() == set()
     # CancelledError is never swallowed; in a chain of tasks one may have ended the other before.
     assert any(task.cancelled() for task in cut)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_calls_that_are_cancelled_together_are_one_failure(order: int) -> None:
+    """As at the end of a program, which cancels all tasks, in any order."""
+    started: list[asyncio.Task[Any]] = []
+
+    async def rest(x: int) -> int:
+        task = asyncio.current_task()
+        assert task is not None
+        started.append(task)
+        await asyncio.Event().wait()
+        return x
+
+    subscriber = SubscriberProbe[int](UNBOUNDED)
+    from_iterable([1, 2, 3]).map_async(rest, concurrency=3).subscribe(subscriber)
+    await turns(3)
+    assert len(started) == 3
+    for task in started[::order]:
+        task.cancel()
+    await turns(10)
+    assert isinstance(subscriber.error, Interrupted)
 
 
 @both

@@ -1,11 +1,9 @@
 """Take each guard away once, and find the test that fails.
 
-    python -m tests.guards.prove              # the guards of the table, into docs/guards.md
-    python -m tests.guards.prove depth 3.9    # those whose name contains a word; prints only
-    python -m tests.guards.prove --sample 300 # so many of all decisions; SEED=7 chooses them
-    python -m tests.guards.prove --all        # all of them, into docs/guards.md
-
-It takes hours for all of them, since tests run once for each.
+python -m tests.guards.prove              # the guards of the table, into docs/guards.md
+python -m tests.guards.prove depth 3.9    # those whose name contains a word; prints only
+python -m tests.guards.prove --sample 300 # so many of all decisions; SEED=7 chooses them
+python -m tests.guards.prove --all        # all of them, into docs/guards.md
 """
 
 import json
@@ -22,6 +20,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.guards.changes import ROOT, Change
+from tests.guards.reach import BEFORE_ALL
 from tests.guards.sites import ROOMS, Site, all_sites
 from tests.guards.table import GUARDS
 
@@ -49,9 +48,8 @@ REACHING: Final = (
 """Where tests are looked for that reach a decision."""
 SECONDS: Final = 240
 """For one run of them."""
-FIRST: Final = 30
-"""The quickest tests that reach a decision are tried first, then as many as `MOST`."""
 MOST: Final = 600
+"""The quickest tests that reach a decision, as many as this, are tried."""
 
 
 class Verdict(NamedTuple):
@@ -88,8 +86,12 @@ def at_once(judge: Callable[[Change], Verdict], changes: Sequence[Change]) -> li
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         for verdict in threads.map(judge, changes):
             verdicts.append(verdict)
-            say(f"{verdict.change}: {verdict.failed or 'NO TEST FAILED'}")
+            say_verdict(verdict)
     return verdicts
+
+
+def say_verdict(verdict: Verdict) -> None:
+    say(f"{verdict.change}: {verdict.failed or 'NO TEST FAILED'}")
 
 
 def say(text: str) -> None:
@@ -129,32 +131,47 @@ def write_part(part: str, lines: Sequence[str]) -> None:
 
 
 # -- all decisions ---------------------------------------------------------------------------------
-def reach() -> dict[str, dict[str, list[str]]]:
+def reach(folder: Path) -> dict[str, dict[str, list[str]]]:
     """The tests that reach each line of each file, the quickest first."""
-    with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "reach.json"
-        command = [sys.executable, "-m", "tests.guards.reach", str(target), "-q", "-k",
-                   "not uvloop", "-p", "no:cacheprovider", "-p", "no:xdist", *REACHING]  # fmt: skip
-        subprocess.run(command, cwd=ROOT, check=False)
-        found: dict[str, dict[str, list[str]]] = json.loads(target.read_text("utf-8"))
+    target = folder / "reach.json"
+    subprocess.run([sys.executable, "-m", "tests.guards.reach", str(target), "-q", "-k",
+                    "not uvloop", "-p", "no:cacheprovider", "-p", "no:xdist", *REACHING],
+                   cwd=ROOT, check=False)  # fmt: skip
+    found: dict[str, dict[str, list[str]]] = json.loads(target.read_text("utf-8"))
     return found
 
 
 def prove_sites(sites: Sequence[Site]) -> list[Verdict]:
     """Try each of *sites* with the tests that reach its line."""
-    reached = reach()
-    tests_of = {
-        site.change: reached.get(site.change.file, {}).get(str(site.line), [])[:MOST]
-        for site in sites
-    }
+    with tempfile.TemporaryDirectory() as folder:
+        reached = reach(Path(folder))
+        tests_of = {
+            site.change: reached.get(site.change.file, {}).get(str(site.line), [])[:MOST]
+            for site in sites
+        }
+        # A change of what has run before the first test would come too late in a fork.
+        early = [change for change, tests in tests_of.items() if BEFORE_ALL in tests]
+        late = [[change, tests_of[change]] for change in tests_of if change not in early]
+        found = in_forks(late, Path(folder))
 
     def judge(change: Change) -> Verdict:
-        tests = tests_of[change]
-        groups = [group for group in (tests[:FIRST], tests[FIRST:]) if group]
-        found = (first_failure(change, group) for group in groups)
-        return Verdict(change, next(filter(None, found), ""))
+        tests = [test for test in tests_of[change] if test != BEFORE_ALL]
+        return Verdict(change, first_failure(change, tests) if tests else "")
 
-    return at_once(judge, list(tests_of))
+    return [*found, *at_once(judge, early)]
+
+
+def in_forks(jobs: Sequence[object], folder: Path) -> list[Verdict]:
+    """Judge *jobs*, of changes and their tests, each in a fork of one process."""
+    (folder / "jobs").write_text(json.dumps(jobs), "utf-8")
+    verdicts = folder / "verdicts"
+    command = [sys.executable, "-m", "tests.guards.forks", str(folder / "jobs"), str(verdicts)]
+    subprocess.run([*command, *REACHING], cwd=ROOT, check=True)
+    rows = map(json.loads, verdicts.read_text("utf-8").splitlines())
+    found = [Verdict(Change(*fields), failed) for fields, failed in rows]
+    for verdict in found:
+        say_verdict(verdict)
+    return found
 
 
 def shares(verdicts: Sequence[Verdict]) -> list[str]:

@@ -1,6 +1,7 @@
 """Which tests reach which lines: ``python -m tests.guards.reach FILE PYTEST-ARGUMENTS`` writes it.
 
 A test that takes more than a second is left out, since it would be run for hundreds of places.
+What runs before the first test, as most decorators do, is reached by `BEFORE_ALL`.
 """
 
 import json
@@ -18,6 +19,8 @@ from tests.guards.sites import ROOMS
 
 SLOW: Final = 1.0
 """Seconds."""
+BEFORE_ALL: Final = ""
+"""What coverage calls what no test has reached."""
 
 
 class Recorder:
@@ -47,6 +50,7 @@ def main(target: str, *arguments: str) -> int:
     code = pytest.main([*arguments], plugins=[recorder])
     measured.stop()
     quick = {test for test, took in recorder.seconds.items() if took < SLOW} - recorder.failed
+    quick.add(BEFORE_ALL)
     data = measured.get_data()
     reached: dict[str, dict[int, list[str]]] = {}
     for file in data.measured_files():

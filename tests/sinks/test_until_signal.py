@@ -15,6 +15,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import DrainReport
+from reactive_aio._core.loop import LoopHandle
 from tests.cases import Needs
 
 pytestmark = pytest.mark.usefixtures("process_goes_on")
@@ -68,6 +69,23 @@ async def test_the_first_signal_drains(number: int) -> None:
     assert await task == 0
     [report] = work.reports
     assert (report.delivered, report.is_complete) == (1, True)
+
+
+@pytest.mark.parametrize("handler", [None, signal.default_int_handler])
+async def test_ctrl_c_drains_although_a_server_watches_it(handler: Any) -> None:
+    if handler is not None:  # else that of `asyncio.run`
+        signal.signal(signal.SIGINT, handler)
+    told = asyncio.Event()
+    end_watching = LoopHandle("a server").watch_signal(signal.SIGINT, told.set)
+    work = Work()
+    task = work.start()
+    await work.started.wait()
+    await received(signal.SIGINT)
+    end_watching()
+    assert told.is_set()
+    assert not task.done()
+    work.may_end.set()
+    assert await task == 0
 
 
 async def test_the_status_says_that_the_time_was_over() -> None:

@@ -282,8 +282,10 @@ class WorkerPool(Coordinator[Any]):
             return self._source_error
         first = min(errors) if self._buffer.is_ordered else next(iter(errors))
         error = errors.pop(first)
+        interrupted = Interrupted if isinstance(error, Interrupted) else ()
         for another in errors.values():
-            if another is not error:
+            # The end of a program interrupts all calls: that is one failure.
+            if another is not error and not isinstance(another, interrupted):
                 self.report_cleanup("another call failed as well", another)
         errors.clear()
         source_error, self._source_error = self._source_error, None
