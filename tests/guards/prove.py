@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -44,6 +44,8 @@ REACHING: Final = (
     "tests/processors",
     "tests/delivery",
     "tests/rsocket",
+    "tests/executors",
+    "tests/observe",
 )
 """Where tests are looked for that reach a decision."""
 SECONDS: Final = 240
@@ -146,12 +148,12 @@ def prove_sites(sites: Sequence[Site]) -> list[Verdict]:
     with tempfile.TemporaryDirectory() as folder:
         reached = reach(Path(folder))
         tests_of = {
-            site.change: reached.get(site.change.file, {}).get(str(site.line), [])[:MOST]
+            site.change: reaching(reached.get(site.change.file, {}), site.lines)[:MOST]
             for site in sites
         }
         # A change of what has run before the first test would come too late in a fork.
         early = [change for change, tests in tests_of.items() if BEFORE_ALL in tests]
-        late = [[change, tests_of[change]] for change in tests_of if change not in early]
+        late = [(change, tests_of[change]) for change in tests_of if change not in early]
         found = in_forks(late, Path(folder))
 
     def judge(change: Change) -> Verdict:
@@ -161,12 +163,19 @@ def prove_sites(sites: Sequence[Site]) -> list[Verdict]:
     return [*found, *at_once(judge, early)]
 
 
-def in_forks(jobs: Sequence[object], folder: Path) -> list[Verdict]:
-    """Judge *jobs*, of changes and their tests, each in a fork of one process."""
+def reaching(tests: Mapping[str, list[str]], lines: range) -> list[str]:
+    """The tests that reach the last of *lines* which any reaches."""
+    return next((tests[str(line)] for line in reversed(lines) if str(line) in tests), [])
+
+
+def in_forks(
+    jobs: Sequence[tuple[Change, list[str]]], folder: Path, files: Sequence[str] = REACHING
+) -> list[Verdict]:
+    """Judge *jobs*, of changes and their tests in *files*, each in a fork of one process."""
     (folder / "jobs").write_text(json.dumps(jobs), "utf-8")
     verdicts = folder / "verdicts"
     command = [sys.executable, "-m", "tests.guards.forks", str(folder / "jobs"), str(verdicts)]
-    subprocess.run([*command, *REACHING], cwd=ROOT, check=True)
+    subprocess.run([*command, *files], cwd=ROOT, check=True)
     rows = map(json.loads, verdicts.read_text("utf-8").splitlines())
     found = [Verdict(Change(*fields), failed) for fields, failed in rows]
     for verdict in found:

@@ -22,7 +22,8 @@ class Site(NamedTuple):
 
     change: Change
     kind: str
-    line: int
+    lines: range
+    """From the statement that it is in: of several lines, Python counts some as reached."""
 
 
 def taken_away(node: ast.AST) -> tuple[str, ast.expr, str] | None:
@@ -41,6 +42,8 @@ def sites_of(file: str) -> Iterator[Site]:
     tree = ast.parse((ROOT / file).read_text("utf-8"))
     seen: Counter[tuple[str, type[ast.AST], str]] = Counter()
     numbers: dict[ast.AST, int] = {}
+    outer_first = (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
+    lines = {node: each.lineno for each in outer_first for node in ast.walk(each)}
     for function, node in nodes_with_functions(tree):
         if isinstance(node, ast.expr):
             key = (function, type(node), ast.unparse(node))
@@ -51,7 +54,7 @@ def sites_of(file: str) -> Iterator[Site]:
         if found and function:
             kind, there, instead = found
             change = Change(file, function, ast.unparse(there), instead, numbers[there])
-            yield Site(change, kind, there.lineno)
+            yield Site(change, kind, range(lines[there], there.lineno + 1))
 
 
 def all_sites() -> list[Site]:

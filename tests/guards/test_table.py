@@ -2,12 +2,13 @@
 
 import ast
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from tests.guards.changes import Change, changed
 from tests.guards.mutant import main
-from tests.guards.prove import TABLE
+from tests.guards.prove import TABLE, Verdict, in_forks
 from tests.guards.sites import all_sites, sites_of
 from tests.guards.table import GUARDS, Guard
 from tests.harness.one_run import in_one_run
@@ -53,3 +54,15 @@ def test_a_string_stands_for_a_part_of_a_longer_one() -> None:
 def test_a_change_of_what_has_been_imported_is_refused() -> None:
     with pytest.raises(RuntimeError, match="has been imported"):
         main("null")
+
+
+def test_a_fork_names_the_test_that_notices_a_change_and_would_pass_without(tmp_path: Path) -> None:
+    noticed = Change(FILE, "Demand.take", "self.outstanding == UNBOUNDED", "False")
+    file, failing = "tests/core/test_demand.py", "tests/house/faults.py"
+    tests = [
+        f"{failing}::TestFaulty::test_error_log_without_a_loop",
+        f"{file}::test_unbounded_demand_is_never_used_up",
+    ]
+    unnoticed = Change(FILE, "require_demand", "n < 1", "False")
+    verdicts = in_forks([(noticed, tests), (unnoticed, tests[1:])], tmp_path, [file, failing])
+    assert set(verdicts) == {Verdict(noticed, tests[1]), Verdict(unnoticed, "")}
