@@ -27,7 +27,7 @@ import pytest
 from tests.guards.changes import ROOT, Change, changed
 from tests.guards.mutant import BYTES
 
-SECONDS: Final = 240
+SECONDS: Final = 120
 """For all tests of a change."""
 NEVER_ENDS: Final = "(the whole run: it never ends)"
 STOPPED: Final = "(the whole run: it was stopped)"
@@ -176,7 +176,7 @@ def main(jobs: str, verdicts: str, *arguments: str) -> int:
     rows: list[list[Any]] = json.loads(Path(jobs).read_text("utf-8"))
     with open(verdicts, "w", encoding="utf-8") as output:
         forks = Forks([Job(Change(*fields), tests) for fields, tests in rows], output)
-        options = ["--timeout=30", "--capture=no", "-q", "--no-header", "--no-summary"]
+        options = ["--timeout=20", "--capture=no", "-q", "--no-header", "--no-summary"]
         absent = ["cacheprovider", "xdist"]
         without = [option for name in absent for option in ("-p", f"no:{name}")]
         return int(pytest.main([*arguments, *options, *without], plugins=[forks]))

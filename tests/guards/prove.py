@@ -16,6 +16,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -148,7 +149,7 @@ def prove_sites(sites: Sequence[Site]) -> list[Verdict]:
     with tempfile.TemporaryDirectory() as folder:
         reached = reach(Path(folder))
         tests_of = {
-            site.change: reaching(reached.get(site.change.file, {}), site.lines)[:MOST]
+            site.change: by_file(reaching(reached.get(site.change.file, {}), site.lines)[:MOST])
             for site in sites
         }
         # A change of what has run before the first test would come too late in a fork.
@@ -166,6 +167,14 @@ def prove_sites(sites: Sequence[Site]) -> list[Verdict]:
 def reaching(tests: Mapping[str, list[str]], lines: range) -> list[str]:
     """The tests that reach the last of *lines* which any reaches."""
     return next((tests[str(line)] for line in reversed(lines) if str(line) in tests), [])
+
+
+def by_file(tests: Sequence[str]) -> list[str]:
+    """*tests*, with those of a file together: each file has fixtures of its own."""
+    files: dict[str, list[str]] = {}
+    for test in tests:
+        files.setdefault(test.partition("::")[0], []).append(test)
+    return list(chain.from_iterable(files.values()))
 
 
 def in_forks(
