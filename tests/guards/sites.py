@@ -33,7 +33,7 @@ def taken_away(node: ast.AST) -> tuple[str, ast.expr, str] | None:
     if isinstance(node, ast.Await):
         return "await", node, ast.unparse(node.value)
     if isinstance(node, ast.If) and isinstance(node.body[-1], LEAVES):
-        return "way out", node.test, "False"
+        return "way out", node.test, f"({ast.unparse(node.test)}) and False"
     return None
 
 
