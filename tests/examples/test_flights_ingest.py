@@ -106,17 +106,20 @@ def test_it_succeeds(ended: Ended) -> None:
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.thorough
 def test_it_prints_its_environment(ended: Ended) -> None:
     assert "Java " in ended.out
     assert "20,000 flights in 4 partitions" in ended.out
     assert "resumed" not in ended.out
 
 
+@pytest.mark.thorough
 def test_it_verifies_the_rows_it_wrote(ended: Ended, database: Path) -> None:
     rows = rows_of(database)
     assert f"verified: the database holds the {rows:,} rows that Spark counts" in ended.out
 
 
+@pytest.mark.thorough
 def test_every_row_is_stored_and_enriched(ended: Ended, database: Path) -> None:
     with closing(sqlite3.connect(database)) as opened:
         found = opened.execute(
@@ -130,12 +133,14 @@ def test_every_row_is_stored_and_enriched(ended: Ended, database: Path) -> None:
     assert found == (rows, rows, 0, 0, 0, 0, 0)
 
 
+@pytest.mark.thorough
 def test_the_pipeline_holds_no_more_than_its_bound(ended: Ended) -> None:
     held = re.search(r"bounded: held at most (\d+) batches; the pipeline holds at most", ended.out)
     assert held is not None
     assert int(held[1]) <= AHEAD
 
 
+@pytest.mark.thorough
 def test_it_shows_progress_and_the_worst_routes(ended: Ended) -> None:
     for words in ("rows/s", "batches held", "4 of 4 read", "The worst routes", "EWR"):
         assert words in ended.out
@@ -171,6 +176,7 @@ def test_no_figure_is_cut_off_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPat
     assert "partitions:0of?read,0waiting,0beingcomputedSpark:planning" in words
 
 
+@pytest.mark.thorough
 def test_memory_is_small(ended: Ended) -> None:
     assert ended.peak < 400
 

@@ -28,7 +28,10 @@ from tests.guards.changes import ROOT, Change, changed
 from tests.guards.mutant import BYTES
 
 SECONDS: Final = 120
-"""For all tests of a change."""
+"""For all tests of a change; `QUIET` of them for a test, which takes less than one otherwise."""
+QUIET: Final = 6
+AT_ONCE: Final = 2 * (os.cpu_count() or 1)
+"""Twice as many as cores: a test that waits for what never comes needs none."""
 NEVER_ENDS: Final = "(the whole run: it never ends)"
 STOPPED: Final = "(the whole run: it was stopped)"
 
@@ -74,7 +77,7 @@ class Forks:
         gc.freeze()
         running: dict[int, Fork] = {}
         while self._jobs or running:
-            while self._jobs and len(running) < (os.cpu_count() or 1):
+            while self._jobs and len(running) < AT_ONCE:
                 job = self._jobs.popleft()
                 process, fork = self._start(job, items)
                 running[process] = fork
@@ -176,7 +179,7 @@ def main(jobs: str, verdicts: str, *arguments: str) -> int:
     rows: list[list[Any]] = json.loads(Path(jobs).read_text("utf-8"))
     with open(verdicts, "w", encoding="utf-8") as output:
         forks = Forks([Job(Change(*fields), tests) for fields, tests in rows], output)
-        options = ["--timeout=20", "--capture=no", "-q", "--no-header", "--no-summary"]
+        options = [f"--timeout={QUIET}", "--capture=no", "-q", "--no-header", "--no-summary"]
         absent = ["cacheprovider", "xdist"]
         without = [option for name in absent for option in ("-p", f"no:{name}")]
         return int(pytest.main([*arguments, *options, *without], plugins=[forks]))

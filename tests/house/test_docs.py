@@ -103,10 +103,18 @@ def without_code(text: str) -> str:
 BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
 # Its blocks are run in one process by the tests of the generator that writes it.
 GENERATED_PAGE = ROOT / "docs" / "operators.md"
+TAKES_SECONDS = ("check_operator(",)
+"""What a program calls that tries hundreds of flows."""
+
+
+def is_thorough(block: Block) -> bool:
+    return block.document == GENERATED_PAGE or any(each in block.text for each in TAKES_SECONDS)
+
+
 PROGRAMS = [
     pytest.param(
         block,
-        marks=[pytest.mark.thorough] if block.document == GENERATED_PAGE else [],
+        marks=[pytest.mark.thorough] if is_thorough(block) else [],
     )
     for block in BLOCKS
     if block.info[:1] == ("python",) and block.info[1:] not in (("spark",), ("excerpt",))

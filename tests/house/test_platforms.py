@@ -71,6 +71,7 @@ def unguarded(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
             yield from unguarded(block)
 
 
+@pytest.mark.thorough
 def test_what_some_systems_lack_is_guarded() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: {name}"

@@ -116,6 +116,7 @@ def test_a_program_is_judged_by_what_it_prints(code: str, problem: str, tmp_path
     assert found.startswith(problem) if problem else not found
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "program", programs(ROOT / "docs" / "tutorial"), ids=lambda each: each.name

@@ -259,6 +259,7 @@ def kill_one_of_two(place: Place, entries: int, kills: int) -> None:
     assert_each_is_decided_once(place, entries, never)
 
 
+@pytest.mark.thorough
 def test_an_entry_that_kills_its_process_is_buried_and_no_other_with_it(place: Place) -> None:
     place.add(*(entry(n, "kill" if n == 10 else "") for n in range(20)))
     kills = 0
@@ -533,6 +534,7 @@ def until_it_reads(place: Place, elsewhere: Elsewhere, process: "subprocess.Pope
     place.until(is_decided, process)
 
 
+@pytest.mark.thorough
 def test_any_broker_is_its_source_and_its_probes_answer(
     place: Place, elsewhere: Elsewhere, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -137,6 +137,7 @@ async def rests(page: Page) -> int:
     return await number(page, "received")
 
 
+@pytest.mark.thorough
 async def test_a_user_subscribes_changes_the_rate_and_cancels(chromium: str) -> None:
     async with program("examples/rsocket_page.py", "--port", "0") as served:
         url = (await says(served, r"http://\S+"))[0]

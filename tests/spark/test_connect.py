@@ -177,6 +177,7 @@ spark.stop()
 """
 
 
+@pytest.mark.thorough
 def test_a_program_of_its_own_needs_no_jvm(connect_port: int) -> None:
     command = [sys.executable, "-c", PROGRAM, f"sc://127.0.0.1:{connect_port}"]
     without = {**os.environ, "PATH": "", "JAVA_HOME": "/nowhere"}

@@ -122,6 +122,7 @@ async def test_a_flow_is_read_to_its_end_under_demand(spark: "SparkSession") -> 
         assert pulled.requested == 30, "ten at a time"
 
 
+@pytest.mark.thorough
 async def test_a_query_that_needs_few_rows_cancels_the_flow(spark: "SparkSession") -> None:
     pulled = Pulled(10**9)
     async with serve_flow(pulled.flow, SCHEMA) as served:
@@ -283,6 +284,7 @@ async def numbers(spark: "SparkSession", rows: int, partitions: int) -> "DataFra
     )
 
 
+@pytest.mark.thorough
 async def test_written_rows_arrive_under_demand(spark: "SparkSession") -> None:
     """Rule 1.1."""
     df = await numbers(spark, 100, 4)

@@ -39,7 +39,14 @@ def test_the_pages_have_snippets() -> None:
     assert len(SNIPPETS) >= 4
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS, ids=str)
+@pytest.mark.parametrize(
+    "snippet",
+    [
+        pytest.param(each, marks=[] if each.page.name == "spark.md" else [pytest.mark.thorough])
+        for each in SNIPPETS
+    ],
+    ids=str,
+)
 def test_a_snippet_runs(
     snippet: Snippet, spark: "SparkSession", capfd: pytest.CaptureFixture[str]
 ) -> None:

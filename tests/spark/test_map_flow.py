@@ -276,6 +276,7 @@ def micro_batches(spark: "SparkSession", folder: Path) -> "DataFrame":
     return source.json(str(folder))
 
 
+@pytest.mark.thorough
 def test_a_streaming_query_is_mapped_and_knows_its_micro_batch(
     spark: "SparkSession", tmp_path: Path
 ) -> None:

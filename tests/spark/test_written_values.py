@@ -63,6 +63,7 @@ def test_no_value_is_changed_to_fit() -> None:
                 assert (raised.value.row, raised.value.column) == (1, "v"), (text, value)
 
 
+@pytest.mark.thorough
 def test_a_value_is_the_same_on_each_way(spark: "SparkSession", tmp_path: Path) -> None:
     assert differences(spark, spark, tmp_path) == []
 
@@ -83,6 +84,7 @@ def test_every_type_is_the_same_on_each_way(zone: str) -> None:
     assert found.stdout.strip() == "", found.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("session", ["classic", "connect"])
 def test_bytearrays_are_read_where_collect_returns_them(
     spark: "SparkSession", remote: "SparkSession", session: str

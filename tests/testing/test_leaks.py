@@ -146,6 +146,7 @@ class TestLeaks:
         assert words.startswith("an asynchronous generator is not closed: numbered\n")
         assert words.endswith(": yield number")
 
+    @pytest.mark.thorough
     @pytest.mark.usefixtures("unfrozen_objects")
     async def test_a_subscription_that_a_module_keeps(self) -> None:
         words = await leak_of(lambda: KEPT.append({"publisher": PublisherProbe[int]()}))
@@ -183,6 +184,7 @@ class TestLeaks:
         probe.cancel()
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("unfrozen_objects")
 async def test_a_snapshot_returns_the_leaks_as_a_list() -> None:
     before = Snapshot()
