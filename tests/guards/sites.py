@@ -6,14 +6,18 @@
 """
 
 import ast
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.guards.changes import ROOT, Change, nodes_with_functions
 
 ROOMS: Final = ("_core", "delivery", "rsocket/protocol")
 """The folders of the package whose every decision has to be noticed."""
+UNNOTICED: Final = Path(__file__).with_name("unnoticed.toml")
+"""Decisions that change nothing which a test could notice, each with the reason."""
 LEAVES: Final = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 
 
@@ -62,3 +66,9 @@ def all_sites() -> list[Site]:
     files = sorted(str(path.relative_to(ROOT)) for path in paths)
     unique = {site.change: site for file in files for site in sites_of(file)}
     return list(unique.values())
+
+
+def reasons() -> dict[tuple[str, str, str], str]:
+    """Of the decisions that no test can notice: file, function, expression, and why."""
+    rows = tomllib.loads(UNNOTICED.read_text("utf-8")).get("decision", [])
+    return {(row["file"], row["function"], row["there"]): row["why"] for row in rows}

@@ -1,6 +1,7 @@
 """The guards of the table are where it says, and each has a recorded proof."""
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from tests.guards.changes import Change, changed
 from tests.guards.mutant import main
 from tests.guards.prove import TABLE, Verdict, in_forks
-from tests.guards.sites import all_sites, sites_of
+from tests.guards.sites import all_sites, reasons, sites_of
 from tests.guards.table import GUARDS, Guard
 from tests.harness.one_run import in_one_run
 
@@ -66,3 +67,10 @@ def test_a_fork_names_the_test_that_notices_a_change_and_would_pass_without(tmp_
     unnoticed = Change(FILE, "require_demand", "n < 1", "False")
     verdicts = in_forks([(noticed, tests), (unnoticed, tests[1:])], tmp_path, [file, failing])
     assert set(verdicts) == {Verdict(noticed, tests[1]), Verdict(unnoticed, "")}
+
+
+def test_what_no_test_can_notice_is_there_and_has_a_reason() -> None:
+    places = {site.change[:3] for site in all_sites()}
+    for place, why in reasons().items():
+        assert place in places, f"this is not there (any more): {place}"
+        assert re.fullmatch(r"[A-Z].{20,}\.", why, re.DOTALL), (place, why)
