@@ -41,7 +41,7 @@ INDEPENDENT_OF_LOOPS = (
     "tests/observe/test_otel.py",
     "tests/observe/test_prometheus.py",
     "tests/observe/test_totals.py",
-    "tests/house/test_foreign_texts.py",
+    "tests/test_foreign_texts.py",
     "tests/core/test_loop_compiler.py",
     "tests/core/test_error_notes.py",
     "tests/contract/test_fairness.py",
