@@ -28,8 +28,8 @@ from tests.guards.changes import ROOT, Change, changed
 from tests.guards.mutant import BYTES
 
 SECONDS: Final = 120
-"""For all tests of a change; `QUIET` of them for a test, which takes less than one otherwise."""
-QUIET: Final = 6
+"""For all tests of a change; `QUIET` of them for each."""
+QUIET: Final = 20
 AT_ONCE: Final = 2 * (os.cpu_count() or 1)
 """Twice as many as cores: a test that waits for what never comes needs none."""
 NEVER_ENDS: Final = "(the whole run: it never ends)"

@@ -47,12 +47,17 @@ REACHING: Final = (
     "tests/rsocket",
     "tests/executors",
     "tests/observe",
+    "tests/testing",
+    "tests/asgi",
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "tests").glob("test_*.py")),
 )
 """Where tests are looked for that reach a decision."""
 SECONDS: Final = 240
 """For one run of them."""
 MOST: Final = 600
-"""The quickest tests that reach a decision, as many as this, are tried."""
+"""Of the tests that reach a decision, the quickest are tried, as many as this."""
+LAST: Final = 30
+"""Then the slowest, which look at most."""
 
 
 class Verdict(NamedTuple):
@@ -149,7 +154,7 @@ def prove_sites(sites: Sequence[Site]) -> list[Verdict]:
     with tempfile.TemporaryDirectory() as folder:
         reached = reach(Path(folder))
         tests_of = {
-            site.change: by_file(reaching(reached.get(site.change.file, {}), site.lines)[:MOST])
+            site.change: chosen(reaching(reached.get(site.change.file, {}), site.lines))
             for site in sites
         }
         # A change of what has run before the first test would come too late in a fork.
@@ -167,6 +172,11 @@ def prove_sites(sites: Sequence[Site]) -> list[Verdict]:
 def reaching(tests: Mapping[str, list[str]], lines: range) -> list[str]:
     """The tests that reach the last of *lines* which any reaches."""
     return next((tests[str(line)] for line in reversed(lines) if str(line) in tests), [])
+
+
+def chosen(tests: Sequence[str]) -> list[str]:
+    """The quickest of *tests* and the slowest, in this order."""
+    return [*by_file(tests[:MOST]), *tests[MOST:][-LAST:]]
 
 
 def by_file(tests: Sequence[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """Which tests reach which lines: ``python -m tests.guards.reach FILE PYTEST-ARGUMENTS`` writes it.
 
-A test that takes more than a second is left out, since it would be run for hundreds of places.
+A test that takes more than some seconds is left out, since it would be run for hundreds of places.
 What runs before the first test, as most decorators do, is reached by `BEFORE_ALL`.
 """
 
@@ -17,7 +17,7 @@ import pytest
 from tests.guards.changes import ROOT
 from tests.guards.sites import ROOMS
 
-SLOW: Final = 1.0
+SLOW: Final = 10.0
 """Seconds."""
 BEFORE_ALL: Final = ""
 """What coverage calls what no test has reached."""
