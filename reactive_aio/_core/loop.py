@@ -556,8 +556,6 @@ class _FlowTask(Task[Any]):
         loop = self.get_loop()
         if loop.is_running() or loop.is_closed():
             return super().cancel(msg)
-        if self.cancellation is None and not is_cleaning_up(self.get_coro()):
-            return super().cancel(msg)
         if not self.is_ending:
             Cancellation(self)
         return True
@@ -674,10 +672,10 @@ def current_task() -> Task[Any] | None:
 
 def leave_loop(error: BaseException) -> None:
     """Let *error* leave the running loop in its next turn: a destructor cannot raise it."""
-    loop = asyncio._get_running_loop()
-    if loop is None:
-        raise error
-    loop.call_soon(raise_error, error)
+    with suppress(RuntimeError):  # there is none
+        asyncio.get_running_loop().call_soon(raise_error, error)
+        return
+    raise error
 
 
 def raise_error(error: BaseException) -> None:

@@ -145,6 +145,22 @@ def flushes(service: Service) -> Flow[int]:
     return r.from_aiter(source)
 
 
+def iterates(service: Service) -> Flow[int]:
+    """An iterator whose ``aclose`` no clause of a caller shows to be a cleanup."""
+
+    class Iterator:
+        def __aiter__(self) -> "Iterator":
+            return self
+
+        async def __anext__(self) -> int:
+            await asyncio.sleep(0)
+            return 1
+
+        aclose = staticmethod(service.close)
+
+    return r.from_aiter(Iterator).take(2)
+
+
 async def called(service: Service, _: object = None) -> int:
     try:
         await asyncio.sleep(0)
@@ -199,6 +215,7 @@ CLEANUPS: dict[str, Callable[[Service], Flow[Any]]] = {
     "generator: a cancellation that it handles": lambda service: flushes(service).take_until(
         service.signal()
     ),
+    "iterator: closed": iterates,
     "map_async": calls(called),
     "map_async: failed": lambda service: calls(called_and_failed)(service).on_error_complete(),
     "map_async: concurrent": calls(called, concurrency=3),

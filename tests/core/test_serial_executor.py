@@ -164,6 +164,7 @@ async def test_a_signal_cancelled_from_outside_is_reported_and_the_others_run() 
         (task,) = asyncio.all_tasks() - {asyncio.current_task()}
         task.cancel()
         await executor.drained()
+        assert task.cancelled()
     assert ran == [1, 1]
     assert [type(error) for error in errors] == [Interrupted, Interrupted]
 

@@ -61,6 +61,13 @@ def test_cheap_elements_need_few_clock_readings(clock: Clock) -> None:
     assert looks < 110
 
 
+def test_a_batch_that_took_longer_than_a_slice_is_a_quarter_next_time(clock: Clock) -> None:
+    state = started_slice()
+    for took, batch in ((TIME_SLICE * 0.9, 8), (TIME_SLICE * 1.1, 2)):
+        clock.now += took
+        assert state.next_batch_size(8) == batch
+
+
 @given(st.lists(st.floats(0, 1), max_size=50))
 def test_the_slice_is_over_exactly_after_its_time(times: list[float]) -> None:
     clock = Clock()

@@ -286,6 +286,16 @@ class TestDrops:
         assert what == "debounce"
         assert count > 30
 
+    async def test_those_of_a_shared_flow_are_those_of_the_flow_with_its_name(self) -> None:
+        flow = r.interval(1).name("ticks")
+        shared = flow.share(capacity=1, overflow="drop_oldest")
+        slow = SubscriberProbe[int](1).subscribed_to(shared)
+        reader = SubscriberProbe[int](9).subscribed_to(shared)
+        await asyncio.sleep(4.5)
+        assert flow.stats().dropped == {"share: drop_oldest": 2}
+        for probe in (slow, reader):
+            probe.cancel()
+
     async def test_ticks_without_demand_are_lost_by_the_flow(self) -> None:
         flow = r.interval(1).name("ticks")
         probe = SubscriberProbe[int](1).subscribed_to(flow)

@@ -176,6 +176,20 @@ class TestProducing:
         await waiting
         assert probe.signals == [0, 1, 2]
 
+    async def test_a_producer_whose_room_is_taken_by_another_one_waits_on(self, kind: Kind) -> None:
+        hot = kind(1)
+        probe = SubscriberProbe[int]().subscribed_to(hot)
+        await hot.emit(0)
+        waiting = asyncio.ensure_future(hot.emit(2))
+        await asyncio.sleep(0)
+        probe.request(1)  # wakes the producer, which runs in the next turn
+        assert hot.try_emit(1) is Emission.ACCEPTED
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        probe.request(9)
+        assert await waiting is Emission.ACCEPTED
+        assert probe.signals == [0, 1, 2]
+
     async def test_none_is_refused_in_the_call_rule_2_13(self, kind: Kind) -> None:
         hot = kind()
         for refuse in (hot.try_emit, hot.emit_threadsafe, hot.fail, hot.on_next):

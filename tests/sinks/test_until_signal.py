@@ -15,6 +15,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import DrainReport
+from reactive_aio._core import process_end
 from reactive_aio._core.loop import LoopHandle
 from tests.cases import Needs
 
@@ -84,6 +85,25 @@ async def test_ctrl_c_drains_although_a_server_watches_it(handler: Any) -> None:
     end_watching()
     assert told.is_set()
     assert not task.done()
+    work.may_end.set()
+    assert await task == 0
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+@pytest.mark.parametrize("is_interactive", [True, False])
+async def test_only_a_program_with_a_time_that_nobody_types_is_ended(
+    timeout: float | None, is_interactive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_interactive:
+        monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    monkeypatch.setattr(process_end, "called_off", is_over := threading.Event())
+    work = Work()
+    task = work.start(timeout)
+    await work.started.wait()
+    await received(signal.SIGTERM)
+    ending = [each for each in threading.enumerate() if each.name == "reactive_aio-process-end"]
+    is_over.set()
+    assert len(ending) == (timeout is not None and not is_interactive)
     work.may_end.set()
     assert await task == 0
 

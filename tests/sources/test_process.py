@@ -69,6 +69,15 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0.002)
 
 
+def has_ended(pid: int) -> bool:
+    """Whether the process has ended, and the loop has taken its status."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
 async def turns() -> None:
     """Turns of the loop, in which a forbidden effect would show."""
     for _ in range(50):
@@ -282,6 +291,23 @@ class TestFailing:
         await until(lambda: started[0].stderr.endswith(b"100000\n"))
         probe.request(MANY)
         assert (await probe.end())[-1] == "|"
+
+    @pytest.mark.parametrize("status", [0, 3])
+    async def test_what_a_process_writes_that_it_has_left_is_waited_for(
+        self, status: int, tmp_path: Path
+    ) -> None:
+        """Its output until the end; what it says about a failure for a moment."""
+        gate = tmp_path / "gate"
+        writes = f"while ! [ -e '{gate}' ]; do sleep 0.01; done; echo late"
+        script = f"echo $$; ({writes}) {'>&2' if status else ''} & exit {status}"
+        probe = SubscriberProbe[bytes](9).subscribed_to(from_process(shell(script)))
+        [pid] = await probe.wait_for_signals(1)
+        await until(lambda: has_ended(int(pid)))
+        await turns()
+        gate.touch()
+        *output, end = await probe.end()
+        assert output[1:] == [b"late\n"] * (not status)
+        assert end == "|" if not status else end.stderr == b"late\n"
 
     async def test_success_is_not_delayed_by_a_stderr_that_stays_open(self) -> None:
         async with asyncio.timeout(WITHIN):
