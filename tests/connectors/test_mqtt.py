@@ -70,8 +70,8 @@ async def test_what_was_not_acknowledged_is_sent_to_the_next_client_of_the_sessi
 
     async with mqtt.connect(mqtt_server.url, name=name) as client:
         flow = mqtt.source(client, topic).ack_after(work, concurrency=10)
-        async with flow.running() as run:
-            await until(lambda: (len(started), run.delivered) == (10, 3))
+        async with flow.running() as first:
+            await until(lambda: (len(started), first.delivered) == (10, 3))
     done: list[int] = []
     async with mqtt.connect(mqtt_server.url, name=name) as client:
         again = mqtt.source(client, topic).map(number).ack_after(done.append)

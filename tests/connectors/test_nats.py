@@ -250,8 +250,13 @@ async def test_a_stream_that_is_made_anew_is_not_silence(
 
 
 async def test_a_lost_connection_is_made_again(
-    nats_server: NatsServer, context: JetStreamContext, subject: str
+    nats_server: NatsServer,
+    context: JetStreamContext,
+    subject: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    # The client waits as long for an answer that was lost with its connection.
+    monkeypatch.setattr(nats, "CONFIRMED", 1.0)
     async with proxy_of(nats_server.url) as proxy, nats.connect(proxy.url) as client:
         flow = messages(client, subject, "d", limit=5, count=5, ack_wait=1, retry=AGAIN)
         send = nats.sink(client, subject, retry=AGAIN)

@@ -34,6 +34,11 @@ class Proxy:
         """So many have been made."""
 
     @property
+    def open(self) -> int:
+        """How many of them neither end has left, or a frozen proxy lets nobody know of it."""
+        return len(self._tasks)
+
+    @property
     def url(self) -> str:
         user, at, _ = self._parts.netloc.rpartition("@")
         return self._parts._replace(netloc=f"{user}{at}127.0.0.1:{self.port}").geturl()
@@ -71,15 +76,20 @@ class Proxy:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if self._server is None:  # it was stopped in the turn before
+            writer.transport.abort()
+            return
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         self.connections += 1
+        self._writers.add(writer)  # it may be cut before it leads anywhere
         try:
             there, back = await asyncio.open_connection(self._parts.hostname, self._parts.port)
         except OSError:
+            self._writers.discard(writer)
             writer.transport.abort()
             return
-        self._writers |= {writer, back}
+        self._writers.add(back)
         await asyncio.gather(self._copy(reader, back), self._copy(there, writer))
         self._writers -= {writer, back}
 
@@ -91,6 +101,7 @@ class Proxy:
                 await self._passes.wait()
                 writer.write(data)
                 await writer.drain()
+        await self._passes.wait()  # an end does not pass either
         writer.close()
 
 
