@@ -14,7 +14,7 @@ from urllib.request import urlopen
 
 import uvicorn
 
-from tests.harness.outages import Lacking
+from tests.harness.outages import Lacking, Proxy
 
 ROOT = Path(__file__).parents[2]
 SMALL = 16 * 1024
@@ -113,13 +113,13 @@ class RawClient:
         self.received = 0
 
     @staticmethod
-    async def get(service: Service, path: str) -> "RawClient":
+    async def get(service: "Service | Proxy", path: str) -> "RawClient":
         client = await RawClient._connected(service)
         await client.write(f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
         return client
 
     @staticmethod
-    async def socket(service: Service, path: str, *messages: str) -> "RawClient":
+    async def socket(service: "Service | Proxy", path: str, *messages: str) -> "RawClient":
         client = await RawClient._connected(service)
         key = "dGhlIHNhbXBsZSBub25jZQ=="
         await client.write(
@@ -132,7 +132,7 @@ class RawClient:
         return client
 
     @staticmethod
-    async def _connected(service: Service) -> "RawClient":
+    async def _connected(service: "Service | Proxy") -> "RawClient":
         connection = socket.socket()
         connection.setblocking(False)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)

@@ -8,6 +8,7 @@ machine does; `Lacking` starts one that has few descriptors, little memory or a 
 import asyncio
 import os
 import signal
+import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
@@ -90,17 +91,21 @@ class Proxy:
             writer.transport.abort()
             return
         self._writers.add(back)
+        # Else the system would buffer megabytes, and a slow link would be felt late.
+        back.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         await asyncio.gather(self._copy(reader, back), self._copy(there, writer))
         self._writers -= {writer, back}
 
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            while data := await reader.read(self._piece):
-                if self._pause:
-                    await asyncio.sleep(self._pause)
-                await self._passes.wait()
-                writer.write(data)
-                await writer.drain()
+        with suppress(OSError, RuntimeError):  # which uvloop raises of a transport that was cut
+            while data := await reader.read(65536):
+                while data:
+                    if self._pause:
+                        await asyncio.sleep(self._pause)
+                    await self._passes.wait()
+                    piece, data = data[: self._piece], data[self._piece :]
+                    writer.write(piece)
+                    await writer.drain()
         await self._passes.wait()  # an end does not pass either
         writer.close()
 
