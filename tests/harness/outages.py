@@ -9,11 +9,15 @@ import asyncio
 import os
 import signal
 import socket
+import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+if sys.platform != "win32":
+    import resource  # here, since another user than this one's may not read it
 
 __all__ = ("Lacking", "Proxy", "frozen", "proxy_of")
 
@@ -150,8 +154,6 @@ class Lacking:
     """In bytes; a longer file cannot be written: for the program, its disk is full."""
 
     def __call__(self) -> None:
-        import resource
-
         limits = {
             resource.RLIMIT_NOFILE: self.descriptors,
             resource.RLIMIT_AS: self.memory,
