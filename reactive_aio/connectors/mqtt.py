@@ -10,11 +10,11 @@ The extra ``mqtt`` is needed (aiomqtt), and a broker of MQTT 5.
 """
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from sys import modules
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import anyio
@@ -52,6 +52,8 @@ except ModuleNotFoundError as _error:
     raise MissingExtra("connectors.mqtt", "mqtt") from _error
 
 __all__ = ("connect", "sink", "source")
+
+T = TypeVar("T")
 
 LOST: Final = (MqttError, OSError)
 _CLIENT: Final = "an aiomqtt.Client"
@@ -117,6 +119,7 @@ def source(
     names = [each if group is None else f"$share/{group}/{each}" for each in topics]
     reader = _Reader(client, names, outage)
     client._client.manual_ack_set(True)  # which aiomqtt has no option for
+    _watch_while_open(client)
     lists = from_async(reader.lists, name=f"mqtt({', '.join(names)})")
     flow = deliveries(lists.concat_map(lambda each: each), limit=limit)
     return with_dead_letters(flow, attempts, on_dead_letter)
@@ -134,6 +137,7 @@ def sink(client: Client, topic: str, *, retry: RetryPolicy | int = RECONNECT) ->
     require_name("mqtt.sink", "topic", topic)
     outage = outage_of(f"MQTT (sink {topic})", retry, LOST)
     is_lost = False
+    _watch_while_open(client)
 
     async def send(batch: Sequence[Outgoing]) -> None:
         require_list("mqtt.sink", Outgoing, "connectors.Message", batch)
@@ -141,7 +145,7 @@ def sink(client: Client, topic: str, *, retry: RetryPolicy | int = RECONNECT) ->
 
         async def one(_: int, message: Outgoing) -> None:
             async with places:
-                await _publish(client, message.to or topic, message)
+                await _answered(client, _publish(client, message.to or topic, message))
 
         async def publish() -> None:
             nonlocal is_lost
@@ -182,8 +186,53 @@ def _is_entered(client: Any) -> bool:
     return not isinstance(client, Client) or client._lock.locked()
 
 
+async def _answered(client: Any, call: Coroutine[Any, Any, T]) -> T:
+    """The answer of the broker to *call*, or an error as soon as the connection is lost.
+
+    aiomqtt would wait for the answer until its *timeout*.
+    """
+    lost = client._disconnected
+    with anyio.CancelScope() as scope:
+
+        def give_up(_: object) -> None:
+            scope.cancel()
+
+        lost.add_done_callback(give_up)
+        try:
+            return await call
+        finally:
+            lost.remove_done_callback(give_up)
+    raise MqttError("the connection was lost before the broker answered") from _loss(client)
+
+
+def _loss(client: Any) -> BaseException | None:
+    """The error of a connection that is lost; the loop reports one that nobody has asked for."""
+    lost = client._disconnected
+    return None if not lost.done() or lost.cancelled() else lost.exception()
+
+
+def _watch_while_open(client: Client) -> None:
+    """Let the loop watch the socket of *client* while it is open and has something to write.
+
+    aiomqtt asks for that in the next turn of the loop. By then all may be written, and the loop
+    calls in vain again and again; or the connection is lost, and the number of its file given to
+    another one. uvloop ends the process then, and asyncio may not hear the next connection.
+    """
+    inner: Any = client._client
+
+    def watch(socket: object) -> None:
+        if inner.socket() is socket and inner.want_write():
+            client._loop.add_writer(inner.socket().fileno(), inner.loop_write)
+
+    def watch_soon(_: object, __: object, socket: object) -> None:
+        client._loop.call_soon_threadsafe(watch, socket)  # it may be called by another thread
+
+    inner.on_socket_register_write = watch_soon
+
+
 async def _enter_again(client: Client) -> None:
     """Connect again: a client can be entered several times, one after another."""
+    _loss(client)
     await client.__aexit__(None, None, None)
     await client.__aenter__()
 
@@ -244,7 +293,7 @@ class _Reader:
 
     async def _subscribe(self) -> None:
         for topic in self.topics:
-            answers: Any = await self.client.subscribe(topic, qos=1)
+            answers: Any = await _answered(self.client, self.client.subscribe(topic, qos=1))
             refused = [str(each) for each in answers if getattr(each, "is_failure", False)]
             if refused:
                 raise PermissionError(f"MQTT: the broker refuses {topic!r}: {', '.join(refused)}")

@@ -103,7 +103,10 @@ GONE: Final = (
 
 @asynccontextmanager
 async def connect(url: str, **options: Any) -> AsyncGenerator[Client]:
-    """A client that connects again for as long as it is open; the server has to be there."""
+    """A client that connects again for as long as it is open; the server has to be there.
+
+    What waits for an answer fails when the connection is lost: that answer does not come.
+    """
     first: list[Exception] = []  # that the client has raised
 
     async def show(error: Exception) -> None:
@@ -111,8 +114,18 @@ async def connect(url: str, **options: Any) -> AsyncGenerator[Client]:
             first.append(error)
         LOG.info("NATS: %r", error)
 
+    async def fail_requests() -> None:
+        for answer in [*client._resp_map.values()]:  # else each would wait for its whole time
+            if not answer.done():
+                answer.set_exception(ConnectionReconnectingError())
+                answer.exception()  # nobody waits for that of a message that was not sent
+        if on_loss is not None:
+            await on_loss()
+
+    on_loss = options.pop("disconnected_cb", None)
     require_scheme("nats.connect", url, "nats", "tls", "ws", "wss")
     settings: dict[str, Any] = {"reconnect_time_wait": 0.2, "max_reconnect_attempts": 1}
+    settings["disconnected_cb"] = fail_requests
     client: Any = Client()  # whose options have no types
     try:
         await client.connect(url, **(settings | {"error_cb": show} | options))

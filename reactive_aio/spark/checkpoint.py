@@ -27,6 +27,7 @@ from ._internals.plans import (
     require_uncached,
 )
 from .errors import UnsupportedDataFrame, explained
+from .whole_writes import write_all
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -233,7 +234,13 @@ class DirectoryStore:
 
     def commit(self, identity: PlanIdentity, partition: int) -> None:
         with self._path.open("ab", buffering=0) as file:
-            file.write(b"%d\n" % partition)  # one call, and so one piece
+            before = file.tell()
+            try:
+                write_all(file, b"%d\n" % partition)  # one call, unless the disk is full
+            except OSError as error:
+                file.truncate(before)  # or the next line would continue it: another number
+                error.filename = str(self._path)
+                raise
             os.fsync(file.fileno())
 
 

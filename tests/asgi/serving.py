@@ -5,14 +5,16 @@ import json
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.request import urlopen
 
-if TYPE_CHECKING:
-    from collections.abc import Generator
+import uvicorn
+
+from tests.harness.outages import Lacking, Proxy
 
 ROOT = Path(__file__).parents[2]
 SMALL = 16 * 1024
@@ -50,12 +52,17 @@ class Service:
 
 @contextmanager
 def service(
-    app: str, loop: str = "asyncio", server: str = "websockets", *, logs: bool = False
-) -> "Generator[Service]":
+    app: str,
+    loop: str = "asyncio",
+    server: str = "websockets",
+    *,
+    logs: bool = False,
+    lacking: Lacking | None = None,
+) -> Generator[Service]:
     """Serve *app* of `tests.asgi.service` on a free port of the loopback interface.
 
     *server* is ``hypercorn``, or the implementation of WebSockets for uvicorn. With *logs*, a test
-    reads what the process writes to stderr.
+    reads what the process writes to stderr. *lacking* limits the process.
     """
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listening:
         # The kernel would buffer megabytes for each client that does not read.
@@ -63,7 +70,11 @@ def service(
         fd = listening.fileno()
         command = [sys.executable, "-m", "tests.asgi.service", str(fd), app, loop, server]
         process = subprocess.Popen(
-            command, cwd=ROOT, pass_fds=[fd], stderr=subprocess.PIPE if logs else None
+            command,
+            cwd=ROOT,
+            pass_fds=[fd],
+            stderr=subprocess.PIPE if logs else None,
+            preexec_fn=lacking,
         )
         port = listening.getsockname()[1]
     try:
@@ -77,6 +88,22 @@ def service(
             process.wait()
 
 
+@asynccontextmanager
+async def running(app: Any, **options: Any) -> AsyncGenerator[str]:
+    """Run *app* under uvicorn, in this process; yield ``host:port``."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL)
+        config = uvicorn.Config(app, log_level="warning", **options)
+        server = uvicorn.Server(config)
+        task = asyncio.ensure_future(server.serve(sockets=[listening]))
+        try:
+            yield "{}:{}".format(*listening.getsockname())
+        finally:
+            server.should_exit = True
+            await task
+
+
 class RawClient:
     """A connection that reads only what the test requests."""
 
@@ -86,13 +113,13 @@ class RawClient:
         self.received = 0
 
     @staticmethod
-    async def get(service: Service, path: str) -> "RawClient":
+    async def get(service: "Service | Proxy", path: str) -> "RawClient":
         client = await RawClient._connected(service)
         await client.write(f"GET {path} HTTP/1.1\r\nHost: test\r\n\r\n".encode())
         return client
 
     @staticmethod
-    async def socket(service: Service, path: str, *messages: str) -> "RawClient":
+    async def socket(service: "Service | Proxy", path: str, *messages: str) -> "RawClient":
         client = await RawClient._connected(service)
         key = "dGhlIHNhbXBsZSBub25jZQ=="
         await client.write(
@@ -105,7 +132,7 @@ class RawClient:
         return client
 
     @staticmethod
-    async def _connected(service: Service) -> "RawClient":
+    async def _connected(service: "Service | Proxy") -> "RawClient":
         connection = socket.socket()
         connection.setblocking(False)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL)

@@ -19,6 +19,7 @@ from websockets.utils import accept_key
 
 from reactive_aio import RetryPolicy, UnicastProcessor, error, from_aiter, just
 from reactive_aio.asgi import PeerFailed, SocketLost, SocketRefused, websocket_messages
+from tests.harness.outages import proxy_of
 
 Handle = Callable[[ServerConnection], Awaitable[None]]
 AT_ONCE = RetryPolicy(attempts=3, only=ConnectionError, reset=True)
@@ -219,23 +220,17 @@ async def test_a_message_that_is_too_long_fails_the_flow() -> None:
 
 async def test_a_server_that_answers_no_ping_is_lost() -> None:
     """Such as a machine that is switched off: nothing says so."""
-    async with server(silent, ping_interval=None) as url:
-        reader, writer = await asyncio.open_connection("127.0.0.1", _port(url))
-        frozen = asyncio.Event()
 
-        async def pass_on(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-            head = await source.readuntil(b"\r\n\r\n")
-            writer.write(head)
-            sink.write(await reader.readuntil(b"\r\n\r\n"))
-            await frozen.wait()
-            sink.close()
-            writer.close()
+    async def greet(connection: ServerConnection) -> None:
+        await connection.send("hello")
+        await connection.wait_closed()
 
-        async with await asyncio.start_server(pass_on, "127.0.0.1", 0) as proxy:
-            port = proxy.sockets[0].getsockname()[1]
-            with pytest.raises(SocketLost, match=r"a ping within 0.05 s \(keepalive=\)"):
-                await websocket_messages(f"ws://127.0.0.1:{port}/", keepalive=0.05).run()
-            frozen.set()
+    async with server(greet, ping_interval=None) as url, proxy_of(url) as proxy:
+        messages = websocket_messages(proxy.url, keepalive=0.05).do_on_next(
+            lambda _: proxy.freeze()
+        )
+        with pytest.raises(SocketLost, match=r"a ping within 0.05 s \(keepalive=\)"):
+            await messages.run()
 
 
 async def test_a_quiet_server_that_answers_pings_is_not_lost() -> None:
@@ -254,10 +249,6 @@ async def test_a_quiet_server_that_answers_pings_is_not_lost() -> None:
 
     async with server(handle, create_connection=Watched) as url:
         assert await websocket_messages(url, keepalive=0.02).to_list(limit=2) == ["at last"]
-
-
-def _port(url: str) -> int:
-    return int(url.rpartition(":")[2].partition("/")[0])
 
 
 # -- the handshake ---------------------------------------------------------------------------------

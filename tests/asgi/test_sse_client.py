@@ -1,10 +1,12 @@
 """from_sse: reading, resuming and failing, with our server and with scripted ones."""
 
+# pyright: reportUnknownLambdaType=false
+
 import asyncio
 import gzip
 import itertools
 import zlib
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,6 +18,8 @@ from reactive_aio.asgi import Event, PeerFailed, SocketLost, from_sse
 from reactive_aio.errors import FrameTooLong
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.asgi.serving import Service, service
+from tests.harness.outages import proxy_of
+from tests.recipes.waiting import until
 
 QUICKLY = RetryPolicy(attempts=3, only=ConnectionError, reset=True)
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n\r\n"
@@ -34,6 +38,7 @@ class Script:
     def __init__(self, *answers: bytes) -> None:
         self.requests: list[str] = []
         self.url = ""
+        self.before_answer: Callable[[], object] = lambda: None
         self._answers = [*answers]
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -41,6 +46,7 @@ class Script:
         self.requests.append(head)
         _, _, length = head.partition("content-length: ")
         await reader.readexactly(int(length.split("\r\n")[0] or 0))
+        self.before_answer()
         writer.write(self._answers.pop(0))
         await writer.drain()
         writer.close()
@@ -274,42 +280,23 @@ async def test_a_port_where_nothing_listens_is_a_connection_error() -> None:
         await data_of("http://127.0.0.1:1/")
 
 
-async def test_a_silent_server_is_a_lost_connection() -> None:
-    closed = asyncio.Event()
-
-    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(STREAM)
-        await reader.read()
-        await reader.read()
-        writer.close()
-        closed.set()
-
-    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server:
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+async def test_a_silent_server_is_a_lost_connection(serving: Service) -> None:
+    async with proxy_of(f"{serving.url}/sse") as proxy:
+        events = from_sse(proxy.url, silence=0.05).do_on_next(lambda _: proxy.freeze())
         with pytest.raises(SocketLost, match=r"no byte within 0.05 s \(silence=\)"):
-            await data_of(url, silence=0.05)
-        await closed.wait()
+            await events.run()
+        proxy.thaw()
+        await until(lambda: not proxy.open)
 
 
 async def test_a_server_that_answers_byte_by_byte_is_a_lost_connection() -> None:
     """Each byte comes within the time of silence; the answer does not."""
-    left = asyncio.Event()
-
-    async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        gone = asyncio.ensure_future(asyncio.gather(reader.read(), return_exceptions=True))
-        writer.write(STREAM[:-2])
-        while not gone.done():
-            writer.write(b"x")
-            await asyncio.wait([gone], timeout=0.01)
-        writer.close()
-        left.set()
-
-    async with await asyncio.start_server(slow, "127.0.0.1", 0) as server:
-        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    endless = STREAM[:-2] + b"x-y: " + b"x" * 10_000
+    async with scripted(endless) as script, proxy_of(script.url) as proxy:
+        script.before_answer = lambda: proxy.delay(0.01, piece=1)
         with pytest.raises(SocketLost, match=r"no answer within 0.2 s \(timeout= and silence=\)"):
-            await data_of(url, timeout=0.1, silence=0.1)
-        await left.wait()
+            await data_of(proxy.url, timeout=0.1, silence=0.1)
+        await until(lambda: not proxy.open)
 
 
 @pytest.mark.parametrize("id", [b" 7 ", b"7\x0b", b"\xc2\xa07", b"\xe2\x80\xa87"])

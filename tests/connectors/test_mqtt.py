@@ -1,6 +1,9 @@
 """MQTT, with a real Mosquitto."""
 
 import asyncio
+import selectors
+from functools import partial
+from typing import Any
 
 import pytest
 from aiomqtt import Message as Incoming, MqttError
@@ -67,9 +70,8 @@ async def test_what_was_not_acknowledged_is_sent_to_the_next_client_of_the_sessi
 
     async with mqtt.connect(mqtt_server.url, name=name) as client:
         flow = mqtt.source(client, topic).ack_after(work, concurrency=10)
-        async with flow.running():
-            await until(lambda: len(started) == 10)
-            await asyncio.sleep(0.05)
+        async with flow.running() as first:
+            await until(lambda: (len(started), first.delivered) == (10, 3))
     done: list[int] = []
     async with mqtt.connect(mqtt_server.url, name=name) as client:
         again = mqtt.source(client, topic).map(number).ack_after(done.append)
@@ -126,19 +128,55 @@ async def test_what_always_fails_is_a_dead_letter(mqtt_server: MqttServer, topic
     assert (done, buried) == ([0, 2], ["1 ValueError('never')"])
 
 
-# aiomqtt leaves errors of a lost connection, and paho may log them.
-@pytest.mark.usefixtures("expects_loop_errors", "expects_error_logs")
+@pytest.mark.usefixtures("expects_error_logs")  # paho may log that it has lost the connection
 async def test_a_lost_connection_is_made_again(mqtt_server: MqttServer, topic: str) -> None:
     skip_on_uvloop()
     await subscribe(mqtt_server, topic, f"me {topic}")
     async with (
         proxy_of(mqtt_server.url) as proxy,
         mqtt.connect(proxy.url, name=f"me {topic}") as client,
-        mqtt.connect(proxy.url, name=f"sends to {topic}", timeout=1) as sender,
+        mqtt.connect(proxy.url, name=f"sends to {topic}") as sender,
     ):
         numbers = mqtt.source(client, topic, retry=AGAIN).map(number)
         report = await work_through_losses(proxy, numbers, mqtt.sink(sender, topic, retry=AGAIN))
     assert report.is_complete
+
+
+async def test_what_waits_for_an_answer_fails_when_the_connection_is_lost(
+    mqtt_server: MqttServer, topic: str
+) -> None:
+    """And not after the timeout of the client, which counts as time of the outage."""
+    skip_on_uvloop()
+    async with (
+        proxy_of(mqtt_server.url) as proxy,
+        mqtt.connect(proxy.url, name=f"sends to {topic}") as client,
+    ):
+        for ask in (
+            partial(mqtt.sink(client, topic, retry=1), [Message(b"0")]),
+            mqtt.source(client, topic, retry=1).ack_after(print).run,
+        ):
+            proxy.freeze()
+            asking = asyncio.create_task(ask())
+            await until(lambda: [*client._pending_calls])
+            proxy.cut()
+            with pytest.raises(MqttError, match="lost before the broker answered"):
+                await asking
+            await mqtt._enter_again(client)
+
+
+async def test_the_loop_does_not_watch_for_writing_when_all_is_written(
+    mqtt_server: MqttServer, topic: str
+) -> None:
+    """It would call the client without end, and still watch the file when it is closed."""
+    skip_on_uvloop()
+    loop: Any = asyncio.get_running_loop()
+    async with mqtt.connect(mqtt_server.url, name=f"sends to {topic}") as client:
+        mqtt.sink(client, topic)
+        inner: Any = client._client
+        inner.publish(topic, b"0", 1)
+        inner.loop_write()  # as the loop does for what was queued before
+        await asyncio.sleep(0)
+        assert loop._selector.get_key(inner.socket()).events == selectors.EVENT_READ
 
 
 def skip_on_uvloop() -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.errors import Error, NoServersError
+from nats.errors import ConnectionReconnectingError, Error, NoServersError
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, StorageType, StreamConfig
 from nats.js.errors import APIError, NoKeysError, NotFoundError
@@ -260,6 +260,27 @@ async def test_a_lost_connection_is_made_again(
     assert report.is_complete
     info: Any = await context.stream_info(subject)
     assert info.state.messages == len(NUMBERS), "what was sent again was dropped by its id"
+
+
+async def test_what_waits_for_an_answer_fails_when_the_connection_is_lost(
+    nats_server: NatsServer, subject: str
+) -> None:
+    lost = asyncio.Event()
+
+    async def notice() -> None:
+        lost.set()
+
+    async with (
+        proxy_of(nats_server.url) as proxy,
+        nats.connect(proxy.url, disconnected_cb=notice) as client,
+    ):
+        proxy.freeze()
+        sending = asyncio.create_task(nats.sink(client, subject, retry=1)([Message(b"0")]))
+        await until(lambda: bool(cast("Any", client)._resp_map))
+        proxy.cut()
+        with pytest.raises(ConnectionReconnectingError):
+            await sending
+        await lost.wait()
 
 
 async def test_a_drain_ends_in_time_although_the_server_is_frozen(

@@ -1,7 +1,8 @@
 """Queries, COPY and an outbox, with a real PostgreSQL."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+import os
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -11,8 +12,10 @@ import pytest
 import reactive_aio as rx
 from reactive_aio.connectors import postgres
 from reactive_aio.connectors.postgres import Outbox
+from reactive_aio.delivery import deliveries
 from reactive_aio.errors import Overflow
-from tests.harness.servers import PostgresServer
+from tests.harness.outages import Lacking
+from tests.harness.servers import PostgresServer, postgres_running
 from tests.recipes.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -28,6 +31,13 @@ async def pool(url: str) -> AsyncGenerator["asyncpg.Pool[asyncpg.Record]"]:
     async with asyncpg.create_pool(url, min_size=1, max_size=6) as opened:
         await opened.execute("drop schema public cascade; create schema public")
         yield opened
+
+
+@pytest.fixture
+def full() -> Iterator[str]:
+    """A database of a server whose tables have no room for more than that of its journal."""
+    with postgres_running(Lacking(file_size=17 << 20)) as server:
+        yield server.database()
 
 
 Pool = Any
@@ -63,6 +73,28 @@ class TestCopy:
         with pytest.raises(asyncpg.UniqueViolationError):
             await copy([(1,), (2,), (1,)])
         assert await pool.fetchval("select count(*) from copies") == 0
+
+    @pytest.mark.thorough  # it starts a server of its own
+    async def test_a_full_disk_of_the_server_fails_a_batch_and_loses_none_before_it(
+        self, full: str
+    ) -> None:
+        stored: list[int] = []
+
+        def row(number: int) -> tuple[int, str]:
+            return (number, os.urandom(500).hex())
+
+        async with asyncpg.create_pool(full, min_size=1, max_size=2) as pool:
+            await pool.execute("create table copies (n int, name text)")
+            copy = postgres.sink(pool, "copies", ["n", "name"])
+            numbers = deliveries(rx.range(100_000), ack=stored.append, limit=5000)
+            with pytest.raises(asyncpg.PostgresError, match=r"could not extend file"):
+                await numbers.map(row).buffer(4000).ack_after(copy).run()
+            found = await pool.fetch("select n from copies order by n")
+            assert [row["n"] for row in found] == sorted(stored) == [*range(len(found))]
+            assert found
+            await pool.execute("truncate copies")
+            await copy([row(1)])
+            assert await pool.fetchval("select count(*) from copies") == 1
 
 
 class TestOutbox:

@@ -8,11 +8,16 @@ machine does; `Lacking` starts one that has few descriptors, little memory or a 
 import asyncio
 import os
 import signal
+import socket
+import sys
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+if sys.platform != "win32":
+    import resource  # here, since another user than this one's may not read it
 
 __all__ = ("Lacking", "Proxy", "frozen", "proxy_of")
 
@@ -32,6 +37,11 @@ class Proxy:
         self.port = 0
         self.connections = 0
         """So many have been made."""
+
+    @property
+    def open(self) -> int:
+        """How many of them neither end has left, or a frozen proxy lets nobody know of it."""
+        return len(self._tasks)
 
     @property
     def url(self) -> str:
@@ -71,26 +81,36 @@ class Proxy:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if self._server is None:  # it was stopped in the turn before
+            writer.transport.abort()
+            return
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         self.connections += 1
+        self._writers.add(writer)  # it may be cut before it leads anywhere
         try:
             there, back = await asyncio.open_connection(self._parts.hostname, self._parts.port)
         except OSError:
+            self._writers.discard(writer)
             writer.transport.abort()
             return
-        self._writers |= {writer, back}
+        self._writers.add(back)
+        # Else the system would buffer megabytes, and a slow link would be felt late.
+        back.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         await asyncio.gather(self._copy(reader, back), self._copy(there, writer))
         self._writers -= {writer, back}
 
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            while data := await reader.read(self._piece):
-                if self._pause:
-                    await asyncio.sleep(self._pause)
-                await self._passes.wait()
-                writer.write(data)
-                await writer.drain()
+        with suppress(OSError, RuntimeError):  # which uvloop raises of a transport that was cut
+            while data := await reader.read(65536):
+                while data:
+                    if self._pause:
+                        await asyncio.sleep(self._pause)
+                    await self._passes.wait()
+                    piece, data = data[: self._piece], data[self._piece :]
+                    writer.write(piece)
+                    await writer.drain()
+        await self._passes.wait()  # an end does not pass either
         writer.close()
 
 
@@ -134,8 +154,6 @@ class Lacking:
     """In bytes; a longer file cannot be written: for the program, its disk is full."""
 
     def __call__(self) -> None:
-        import resource
-
         limits = {
             resource.RLIMIT_NOFILE: self.descriptors,
             resource.RLIMIT_AS: self.memory,

@@ -33,6 +33,8 @@ from typing import Any, Final, NoReturn
 
 import pytest
 
+from tests.harness.outages import Lacking
+
 STARTED_WITHIN: Final = 120.0
 STOPPED_WITHIN: Final = 20.0
 NUMBERS: Final = count(1)
@@ -156,8 +158,8 @@ def unprivileged(place: Path) -> Mapping[str, Any]:
 
 
 @contextmanager
-def postgres_running() -> Generator[PostgresServer]:
-    """Start a PostgreSQL, and stop it in the end.
+def postgres_running(lacking: Lacking | None = None) -> Generator[PostgresServer]:
+    """Start a PostgreSQL, and stop it in the end; *lacking* limits its processes.
 
     It need not survive a power failure, and so never syncs.
     """
@@ -196,7 +198,7 @@ def postgres_running() -> Generator[PostgresServer]:
             asked = subprocess.run([pg_isready, "--quiet", "--host", str(place)], check=False)
             return asked.returncode == 0
 
-        with running(command, place, is_ready, **user):
+        with running(command, place, is_ready, preexec_fn=lacking, **user):
             yield PostgresServer(place, run_sql)
 
 

@@ -5,12 +5,14 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from tests.harness.outages import Lacking, Proxy, frozen, proxy_of
+from tests.recipes.waiting import until
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -61,6 +63,26 @@ async def test_connections_are_cut_refused_and_accepted_again(proxy: Proxy) -> N
     async with Peer(proxy) as peer:
         assert await peer.answers()
     assert proxy.connections == 2
+
+
+async def test_a_connection_that_is_being_made_is_cut_as_well(proxy: Proxy) -> None:
+    async with Peer(proxy) as peer:
+        while not proxy.open:  # noqa: ASYNC110  # the very turn matters
+            await asyncio.sleep(0)
+        await asyncio.wait_for(proxy.stop(), 10)
+        with suppress(ConnectionResetError):
+            assert await peer.reader.read() == b""
+
+
+async def test_an_end_does_not_pass_what_is_frozen(proxy: Proxy) -> None:
+    async with Peer(proxy) as peer:
+        assert await peer.answers()
+        proxy.freeze()
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert proxy.open == 1
+    proxy.thaw()
+    await until(lambda: not proxy.open)
 
 
 async def test_what_is_frozen_arrives_later(proxy: Proxy) -> None:

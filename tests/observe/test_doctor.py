@@ -17,6 +17,7 @@ from reactive_aio._core.observation import registry
 from reactive_aio.delivery import deliveries
 from reactive_aio.observe import blocked_loop
 from tests.harness.leftover_checks import Context
+from tests.harness.outages import frozen
 
 
 @pytest.fixture(autouse=True)
@@ -186,9 +187,8 @@ asyncio.run(main())
         assert process.stdout is not None
         while await process.stdout.readline() != b"up\n":
             pass  # on a busy machine, the start is reported as well
-        process.send_signal(signal.SIGSTOP)
-        await asyncio.sleep(0.7)
-        process.send_signal(signal.SIGCONT)
+        with frozen(process.pid):
+            await asyncio.sleep(0.7)
         async with asyncio.timeout(30):
             report = (await process.stdout.readline()).decode()
         process.kill()

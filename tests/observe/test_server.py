@@ -18,6 +18,7 @@ from reactive_aio import observe
 from reactive_aio._core.observation import registry
 from reactive_aio.observe import command
 from reactive_aio.observe.command import main
+from tests.harness.outages import frozen
 
 
 @pytest.fixture
@@ -135,9 +136,9 @@ def test_the_command_says_that_a_process_is_stopped_or_was_killed(
     with subprocess.Popen([sys.executable, "-c", program, path], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        process.send_signal(signal.SIGSTOP)
-        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-        assert main(["top", path, "--once"]) == 1
+        with frozen(process.pid):
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+            assert main(["top", path, "--once"]) == 1
         assert f"the process {process.pid} is stopped (SIGSTOP" in capsys.readouterr().err
         process.kill()
     assert main(["top", path, "--once"]) == 1

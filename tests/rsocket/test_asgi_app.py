@@ -1,14 +1,11 @@
 """RSocket in an ASGI application: under uvicorn, and under a scripted server."""
 
 import asyncio
-import contextlib
-import socket
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, MutableMapping
+from collections.abc import AsyncIterator, Callable, MutableMapping
 from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.routing import Mount, WebSocketRoute
@@ -29,25 +26,11 @@ from reactive_aio.rsocket.link.transports import asgi
 from reactive_aio.rsocket.protocol.codec import decode
 from reactive_aio.rsocket.protocol.frames import Error, PayloadFrame
 from reactive_aio.testing.probes import SubscriberProbe
+from tests.asgi.serving import running
 from tests.rsocket.test_transports import converse, endless, router
 from tests.rsocket.websocket_peer import JSON_SETUP, SETUP, stream
 
 Message = MutableMapping[str, Any]
-
-
-@contextlib.asynccontextmanager
-async def running(app: Any, **options: Any) -> AsyncGenerator[str]:
-    """Run *app* under uvicorn; yield ``host:port``."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.setblocking(False)
-        config = uvicorn.Config(app, log_level="warning", **options)
-        server = uvicorn.Server(config)
-        task = asyncio.ensure_future(server.serve(sockets=[listening]))
-        try:
-            yield "{}:{}".format(*listening.getsockname())
-        finally:
-            server.should_exit = True
-            await task
 
 
 def mounted_in_starlette(app: AsgiApp) -> Any:

@@ -4,6 +4,8 @@ import asyncio
 import io
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Collection
 from contextlib import closing
 from pathlib import Path
@@ -26,6 +28,7 @@ from reactive_aio.spark import (
 )
 from reactive_aio.spark.checkpoint import DirectoryStore
 from reactive_aio.testing.probes import SubscriberProbe
+from tests.harness.outages import Lacking
 
 from .conftest import Trace, wait_for_elements, wait_until
 
@@ -65,6 +68,32 @@ def test_a_line_that_a_crash_has_cut_off_is_dropped(tmp_path: Path, cut: bytes) 
     assert store.load(IDENTITY) == expected
     store.commit(IDENTITY, 2)
     assert store.load(IDENTITY) == {*expected, 2}
+
+
+COMMITS = """
+import sys
+from pathlib import Path
+
+from reactive_aio.spark import PlanIdentity
+from reactive_aio.spark.checkpoint import DirectoryStore
+
+identity = PlanIdentity("a query", "an input", "partitions 4")
+for partition in (10, 12):
+    DirectoryStore(Path(sys.argv[1])).commit(identity, partition)
+"""
+
+
+def test_a_commit_that_a_full_disk_has_cut_off_fails_and_is_no_other_number(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path)
+    store.load(IDENTITY)
+    [file] = tmp_path.iterdir()
+    room = file.stat().st_size + len("10\n1")
+    command = [sys.executable, "-c", COMMITS, str(tmp_path)]
+    lacking = Lacking(file_size=room)
+    ran = subprocess.run(command, preexec_fn=lacking, capture_output=True, text=True, check=False)
+    assert f"File too large: '{file}'" in ran.stderr
+    store.commit(IDENTITY, 3)
+    assert store.load(IDENTITY) == {10, 3}
 
 
 @pytest.mark.parametrize(

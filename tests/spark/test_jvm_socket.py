@@ -2,6 +2,8 @@
 
 import errno
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from mmap import mmap
@@ -21,6 +23,7 @@ from reactive_aio.spark.arrow.jvm_socket import (
     FrameReader,
     connect,
 )
+from tests.harness.outages import Lacking
 
 
 @pytest.fixture
@@ -246,3 +249,32 @@ def test_a_directory_without_room_is_named(
     monkeypatch.setattr(jvm_socket, "TemporaryFile", full)
     with pytest.raises(FrameNotStored, match=r"more than 16 MiB.*No space left.*batch= .*TMPDIR"):
         reader.store()
+
+
+LAST_CHUNK = """
+import socket
+import threading
+from struct import pack
+
+from reactive_aio.spark.arrow.jvm_socket import LARGE, LARGEST_IN_MEMORY, FrameReader
+
+local, peer = socket.socketpair()
+reader, length = FrameReader(local), LARGEST_IN_MEMORY + 1
+sending = threading.Thread(target=peer.sendall, args=(pack("!i", length) + bytes(length),))
+sending.start()
+while reader.read() is not LARGE:
+    pass
+try:
+    reader.store()
+finally:
+    reader.close()
+"""
+
+
+def test_a_disk_that_becomes_full_in_the_last_piece_of_a_frame_is_named() -> None:
+    """Such a write says that it has written less; only the next one would fail."""
+    lacking = Lacking(file_size=LARGEST_IN_MEMORY)
+    command = [sys.executable, "-c", LAST_CHUNK]
+    ran = subprocess.run(command, preexec_fn=lacking, capture_output=True, text=True, check=False)
+    assert "FrameNotStored: Rows of Spark that come together have more than 16 MiB" in ran.stderr
+    assert "File too large" in ran.stderr

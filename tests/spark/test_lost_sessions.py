@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.harness.outages import Lacking
+
+from .full_disk import LONGEST_FILE, SMALL
+
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.thorough,
@@ -80,6 +84,23 @@ def test_a_new_session_can_be_made_whatever_the_jvm_was_killed_under(ways: str) 
     for way, (text, rows) in ends.items():
         assert text.startswith("SparkSessionLost: The JVM of the Spark session has died"), way
         assert rows == 3, way
+
+
+def test_a_full_disk_fails_a_write_and_loses_nothing_that_was_committed(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [*COMMAND[:-1], "tests.spark.full_disk", str(tmp_path / "out")],
+        cwd=ROOT,
+        preexec_fn=Lacking(file_size=LONGEST_FILE),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    end = json.loads(ran.stdout)
+    assert "File too large" in end["text"]
+    assert end["acknowledged"] == [*range(SMALL)]
+    assert end["found"] == end["acknowledged"], "and the session goes on"
 
 
 def test_rows_that_arrive_before_the_jvm_is_killed_are_in_order(ends: dict[str, Any]) -> None:

@@ -21,6 +21,7 @@ from reactive_aio.spark import (
     map_flow,
     spark_task,
 )
+from tests.harness.outages import frozen
 
 from .conftest import wait_until
 
@@ -210,6 +211,24 @@ async def test_cancelling_the_job_ends_its_worker(spark: "SparkSession", marks: 
     [name] = await asyncio.to_thread(marks.named, "begins")
     # Spark kills it after spark.python.task.killTimeout, so that no cleanup runs.
     await wait_until(lambda: not is_running(int(name.rpartition("-")[2])))
+
+
+@pytest.mark.thorough
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+async def test_a_worker_that_is_frozen_is_waited_for_no_longer_than_the_caller_says(
+    spark: "SparkSession", marks: Marks
+) -> None:
+    df = await asyncio.to_thread(numbers, spark, 100, 1)
+    task = asyncio.create_task(for_each_partition(df, endless(marks)))
+    await marks.wait_for("begins")
+    [name] = await asyncio.to_thread(marks.named, "begins")
+    worker = int(name.rpartition("-")[2])
+    with frozen(worker):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await task
+        await wait_until(lambda: not is_running(worker))
+    assert len(await for_each_partition(df, doubled)) == 1
 
 
 @pytest.mark.thorough

@@ -8,12 +8,14 @@ follow one another, so no part of it has whole rows.
 import os
 import socket
 from contextlib import suppress
+from io import FileIO
 from mmap import ACCESS_READ, mmap
 from struct import Struct
 from tempfile import TemporaryFile, gettempdir
-from typing import BinaryIO, Final
+from typing import Final
 
 from ...errors import ReactiveError
+from ..whole_writes import write_all
 
 END: Final = b""
 """Returned by `FrameReader.read` when the JVM has closed the connection after a whole frame."""
@@ -118,7 +120,7 @@ class FrameReader:
             else:
                 self.connection.setblocking(False)
 
-    def _copy(self, file: BinaryIO, length: int) -> None:
+    def _copy(self, file: FileIO, length: int) -> None:
         chunk = memoryview(bytearray(_CHUNK))
         while length:
             received = self.connection.recv_into(chunk[: min(length, _CHUNK)])
@@ -126,7 +128,7 @@ class FrameReader:
                 raise EOFError(_CUT_SHORT)
             length -= received
             try:
-                file.write(chunk[:received])
+                write_all(file, chunk[:received])
             except OSError as error:
                 raise _not_stored(length, error) from error
 
@@ -143,7 +145,7 @@ class FrameReader:
     __del__ = close
 
 
-def _temporary_file(length: int) -> BinaryIO:
+def _temporary_file(length: int) -> FileIO:
     try:
         return TemporaryFile(buffering=0)  # without a name where the system allows it
     except OSError as error:
