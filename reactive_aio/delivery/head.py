@@ -272,8 +272,6 @@ class Head(Coordinator[Tied[Any]]):
         self._is_advancing = False
         self._side.advance()
         while self._ready and (count := min(len(self._ready), self.demand.outstanding)):
-            if self.is_closed:
-                return
             self.emit([self._tied(self._ready.popleft()) for _ in range(count)])
         if not self.is_closed and self._started:
             self._request()

@@ -244,8 +244,6 @@ class LogCommits:
             self._timer.start(self._options.within)
 
     def _commit(self) -> None:
-        if self._is_committing or not self._tracker.uncommitted:
-            return
         self._timer.stop()
         self._is_committing = True  # for good, if the call fails: a later one must not hide it
         count, positions = self._tracker.uncommitted, self._tracker.take()

@@ -345,3 +345,23 @@ def test_a_program_may_end_right_after_it_has_left_a_flow() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         asyncio.run(main())
+
+
+@pytest.mark.parametrize("way", ["at once", "after another", "awaited"])
+def test_an_acknowledgement_that_stops_the_program_stops_it(way: str) -> None:
+    async def done() -> None:
+        await asyncio.sleep(0)
+
+    async def stop() -> None:
+        sys.exit(3)
+
+    def ack(value: int) -> object:
+        if value != 2:
+            return done() if way == "after another" else None
+        return stop() if way == "awaited" else sys.exit(3)
+
+    async def main() -> None:
+        await deliveries(r.range(4), ack, ack_concurrency=1).ack_after(nothing).run()
+
+    with pytest.raises(SystemExit):
+        asyncio.run(main())

@@ -30,10 +30,12 @@ class Server:
 async def test_an_outage_is_one_line_and_its_end_another(caplog: pytest.LogCaptureFixture) -> None:
     server, outage = Server(10), Outage("Redis (orders)", FOREVER)
     assert str(outage) == "Redis (orders) can be reached"
+    assert outage.awaited == "an answer of Redis (orders)"
     asking = asyncio.gather(*(outage.call(server.answer, n) for n in range(3)))
     await asyncio.sleep(5.5)
     assert outage.is_out
     assert str(outage).startswith("Redis (orders) fails since ")
+    assert outage.awaited.startswith("an answer of Redis (orders), which fails since ")
     assert await asking == [0, 1, 2]
     assert str(outage) == "Redis (orders) can be reached"
     began, over = (record.getMessage() for record in caplog.records)
@@ -44,12 +46,17 @@ async def test_an_outage_is_one_line_and_its_end_another(caplog: pytest.LogCaptu
     assert all(record.levelno == logging.WARNING for record in caplog.records)
 
 
-async def test_an_error_that_the_policy_does_not_cover_is_raised_at_once() -> None:
+async def test_an_error_that_the_policy_does_not_cover_is_raised_at_once_and_is_no_outage(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async def refuse() -> None:
         raise ValueError("no such table")
 
+    outage = Outage("PostgreSQL", FOREVER)
     with pytest.raises(ValueError, match="no such table"):
-        await Outage("PostgreSQL", FOREVER).call(refuse)
+        await outage.call(refuse)
+    assert str(outage) == "PostgreSQL can be reached"
+    assert not caplog.records
 
 
 async def test_the_last_error_says_since_when_it_fails() -> None:

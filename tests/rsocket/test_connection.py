@@ -1,5 +1,6 @@
 """A connection without I/O: requests, demand, terminal signals, turns, time."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -132,6 +133,8 @@ def test_demand_is_sent_unchanged() -> None:
     answering.send(stream_id, Y)
     with pytest.raises(RuleViolation, match=r"1\.1"):
         answering.send(stream_id, Z)
+    with pytest.raises(RuleViolation, match=r"1\.1"):
+        answering.send_all(stream_id, [b"z"])
     assert [
         len(event.payloads) for event in carry(answering, asking) if isinstance(event, Elements)
     ]
@@ -294,6 +297,7 @@ def test_a_cancel_of_the_peer_drops_queued_elements() -> None:
     assert carry(asking, answering) == [Cancelled(stream_id)]
     assert sent(answering) == []
     assert not answering.send(stream_id, X)
+    assert not answering.send_all(stream_id, [b"x"])
 
 
 def test_a_responder_may_cancel_the_input_of_a_channel() -> None:
@@ -374,6 +378,42 @@ def test_portions_follow_the_size_of_elements() -> None:
     assert max(portions[2:]) < 40, "two watermarks of them, and not 64"
 
 
+def test_no_stream_begins_while_many_large_payloads_are_queued() -> None:
+    connection = server(limits=Limits(mtu=100))
+    ids = range(1, 19, 2)
+    connection.receive(wire(*map(RequestResponse, ids)), 0.0)
+    for stream_id in ids:
+        connection.send(stream_id, Payload(bytes(1000)))
+    connection.receive(wire(RequestStream(19, 1)), 0.0)
+    assert connection.flush(0.0) == [], "its first element might be as large"
+    sent(connection)
+    assert connection.flush(0.0) == [DemandReceived(19, 1)]
+
+
+def test_frames_beyond_those_of_one_turn_are_read_in_the_next() -> None:
+    connection = server()
+    connection.frames_a_turn = 2
+    requests = wire(*(RequestFnf(stream_id, X) for stream_id in (1, 3, 5)))
+    told = [connection.receive(requests, 0.0)]
+    while connection.has_more:
+        told.append(connection.read_more(0.0))
+    assert list(map(len, told)) == [2, 1]
+
+
+def test_a_short_turn_takes_all_output_or_none() -> None:
+    connection = server()
+    connection.receive(wire(*map(RequestResponse, (1, 3, 5))), 0.0)
+    connection.respond_all([(1, b"y")])
+    assert connection.last_output() == wire(PayloadFrame(1, Payload(b"y"), complete=True))
+    assert connection.last_output() == b""
+    connection.respond_all([(3, bytes(20_000)), (5, bytes(20_000))])
+    assert connection.last_output() is None, "it would be all at once"
+    connection = server()
+    connection.receive(wire(RequestResponse(1, follows=True)), 0.0)
+    assert connection.last_output() is None, "the rest of the payload has a deadline"
+    assert pair(resumption=Resumption())[1].last_output() is None, "what is sent is kept"
+
+
 def test_keepalives_and_other_streams_overtake_a_large_payload() -> None:
     connection = server(limits=Limits(mtu=1000))
     connection.receive(wire(RequestResponse(1), RequestResponse(3), RequestResponse(5)), 0.0)
@@ -426,6 +466,32 @@ def test_payloads_around_the_limit_of_a_frame_leave_nothing_behind(
     answering.send(1, payload)
     assert carry(answering, asking) == [elements(1, [payload], complete=not stream)]
     assert answering.queued_bytes == 0
+
+
+def test_small_and_large_elements_of_a_stream_keep_their_order() -> None:
+    asking, answering = pair(limits=Limits(mtu=100))
+    stream_id = asking.request_stream(X, 3)
+    carry(asking, answering)
+    payloads = [Payload(bytes([size]) * size) for size in (1, 255, 2)]
+    for payload in payloads:
+        answering.send(stream_id, payload)
+    [event] = carry(answering, asking)
+    assert event == elements(stream_id, payloads)
+
+
+def test_a_large_payload_that_waits_for_another_can_be_cancelled() -> None:
+    connection = server(limits=Limits(mtu=100, max_started=1000))
+    connection.receive(wire(*map(RequestResponse, (1, 3, 5))), 0.0)
+    for stream_id in (1, 3, 5):
+        connection.send(stream_id, Payload(bytes(900)))
+    frames = read(connection.data_to_send(100))
+    connection.receive(wire(Cancel(3)), 0.0)
+    frames += sent(connection)
+    sizes = Counter[int]()
+    for frame in frames:
+        assert isinstance(frame, PayloadFrame)
+        sizes[frame.stream_id] += len(frame.payload.data)
+    assert sizes == {1: 900, 5: 900}
 
 
 def test_a_large_payload_can_be_cancelled() -> None:
@@ -508,13 +574,17 @@ def test_draining_waits_for_open_streams() -> None:
     carry(asking, answering)
     answering.close_gracefully("restart")
     answering.close_gracefully()
-    carry(answering, asking)
+    announced = answering.data_to_send()
+    assert read(announced) == [Error(0, ErrorCode.CONNECTION_CLOSE, b"restart")]
+    asking.receive(announced, 0.0)
     with pytest.raises(ConnectionLost, match="peer is closing"):
         asking.request_response(X)
     answering.send(stream_id, Y)
     assert elements(stream_id, [Y], complete=True) in carry(answering, asking)
     assert answering.flush(0.0) == [Closed(ErrorCode.CONNECTION_CLOSE, b"", local=True)]
     assert (asking.is_closed, answering.is_closed) == (True, True)
+    answering.close_gracefully("again")
+    assert answering.queued_bytes == 0
 
 
 def test_a_lost_transport_fails_open_streams() -> None:

@@ -224,6 +224,18 @@ def test_silence_closes_after_a_lifetime_that_the_server_caps() -> None:
     assert connection.next_deadline() == 7.0
 
 
+def test_the_soonest_deadline_is_the_next() -> None:
+    for limits, expected in ((Limits(), 5.0), (Limits(setup_timeout=20), 11.0)):
+        connection = Connection(None, 0.0, limits=limits)
+        connection.receive(wire(Setup())[:5], 1.0)
+        assert connection.next_deadline() == expected
+    for began, expected in ((5.0, 15.0), (15.0, 20.0)):
+        connection = server()
+        connection.receive(wire(RequestResponse(1, follows=True)), 0.0)
+        connection.receive(b"\0", began)
+        assert connection.next_deadline() == expected
+
+
 # -- frames that are none --------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "data",
@@ -232,6 +244,8 @@ def test_silence_closes_after_a_lifetime_that_the_server_caps() -> None:
         b"\0\0\0",
         raw(1, 0x2920, b"\0\0\x05a"),  # metadata longer than the frame
         raw(1, 0x2920, b"\0"),
+        raw(1, 0x1100, b"\0\0\x05a"),
+        raw(0, 0x3400, b"\0\1\0\0\0\xffaa"),  # RESUME with a token longer than the frame
         raw(1, 0x7C00),  # an unknown type
         raw(1, 0x0000),
         raw(1, 0xFC00, bytes(4)),  # an extension that must be understood
@@ -333,16 +347,17 @@ def test_frames_in_transit_at_the_end_of_a_stream_do_not_count_as_a_flood() -> N
 
 
 def test_requests_that_are_cancelled_at_once_are_a_flood() -> None:
-    """Each would start a handler in vain: ten thousand a second are too many."""
-    connection = server()
-    events: list[Event] = []
-    for begin in range(1, 40_001, 2000):
-        ids = range(begin, begin + 2000, 2)
-        data = b"".join(wire(RequestStream(each, 1), Cancel(each)) for each in ids)
-        events += connection.receive(data, 0.0)
+    """Each would start a handler in vain: ten times *max_useless* a second are too many."""
+    connection = server(limits=Limits(max_useless=10))
+    for stream_id in range(1, 401, 2):
+        one(connection.receive(wire(RequestStream(stream_id, 1)), 0.0), RequestReceived)
+        one(connection.receive(wire(Cancel(stream_id)), 0.0), Cancelled)  # its handler had begun
+    ids = range(401, 801, 2)
+    data = b"".join(wire(RequestStream(each, 1), Cancel(each)) for each in ids)
+    events = connection.receive(data, 0.0)
     assert one(events, Closed).code == ErrorCode.CONNECTION_ERROR
     assert one(events, Closed).data == b"a flood of requests that are cancelled at once"
-    assert len([each for each in events if isinstance(each, RequestReceived)]) <= 10_001
+    assert len([each for each in events if isinstance(each, RequestReceived)]) == 101
 
 
 def test_frames_on_streams_that_have_ended_are_a_flood_at_last() -> None:
@@ -352,6 +367,15 @@ def test_frames_on_streams_that_have_ended_are_a_flood_at_last() -> None:
     sent(connection)
     ignores(connection, connection.receive(wire(RequestN(1, 1)) * 900, 0.0))
     closes(connection, connection.receive(wire(Cancel(1)) * 101, 0.0), ErrorCode.CONNECTION_ERROR)
+
+
+def test_cancels_of_what_only_receives_are_a_flood_at_last() -> None:
+    connection = client(limits=Limits(max_useless=10))
+    cancel = wire(Cancel(connection.request_stream(Payload(), 1)))
+    sent(connection)
+    connection.receive(wire(KeepAlive(False)), 0.0)
+    ignores(connection, connection.receive(cancel * 900, 0.0))
+    closes(connection, connection.receive(cancel * 101, 0.0), ErrorCode.CONNECTION_ERROR)
 
 
 @pytest.mark.parametrize("request_", [RequestStream(1, 1), RequestResponse(1)])
@@ -420,6 +444,17 @@ def test_too_many_streams_are_rejected() -> None:
     assert connection.send(3, Payload())
     sent(connection)
     one(connection.receive(wire(RequestStream(5, 1)), 0.0), RequestReceived)
+
+
+def test_requests_beyond_a_limit_are_no_flood_and_invalid_ones_are() -> None:
+    connection = server(limits=Limits(max_streams=1, max_useless=10))
+    connection.receive(wire(RequestStream(1, 1)), 0.0)
+    assert connection.receive(wire(*(RequestStream(n, 1) for n in range(3, 103, 2))), 0.0) == []
+    assert {frame.code for frame in sent(connection) if isinstance(frame, Error)} == {
+        ErrorCode.REJECTED
+    }
+    events = connection.receive(wire(RequestStream(2, 1)) * 11, 0.0)
+    closes(connection, events, ErrorCode.CONNECTION_ERROR)
 
 
 def test_answered_and_unsent_streams_still_count() -> None:

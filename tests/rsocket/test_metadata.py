@@ -27,6 +27,7 @@ from reactive_aio.rsocket.protocol.metadata import (
     write_mime_types,
     write_routing,
 )
+from reactive_aio.rsocket.protocol.request_metadata import write_items
 
 ASCII = st.text(st.characters(codec="ascii"), min_size=1, max_size=128)
 MIME = st.sampled_from(sorted(WELL_KNOWN)) | ASCII
@@ -113,8 +114,24 @@ def test_any_bytes_are_decoded_or_raise_a_protocol_error(read: Callable[[bytes],
 
 
 @pytest.mark.parametrize(
+    ("read", "data"),
+    [
+        (read_composite, write_composite([MetadataItem("x/y", b"z")])),
+        (read_routing, write_routing("route")),
+        (read_auth, write_auth(SimpleAuth("me", ""))),
+        (read_mime_types, write_mime_types("x/y")),
+    ],
+)
+def test_metadata_that_is_cut_short_is_refused(read: Callable[[bytes], Any], data: bytes) -> None:
+    read(data)
+    with pytest.raises(ProtocolError, match="ends within"):
+        read(data[:-1])
+
+
+@pytest.mark.parametrize(
     "write",
     [
+        lambda: write_items("x/y", [("x/y", b"first"), ("x/y", b"second")]),
         lambda: write_routing("x" * 256),
         lambda: write_composite([MetadataItem("x" * 129, b"")]),
         lambda: write_composite([MetadataItem("", b"")]),
@@ -123,5 +140,5 @@ def test_any_bytes_are_decoded_or_raise_a_protocol_error(read: Callable[[bytes],
     ],
 )
 def test_what_does_not_fit_is_refused(write: Callable[[], bytes]) -> None:
-    with pytest.raises(ValueError, match=r"takes up to|characters long|too many"):
+    with pytest.raises(ValueError, match=r"takes up to|characters long|too many|composite"):
         write()

@@ -1,5 +1,7 @@
 """A session that goes on after its transport was lost: nothing twice, nothing missing."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -26,6 +28,7 @@ from reactive_aio.rsocket.protocol.frames import (
     ResumeOk,
     Setup,
 )
+from reactive_aio.rsocket.protocol.limits import Limits
 from reactive_aio.rsocket.protocol.resume import Resumption, Sessions
 
 from .wire import carry, client, one, pair, read, sent, wire
@@ -33,8 +36,8 @@ from .wire import carry, client, one, pair, read, sent, wire
 X = Payload(b"x")
 
 
-def resumable(max_store: int = 1 << 20) -> tuple[Connection, Connection]:
-    return pair(resumption=Resumption(timeout=30, max_store=max_store))
+def resumable(max_store: int = 1 << 20, **options: Any) -> tuple[Connection, Connection]:
+    return pair(resumption=Resumption(timeout=30, max_store=max_store), **options)
 
 
 def reconnect(asking: Connection, answering: Connection, now: float = 1.0) -> list[Event]:
@@ -148,6 +151,18 @@ def test_a_session_that_is_not_resumed_ends() -> None:
     answering.tick(35.0)
     assert not answering.resume(Resume(b"", 0, 0), 40.0)
     del stream_id
+
+
+def test_an_unfinished_payload_waits_with_its_session() -> None:
+    asking, answering = resumable(limits=Limits(mtu=100))
+    large = Payload(bytes(150))
+    asking.request_response(large)
+    answering.receive(asking.data_to_send(1), 0.0)
+    asking.transport_lost(0.0)
+    answering.transport_lost(0.0)
+    assert answering.tick(25.0) == [], "the rest may take 20 seconds, and a session has 30"
+    reconnect(asking, answering, 26.0)
+    assert one(carry(asking, answering, 26.0), RequestReceived).payload == large
 
 
 def test_a_second_loss_does_not_prolong_the_session() -> None:

@@ -88,6 +88,15 @@ def test_streams_open_in_the_order_of_their_ids(
     assert connection.queued_bytes == 0
 
 
+def test_the_ids_of_requests_begin_again_without_those_in_use() -> None:
+    connection = client()
+    connection.streams.last_id = 7
+    assert [connection.request_response(X) for _ in range(4)] == [1, 3, 5, 7]
+    sent(connection)
+    connection.receive(wire(*(PayloadFrame(each, X, complete=True) for each in (3, 7))), 0.0)
+    assert [connection.request_response(X) for _ in range(2)] == [3, 7]
+
+
 def test_a_response_to_a_cancelled_request_is_not_sent() -> None:
     connection = server(limits=Limits(max_useless=2))
     for stream_id in range(1, 41, 2):
@@ -126,9 +135,10 @@ def test_a_stream_is_served_among_endless_responses() -> None:
     assert COALESCE_LIMIT <= answering.queued_bytes < COALESCE_LIMIT * 20
     turns = 0
     while PayloadFrame(stream_id, X, next=True) not in read(
-        answering.data_to_send(COALESCE_LIMIT * 2)
+        data := answering.data_to_send(COALESCE_LIMIT * 2)
     ):
         turns += 1
+        assert len(data) < COALESCE_LIMIT * 3
         for each in [asking.request_response(X) for _ in range(100)]:
             answering.receive(wire(RequestResponse(each, X)), 0.0)
             answering.respond_all([(each, bytes(500))])

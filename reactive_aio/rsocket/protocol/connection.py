@@ -288,10 +288,7 @@ class Connection(StreamMachine):
     def _take_events(self) -> list[Event]:
         if self.is_draining:
             self._end_when_drained()
-        events = self.events
-        if not events:
-            return []
-        self.events = []
+        events, self.events = self.events, []
         return events
 
     # -- setup -------------------------------------------------------------------------------------
@@ -679,9 +676,8 @@ class Connection(StreamMachine):
         may_resume = self.output.resume_buffer is not None and self.phase <= Phase.RESUMING
         if self._resumption is None or not may_resume:
             return False
-        if self.phase is not Phase.SUSPENDED:
-            self.output.drop_transport_frames()
-            self.reassemblies.pause()
+        self.output.drop_transport_frames()
+        self.reassemblies.pause()
         if self.phase is Phase.OPEN:
             self._deadline = now + self._resumption.timeout
         self.phase = Phase.SUSPENDED
@@ -724,7 +720,6 @@ class Connection(StreamMachine):
             self._end(ErrorCode.REJECTED_RESUME, b"the position is not kept", local=True)
             return False
         self._suspend(now)
-        self.output.drop_transport_frames()
         self.output.put_control(encode(ResumeOk(buffer.received)))
         self._resume(buffer, frame.last_received)
         return True

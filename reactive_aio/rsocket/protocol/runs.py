@@ -14,6 +14,7 @@ sends together what its publisher produced in one turn.
 What is read here leads to what the machine would do; tests compare both.
 """
 
+from functools import lru_cache
 from struct import Struct
 from typing import Final
 
@@ -37,9 +38,6 @@ _HEAD: Final = Struct(">BHIH").unpack_from
 _HEAD_SIZE: Final = LENGTH_SIZE + HEADER
 _FEW: Final = 4
 """So many elements of one size are read without their `Struct`."""
-_UNIFORM: Final[dict[int, Struct]] = {}
-"""The layouts of elements by the size of their data: a frame without its data, and the data."""
-_MAX_LAYOUTS: Final = 64
 
 
 def read_runs(machine: StreamMachine, data: bytes, at: int) -> int:
@@ -162,14 +160,15 @@ def _run(data: bytes, at: int, head: bytes, size: int, count: int, elements: lis
 
     Returns how many there are. They are as long as the one before, so that one `Struct` reads all.
     """
-    layout = _UNIFORM.get(size)
-    if layout is None:
-        if len(_UNIFORM) >= _MAX_LAYOUTS:
-            _UNIFORM.clear()
-        layout = _UNIFORM[size] = Struct(f"{_HEAD_SIZE}s{size - _HEAD_SIZE}s")
     before = len(elements)
-    for found, element in layout.iter_unpack(memoryview(data)[at : at + size * count]):
+    for found, element in _layout(size).iter_unpack(memoryview(data)[at : at + size * count]):
         if found != head:
             break
         elements.append(element)
     return len(elements) - before
+
+
+@lru_cache(64)
+def _layout(size: int) -> Struct:
+    """An element whose frame has *size* bytes: what precedes its data, and the data."""
+    return Struct(f"{_HEAD_SIZE}s{size - _HEAD_SIZE}s")

@@ -294,13 +294,13 @@ class StreamMachine:
         return accepted
 
     def send_all(self, stream_id: int, elements: list[bytes]) -> bool:
-        """Send elements without metadata; False if the peer no longer receives."""
+        """Send elements of a stream or a channel; False if the peer no longer receives."""
         stream = self.streams.get(stream_id)
         if stream is None or not self._may_send(stream, len(elements)):
             return False
         sizes = list(map(len, elements))
         largest = HEADER + max(sizes, default=0)
-        if largest > self.small_frame or stream.model is _RESPONSE:
+        if largest > self.small_frame:
             return all(self.send(stream_id, (each, None)) for each in elements)
         stream.outbound_credit -= len(elements)
         total = sum(sizes) + (LENGTH_SIZE + HEADER) * len(sizes)
