@@ -23,7 +23,7 @@ from playwright.async_api import async_playwright
 from reactive_aio import just
 from reactive_aio.asgi import PeerFailed, connect
 from tests.asgi.browser import OPTIONS, find_chromium
-from tests.rsocket.test_asgi_app import running
+from tests.asgi.serving import running
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

@@ -13,8 +13,9 @@ from reactive_aio.tck import Outcome, Report, Timeouts
 from reactive_aio.tck.network.judge import NetworkJudge, select_laws
 from reactive_aio.tck.network.server import ServerProfile
 from reactive_aio.tck.network.transports import ServerAddress
+from tests.asgi.serving import running
 from tests.interop.kit_routes import kit_routes
-from tests.rsocket.test_asgi_app import mounted_in_starlette, running
+from tests.rsocket.test_asgi_app import mounted_in_starlette
 from tests.rsocket.test_auth import Authority
 
 pytestmark = pytest.mark.slow

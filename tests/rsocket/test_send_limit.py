@@ -13,9 +13,9 @@ from reactive_aio.rsocket import Limits, Resumption, Router, asgi_app, serve
 from reactive_aio.rsocket.protocol.codec import add_length
 from reactive_aio.rsocket.protocol.frames import KeepAlive, Setup
 from reactive_aio.rsocket.server import Server
+from tests.asgi.serving import running
 
 from .loop_turns import turns
-from .test_asgi_app import running
 from .test_costs import Slow, slow_peer_of
 from .websocket_peer import SETUP, Peer, stream
 from .wire import wire
