@@ -181,6 +181,11 @@ async def test_without_demand_nothing_is_read() -> None:
     assert subscriber.signals == [7, 0, 1, 2, "|"]
 
 
+class Ignoring(FlowSubscription):
+    def request(self, n: int, /) -> None: ...
+    def cancel(self) -> None: ...
+
+
 # -- completion ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("when", ["in request", "in on_next"])
 @pytest.mark.parametrize("kind", ["in the caller", "in a task"])
@@ -282,6 +287,23 @@ async def test_lists_of_elements_are_delivered_within_demand() -> None:
     subscriber.request(100)
     await subscriber.end()
     assert subscriber.elements == [x for x in range(10) for _ in range(5)]
+
+
+async def test_an_element_is_not_taken_when_there_is_no_demand_left() -> None:
+    """1.1: a stage may request more than it passes on."""
+    pushing = list[Downstream[int]]()
+
+    def opened(downstream: Downstream[int]) -> FlowSubscription:
+        pushing.append(downstream)
+        return Ignoring()
+
+    eager = InlineStage("eager", each="x = x", demand="need *= 3")
+    subscriber = SubscriberProbe[int](1).subscribed_to(pushed(opened).via(eager))
+    for x in range(2):
+        pushing[0].push([x])
+    assert pushing[0].try_push(2) is None
+    subscriber.request(5)
+    assert subscriber.elements == [0, 1]
 
 
 async def test_two_hundred_boundaries_in_a_row_do_not_exhaust_the_stack() -> None:

@@ -279,7 +279,6 @@ QUIET: dict[str, Callable[[], Flow[Any]]] = {
     "silence": lambda: r.interval(1).debounce(3600),
     "sources that are quiet": lambda: r.merge(r.never(), r.never()),
     "a shared source that is quiet": lambda: r.never().share(),
-    "one that is quiet for two": lambda: (lambda it: r.merge(it, it))(r.never().share()),
     "a broker without messages": lambda: r.from_aiter(messages(late=False)),
 }
 

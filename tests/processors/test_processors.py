@@ -497,6 +497,18 @@ class TestMulticast:
         assert (stats.accepted, stats.subscribers, stats.held, stats.requested) == (3, 2, 2, 0)
         assert not stats.is_done
 
+    @pytest.mark.parametrize("overflow", ["wait", "drop_newest"])
+    async def test_each_knows_for_reports_what_it_waits_for(self, overflow: Any) -> None:
+        hot: MulticastProcessor[int] = MulticastProcessor(1, overflow=overflow)
+        probes = [SubscriberProbe[int](n).subscribed_to(hot) for n in (0, 9)]
+        slow, fast = (cast("Any", probe.subscription).upstreams[0] for probe in probes)
+        assert (fast.held_back_by, fast.shared_source) == (None, None)
+        r.never().subscribe(hot)
+        hot.try_emit(1)
+        assert fast.held_back_by is (slow.downstream if overflow == "wait" else None)
+        assert slow.held_back_by is None
+        assert fast.shared_source is not None
+
     async def test_nothing_is_requested_after_the_end(self) -> None:
         hot: MulticastProcessor[int] = MulticastProcessor()
         SubscriberProbe[int](9).subscribed_to(hot)
