@@ -4,14 +4,14 @@ import asyncio
 import gc
 import itertools
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from reactive_aio import Flow, just
-from reactive_aio.stage import from_async, from_pull
+from reactive_aio.stage import FlowSubscription, InlineStage, from_async, from_pull
 from reactive_aio.testing import SubscriberProbe
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 from tests.contract.subscribers import (
@@ -24,6 +24,7 @@ from tests.contract.subscribers import (
     flow,
     forever,
     itself,
+    pushed,
     tasks,
     turns,
 )
@@ -32,6 +33,7 @@ from tests.harness.one_run import in_one_run
 Shape = Callable[[Source], Flow[int]]
 every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
 both = pytest.mark.parametrize("kind", BOTH)
+AHEAD = InlineStage("ahead", params=("elements",), before="emit each $elements")
 
 
 # -- cancel() called in a test -------------------------------------------------------------------
@@ -130,6 +132,71 @@ def test_any_sequence_of_calls_keeps_the_contract(
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.get_loop().set_exception_handler(nothing)  # what came after a cancel
         runner.run(main())
+
+
+@pytest.mark.parametrize(("where", "expected"), [("on_subscribe", []), ("opening", ["opened"])])
+async def test_what_is_cancelled_before_its_first_element_reads_nothing(
+    where: str, expected: list[str]
+) -> None:
+    """3.12: nor is the source opened, if that is in on_subscribe."""
+    seen: list[str] = []
+
+    class Ahead:
+        def __iter__(self) -> Iterator[int]:
+            seen.append("read")
+            return iter([0])
+
+    def opened() -> Iterator[int]:
+        seen.append("opened")
+        if where == "opening":
+            subscriber.cancel()
+        return iter([1])
+
+    def act(self: Acting) -> None:
+        if where == "on_subscribe":
+            self.cancel()
+
+    subscriber = Acting(UNBOUNDED, on_subscribe=act)
+    from_pull(opened, name="opened").via(AHEAD, Ahead()).subscribe(subscriber)
+    assert (seen, subscriber.signals) == (expected, [])
+
+
+@pytest.mark.parametrize("stage", ["in the caller", "in a task"])
+async def test_cancel_inside_the_request_to_upstream_cleans_up(stage: str) -> None:
+    """3.5, 3.12: a source may call what it likes in ``request``."""
+    cancelled: list[bool] = []
+
+    class Cancelling(FlowSubscription):
+        def request(self, n: int, /) -> None:
+            subscriber.cancel()
+
+        def cancel(self) -> None:
+            cancelled.append(True)
+
+    subscriber = Acting()
+    source = pushed(lambda _: Cancelling())
+    (source if stage == "in the caller" else source.map_async(itself)).subscribe(subscriber)
+    subscriber.request(1)
+    await turns()
+    assert cancelled == [True]
+    assert tasks() == set()
+
+
+async def test_closing_inside_a_signal_waits_for_the_loop_that_sends_it() -> None:
+    """As a task does that runs at once, inside of what has started it."""
+    source, closing = Source(), list[Coroutine[Any, Any, None]]()
+
+    def act(self: Acting) -> None:
+        assert isinstance(self.subscription, FlowSubscription)
+        closing.append(self.subscription.aclose())
+        closing[0].send(None)
+        assert not source.closed
+
+    subscriber = Acting(UNBOUNDED, on_next=act)
+    source.pull().subscribe(subscriber)
+    with pytest.raises(StopIteration):
+        closing[0].send(None)
+    assert (subscriber.signals, source.closed) == ([0], 1)
 
 
 @every_shape

@@ -13,6 +13,7 @@ import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.errors import Interrupted
 from reactive_aio.testing import SubscriberProbe
+from tests.contract.subscribers import Acting, AsyncActing, turns
 
 UNLIMITED = 10**9
 
@@ -84,6 +85,32 @@ def test_any_other_is_released_when_the_next_loop_starts_a_task(
     assert subscriber() is None
     # asyncio's own word for a task that its loop has abandoned, if the collector meets it first.
     assert {each.getMessage()[:22] for each in expects_error_logs} <= {"Task was destroyed but"}
+
+
+@pytest.mark.filterwarnings("error")
+def test_its_coroutines_are_closed(caplog: pytest.LogCaptureFixture) -> None:
+    """That of an on_next that is suspended, and one that a signal returns now: 3.16."""
+
+    def interrupted(self: Acting) -> Any:
+        return asyncio.sleep(0)
+
+    async def subscribe(subscriber: Acting) -> Acting:
+        r.range(3).subscribe(subscriber)
+        await turns()
+        return subscriber
+
+    loop = asyncio.new_event_loop()
+    resting = AsyncActing(3, on_next=lambda _: asyncio.sleep(3600))
+    idle = Acting(on_error=interrupted)
+    for subscriber in (resting, idle):
+        loop.run_until_complete(subscribe(subscriber))
+    loop.close()
+    resting.cancel()
+    idle.request(1)
+    assert isinstance(idle.error, Interrupted)
+    del resting, idle, subscriber
+    gc.collect()
+    assert not caplog.records
 
 
 def test_it_receives_interrupted_then() -> None:

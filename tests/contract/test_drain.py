@@ -290,6 +290,18 @@ async def test_a_thread_delivers_the_element_of_the_call_that_runs() -> None:
     assert complete(report)
 
 
+@pytest.mark.virtual_time
+async def test_a_task_without_demand_delivers_what_its_source_still_holds() -> None:
+    def emit(to: r.Emitter[int]) -> None:
+        for x in range(6):
+            to.try_emit(x)
+
+    flow = r.create(emit, capacity=8).map_async(partial(asyncio.sleep, 0)).buffer(2).boundary(1)
+    received, report = await drained(flow, after=0.01)
+    assert received == [[0, 1], [2, 3], [4, 5]]
+    assert complete(report)
+
+
 async def test_a_thread_that_sleeps_without_demand_ends() -> None:
     source = r.from_thread(lambda: iter(range(1000)), chunk=1)
     async with source.running(lambda _: asyncio.Event().wait(), concurrency=2) as run:

@@ -1,14 +1,15 @@
 """Requests: 3.9 for anything but a positive int, depth 1, sums, and the largest demand."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from reactive_aio import Flow, from_iterable
+from reactive_aio import Flow, UnicastProcessor, empty, from_iterable
 from reactive_aio._core.subscription.island import Island
-from reactive_aio.stage import InlineStage, from_pull
+from reactive_aio.stage import Downstream, FlowSubscription, InlineStage, from_pull
 from reactive_aio.testing import SubscriberProbe
 from tests.contract.subscribers import (
     BOTH,
@@ -18,6 +19,7 @@ from tests.contract.subscribers import (
     collect,
     flow,
     itself,
+    pushed,
     turns,
 )
 from tests.harness.effort import scaled
@@ -163,6 +165,58 @@ async def test_a_cancellation_after_a_wrong_request_is_silent() -> None:
     assert [type(context["exception"]).__name__ for context in told] == ["IllegalDemand"]
 
 
+async def test_without_demand_nothing_is_read() -> None:
+    """1.1: not even by a stage that emits ahead of the source."""
+    read = list[bool]()
+
+    class Ahead:
+        def __iter__(self) -> Iterator[int]:
+            read.append(True)
+            return iter([7])
+
+    ahead = InlineStage("ahead", params=("elements",), before="emit each $elements")
+    subscriber = SubscriberProbe[int]().subscribed_to(flow(3).via(ahead, Ahead()))
+    assert not read
+    subscriber.request(9)
+    assert subscriber.signals == [7, 0, 1, 2, "|"]
+
+
+class Ignoring(FlowSubscription):
+    def request(self, n: int, /) -> None: ...
+    def cancel(self) -> None: ...
+
+
+# -- completion ------------------------------------------------------------------------------------
+@pytest.mark.parametrize("when", ["in request", "in on_next"])
+@pytest.mark.parametrize("kind", ["in the caller", "in a task"])
+async def test_completion_with_the_last_requested_element_needs_no_demand(
+    kind: str, when: str
+) -> None:
+    """1.5: of a list, for which two elements were requested."""
+    pushing = list[Downstream[int]]()
+
+    class Two(FlowSubscription):
+        def __init__(self, downstream: Downstream[int]) -> None:
+            pushing.append(downstream)
+
+        def request(self, n: int, /) -> None:
+            if when == "in request":
+                pushing[0].push([1, 2])
+                pushing[0].complete()
+
+        def cancel(self) -> None: ...
+
+    subscriber = Acting(on_next=lambda _: pushing[0].complete())
+    source = pushed(Two) if kind == "in the caller" else pushed(Two).map_async(itself)
+    source.buffer(2).concat_with(empty()).subscribe(subscriber)
+    subscriber.request(1)
+    await turns()
+    if when == "in on_next":
+        pushing[0].push([1, 2])
+    await turns()
+    assert subscriber.signals == [[1, 2], "|"]
+
+
 # -- depth 1 ---------------------------------------------------------------------------------------
 @on_one_loop
 async def test_many_requests_in_a_row_do_not_recurse() -> None:
@@ -235,6 +289,23 @@ async def test_lists_of_elements_are_delivered_within_demand() -> None:
     assert subscriber.elements == [x for x in range(10) for _ in range(5)]
 
 
+async def test_an_element_is_not_taken_when_there_is_no_demand_left() -> None:
+    """1.1: a stage may request more than it passes on."""
+    pushing = list[Downstream[int]]()
+
+    def opened(downstream: Downstream[int]) -> FlowSubscription:
+        pushing.append(downstream)
+        return Ignoring()
+
+    eager = InlineStage("eager", each="x = x", demand="need *= 3")
+    subscriber = SubscriberProbe[int](1).subscribed_to(pushed(opened).via(eager))
+    for x in range(2):
+        pushing[0].push([x])
+    assert pushing[0].try_push(2) is None
+    subscriber.request(5)
+    assert subscriber.elements == [0, 1]
+
+
 async def test_two_hundred_boundaries_in_a_row_do_not_exhaust_the_stack() -> None:
     """3.3: subscription, elements, completion and cancellation."""
     chain = from_iterable(range(20))
@@ -250,6 +321,17 @@ async def test_two_hundred_boundaries_in_a_row_do_not_exhaust_the_stack() -> Non
     subscriber.cancel()
     assert source.closed == 1
     assert subscriber.signals == [0, 1, 2]
+
+
+async def test_an_element_passes_sixty_processors() -> None:
+    """3.3: one that is emitted too deeply in others waits, and is not lost."""
+    hot = [UnicastProcessor[int]() for _ in range(60)]
+    for above, below in pairwise(hot):
+        SubscriberProbe[int](9).subscribed_to(above.do_on_next(below.try_emit))
+    last = SubscriberProbe[int](9).subscribed_to(hot[-1])
+    for x in range(3):
+        hot[0].try_emit(x)
+    assert last.signals == [0, 1, 2]
 
 
 async def test_an_error_passes_two_hundred_boundaries() -> None:

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -16,6 +17,7 @@ from tests.contract.subscribers import (
     SHAPES,
     UNBOUNDED,
     Acting,
+    AsyncActing,
     Source,
     collect,
     flow,
@@ -137,6 +139,40 @@ async def test_missing_methods_are_a_type_error_that_names_them() -> None:
     wrong: Any = Half()
     with pytest.raises(TypeError, match=r"1\.9.*'Half'.*on_error, on_complete.*for_each"):
         flow().subscribe(wrong)
+
+
+async def test_a_class_is_a_type_error_that_says_so() -> None:
+    wrong: Any = SubscriberProbe
+    with pytest.raises(TypeError, match=r"'SubscriberProbe' is a class; subscribe an instance"):
+        flow().subscribe(wrong)
+
+
+async def test_an_instance_with_methods_of_its_own_is_looked_at_each_time() -> None:
+    def negated(x: int) -> None:
+        probes[1].on_next(-x)
+
+    probes = [SubscriberProbe[int](9) for _ in range(2)]
+    whole, plain = (
+        cast("Any", SimpleNamespace(**{name: getattr(probe, name) for name in SIGNALS}))
+        for probe in probes
+    )
+    plain.on_next = negated
+    half: Any = SimpleNamespace(on_next=whole.on_next)
+    flow().subscribe(whole)
+    flow().subscribe(plain)
+    assert [probe.signals for probe in probes] == [[0, 1, 2, "|"], [0, -1, -2, "|"]]
+    with pytest.raises(TypeError, match="on_error"):
+        flow().subscribe(half)
+
+
+async def test_a_class_whose_on_next_was_replaced_is_looked_at_again() -> None:
+    class Patched(AsyncActing):
+        async def on_next(self, element: Any, /) -> None:  # type: ignore[override]
+            await super().on_next(element)
+
+    assert await Patched(9).subscribed_to(flow(2)).end() == [0, 1, "|"]
+    Patched.on_next = Acting.on_next  # type: ignore[method-assign]
+    assert await Patched(9).subscribed_to(flow(2)).end() == [0, 1, "|"]
 
 
 def test_without_a_loop_on_error_receives_the_reason() -> None:

@@ -79,6 +79,7 @@ class Traffic(RuleBasedStateMachine):
         self.intake.push(list(range(self.next, self.next + n)))
         self.next += n
 
+    @precondition(lambda self: self.intake.has_news)
     @rule(at_most=st.integers(1, 10))
     def take(self, at_most: int) -> None:
         got = self.intake.take(at_most)
@@ -141,6 +142,7 @@ def test_unbounded_demand_is_requested_once() -> None:
         made.push([1])
         made.take(1)
     assert upstream.requests == [UNBOUNDED]
+    assert made.outstanding == UNBOUNDED
 
 
 def test_without_demand_nothing_is_requested() -> None:
@@ -245,15 +247,17 @@ def test_closing_cancels_an_upstream_that_has_not_ended(how: str) -> None:
 
 
 def test_signals_after_the_end_change_nothing() -> None:
-    """1.7."""
-    made, _, wakes = intake()
+    """1.7; nor does the drain of the run."""
+    made, upstream, wakes = intake()
     made.request_needed(5)
     made.complete()
     before = len(wakes)
     made.push([1])
     made.fail(ValueError())
     made.complete()
+    made.stop_source()
     assert len(wakes) == before
+    assert upstream.cancelled == 0
     assert made.take(5) is None
 
 

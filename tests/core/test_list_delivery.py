@@ -8,8 +8,12 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow
+from reactive_aio._core.compiler.chain import Chain, PushSource
+from reactive_aio._core.compiler.discards import OnDiscard
+from reactive_aio._core.subscription.bulk_subscriber import BulkSubscriber
 from reactive_aio._core.subscription.list_delivery import ListDelivery
-from reactive_aio.errors import AlreadySubscribed
+from reactive_aio.errors import AlreadySubscribed, Interrupted, RuleViolation
+from reactive_aio.stage import FlowSubscription
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 
 Split = Callable[[Flow[int]], Flow[Flow[int]]]
@@ -17,6 +21,57 @@ SPLIT: dict[str, Split] = {
     "window": lambda flow: flow.window(9),
     "group_by": lambda flow: flow.group_by(lambda _: "all"),
 }
+
+
+class Reader(BulkSubscriber):
+    """Notes its signals; *act* runs in on_subscribe."""
+
+    def __init__(self, act: Callable[[Any], object] = lambda _: None) -> None:
+        self.signals: list[object] = []
+        self.discarded: list[object] = []
+        self._act = act
+
+    @property
+    def container(self) -> list[Any]:
+        return self.signals
+
+    @property
+    def on_discard(self) -> OnDiscard:
+        return self.discarded.append
+
+    def flush(self) -> None: ...
+
+    def on_subscribe(self, subscription: Any, /) -> None:
+        self._act(subscription)
+
+    def on_complete(self) -> None:
+        self.signals.append("|")
+
+    def on_error(self, error: BaseException, /) -> None:
+        self.signals.append(type(error))
+
+
+class Source(FlowSubscription):
+    """Notes its calls; *act* runs when it is opened."""
+
+    def __init__(self, act: Callable[[Any], object] = lambda _: None) -> None:
+        self.told: list[str] = []
+        self._act = act
+
+    def opened(self, downstream: Any) -> "Source":
+        self.told.append("opened")
+        self._act(downstream)
+        return self
+
+    def request(self, n: int, /) -> None:
+        self.told.append(f"request({n})")
+
+    def cancel(self) -> None:
+        self.told.append("cancel()")
+
+
+def delivered(source: Source, reader: Reader) -> ListDelivery[Any]:
+    return ListDelivery(Chain(PushSource("lists", source.opened)), reader)
 
 
 @pytest.fixture(params=[*SPLIT.values()], ids=[*SPLIT])
@@ -96,3 +151,44 @@ async def test_cancelling_what_reads_it_cancels_the_source(split: Split) -> None
     probe.cancel()
     await asyncio.sleep(0)
     assert source.cancel_count == 1
+
+
+# -- its guards ------------------------------------------------------------------------------------
+def test_a_source_is_not_opened_after_a_cancellation_in_on_subscribe() -> None:
+    source, reader = Source(), Reader(lambda subscription: subscription.cancel())
+    delivered(source, reader).begin()
+    assert (source.told, reader.signals) == ([], [])
+
+
+def test_a_source_that_ends_while_it_is_opened_is_not_requested_and_may_clean_up() -> None:
+    source = Source(lambda downstream: downstream.complete())
+    reader = Reader(lambda subscription: subscription.request(1))
+    delivery = delivered(source, reader)
+    delivery.begin()
+    assert (source.told, reader.signals) == (["opened"], ["|"])
+    assert delivery.closing == (source,)
+    delivery.push([1])
+    assert (reader.signals, reader.discarded) == (["|"], [1])
+
+
+def test_more_than_was_requested_fails_it_and_what_follows_is_given_back() -> None:
+    """1.1, 1.7."""
+    source, reader = Source(), Reader(lambda subscription: subscription.request(2))
+    delivery = delivered(source, reader)
+    delivery.begin()
+    delivery.push([1])
+    delivery.push([2, 3])
+    delivery.push([4])
+    assert reader.signals == [1, RuleViolation]
+    assert reader.discarded == [2, 3, 4]
+    assert source.told == ["opened", "request(2)", "cancel()"]
+
+
+def test_a_program_stopping_error_is_raised_and_received() -> None:
+    def stops(_: object) -> None:
+        raise SystemExit(3)
+
+    reader = Reader()
+    with pytest.raises(SystemExit):
+        delivered(Source(stops), reader).begin()
+    assert reader.signals == [Interrupted]

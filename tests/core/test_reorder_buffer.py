@@ -119,3 +119,12 @@ def test_no_result_is_ready_after_an_abandoned_ticket() -> None:
     buffer.finish(tickets[0], "a")
     assert buffer.take(9) == ["a", "b"]
     assert (buffer.running, len(buffer._early), len(buffer.ready)) == (0, 0, 0)
+
+
+def test_every_result_is_removed_those_that_wait_for_an_earlier_one_too() -> None:
+    buffer: ReorderBuffer[str] = ReorderBuffer(4, ordered=True)
+    tickets = [buffer.start() for _ in range(4)]
+    for ticket, result in ((0, "a"), (3, "d"), (2, None)):
+        buffer.finish(tickets[ticket], result)
+    assert buffer.clear() == ["a", "d"]
+    assert (buffer.running, buffer.held) == (1, 0)

@@ -24,7 +24,7 @@ from reactive_aio import (
 )
 from reactive_aio._core import time_slice
 from reactive_aio._core.queues.bounded_queue import OverflowPolicy
-from reactive_aio.errors import NoRunningLoop, NotAnElement, Overflow
+from reactive_aio.errors import NoRunningLoop, NotAnElement, Overflow, WrongLoop
 from reactive_aio.spec import Publisher
 from reactive_aio.testing import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
 from tests.harness.one_run import in_one_run
@@ -249,6 +249,23 @@ class TestThreads:
         hot.emit_threadsafe(4)
         await hot.emit(5)
         assert probe.signals == [*range(6)]
+
+    async def test_it_may_not_emit_as_the_loop_does(self, kind: Kind) -> None:
+        hot = kind(4)
+        probe = SubscriberProbe[int](9).subscribed_to(hot)
+        with pytest.raises(WrongLoop, match="try_emit"):
+            await asyncio.to_thread(hot.try_emit, 1)
+        assert probe.signals == []
+
+    async def test_an_emission_inside_on_next_follows_those_of_threads(self, kind: Kind) -> None:
+        hot = kind(4)
+        probe = SubscriberProbe[int](9).subscribed_to(
+            hot.do_on_next(lambda x: x == 1 and hot.try_emit(4))
+        )
+        for x in (1, 2, 3):
+            hot.emit_threadsafe(x)
+        await asyncio.sleep(0)
+        assert probe.signals == [1, 2, 3, 4]
 
     async def test_one_too_many_for_the_loop_fails_every_subscriber(self, kind: Kind) -> None:
         """None of them is slow, and each would miss the element."""
@@ -493,6 +510,25 @@ class TestMulticast:
         stats = hot.stats()
         assert (stats.accepted, stats.subscribers, stats.held, stats.requested) == (3, 2, 2, 0)
         assert not stats.is_done
+
+    @pytest.mark.parametrize("overflow", ["wait", "drop_newest"])
+    async def test_each_knows_for_reports_what_it_waits_for(self, overflow: Any) -> None:
+        hot: MulticastProcessor[int] = MulticastProcessor(1, overflow=overflow)
+        probes = [SubscriberProbe[int](n).subscribed_to(hot) for n in (0, 9)]
+        slow, fast = (cast("Any", probe.subscription).upstreams[0] for probe in probes)
+        assert (fast.held_back_by, fast.shared_source) == (None, None)
+        r.never().subscribe(hot)
+        hot.try_emit(1)
+        assert fast.held_back_by is (slow.downstream if overflow == "wait" else None)
+        assert slow.held_back_by is None
+        assert fast.shared_source is not None
+
+    async def test_nothing_is_requested_after_the_end(self) -> None:
+        hot: MulticastProcessor[int] = MulticastProcessor()
+        SubscriberProbe[int](9).subscribed_to(hot)
+        assert hot.stats().requested == 9
+        hot.complete()
+        assert (hot.stats().requested, hot.stats().is_done) == (0, True)
 
 
 # -- a failure that many receive -------------------------------------------------------------------

@@ -155,6 +155,17 @@ class TestDemand:
         task.cancel()
         assert turns > 1
 
+    async def test_an_emission_after_the_end_suspends_the_emitter(self) -> None:
+        """Its coroutine is cancelled there, and does not go on for the rest of its time slice."""
+        outcomes = list[Emission]()
+
+        async def emitter(to: Emitter[int]) -> None:
+            while True:
+                outcomes.append(await to.emit(1))
+
+        assert await r.create(emitter).first() == 1
+        assert outcomes == [Emission.ACCEPTED]
+
 
 class TestOverflow:
     @pytest.mark.parametrize(

@@ -75,10 +75,8 @@ class BatchTimer:
         else:
             self.held = self.open = 0
         self._is_due = False
-        # The elements left are younger than those emitted, so their time starts now.
-        was_running, self._is_running = self._is_running, False
-        action = self._adjust()
-        return TimerAction.STOP if was_running and action is TimerAction.KEEP else action
+        # No timer ran while the batch was due: that of the elements left starts now.
+        return self._adjust()
 
     def _adjust(self) -> TimerAction:
         is_emitted_now = self._is_due or self._is_ended or bool(self._complete)

@@ -167,8 +167,7 @@ class BoundedQueue(Generic[T]):
         """Hold *elements*, for which there is room."""
         self.elements += elements
         self.entered += len(elements)
-        if len(self.elements) > self.highest:
-            self._note_highest()
+        self._note_highest()
 
     def _note_highest(self) -> None:
         size = self.rest.__length_hint__()

@@ -49,7 +49,6 @@ class HotEmitter(Generic[T]):
     waiters: deque[Future[None]] = field(default_factory=deque[Future[None]])
     """Those of the producers that wait for room, in their order."""
     _error: BaseException | None = None
-    _is_collecting: bool = False
     _is_finished: bool = False
     emission_count: int = 0
     """Emissions that were awaited since the clock was read: a producer whose emissions never wait
@@ -141,7 +140,7 @@ class HotEmitter(Generic[T]):
         finally:
             self.waiters.remove(waiter)
             self._wake_first()
-        return await self._yield(outcome) if outcome is _ENDED else outcome
+        return outcome
 
     def _has_no_room(self) -> bool:
         """Whether there is no room, once the earlier elements of other threads are delivered."""
@@ -221,20 +220,15 @@ class HotEmitter(Generic[T]):
             self.waiters[0].set_result(None)
 
     def _collect(self) -> None:
-        """Deliver the elements of other threads; after the last one, end if that is due."""
-        if self._is_collecting:
-            return  # a subscriber emits from inside on_next
-        self._is_collecting = True
-        try:
-            mailbox = self.mailbox
-            while (element := mailbox.take()) is not None:
-                if self._deliver(element) is _REFUSED:
-                    mailbox.give_back(element)
-                    break
-                if self._is_finished:
-                    return  # the other elements were discarded during the delivery
-        finally:
-            self._is_collecting = False
+        """Deliver the elements of other threads; after the last one, end if that is due.
+
+        A subscriber that emits inside on_next calls it again, since its element is the latest.
+        """
+        mailbox = self.mailbox
+        while (element := mailbox.take()) is not None:
+            if self._deliver(element) is _REFUSED:
+                mailbox.give_back(element)
+                break
         if self.is_ended and not mailbox and not self._is_finished:
             self._is_finished = True
             self._wake_all()

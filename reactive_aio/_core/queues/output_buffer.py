@@ -101,7 +101,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
         return decision
 
     def offer_all(self, elements: list[T]) -> int:
-        """Offer *elements*, up to one that is refused or overflows; count the accepted."""
+        """Offer *elements*, for which there is room under ``wait``; count the accepted."""
         queue = self.queue
         if self.is_ended:
             return 0
@@ -109,14 +109,7 @@ class OutputBuffer(FlowSubscription, Generic[T]):
             queue.enter_all(elements)
             self.flush()
             return len(elements)
-        accepted = 0
-        for element in elements:
-            outcome = self.offer(element).outcome
-            if outcome is _ACCEPTED:
-                accepted += 1
-            elif outcome is not Emission.DROPPED:
-                break
-        return accepted
+        return sum(self.offer(element).outcome is _ACCEPTED for element in elements)
 
     def end(self, error: BaseException | None = None) -> None:
         """Accept no more elements; complete or fail after those held."""

@@ -71,5 +71,5 @@ class SharedRoom:
 
     def _circle(self, count: int) -> range:
         """All indexes, some of them negative, from that of the one that was last in the way."""
-        first = self._in_the_way if self._in_the_way < count else 0
+        first = self._in_the_way % max(count, 1)
         return range(first - count, first)

@@ -101,10 +101,7 @@ class InputQueue(Generic[T]):
     def push(self, elements: list[T], /) -> None:
         """Take *elements*; more than were requested fail the flow (rule 1.1)."""
         count = len(elements)
-        if not count or self.is_ended:
-            discard(self.on_discard, elements)
-            return
-        if not self._accepts(count):
+        if not count or not self._accepts(count):
             discard(self.on_discard, elements)
             return
         waiting = self.waiting
@@ -221,7 +218,7 @@ class InputQueue(Generic[T]):
         return sum(len(chunk) for chunk in self.waiting if isinstance(chunk, list))
 
     def take(self, at_most: int) -> "list[T] | _LentChunk[T] | None":
-        """Return elements, ``[]`` if none have arrived yet, or None at the end.
+        """Return elements, or None at the end; called when there are some, or it has ended.
 
         The caller iterates over the elements once, before it takes more.
         """
@@ -235,8 +232,6 @@ class InputQueue(Generic[T]):
             first = chunk[:at_most]
             del chunk[:at_most]
             return first
-        if not self.is_ended:
-            return []
         error, self._error = self._error, None
         if error is not None:
             raise UpstreamFailed(error)

@@ -461,10 +461,9 @@ class Island(TimeSlice, FlowSubscription):
         is_silent = self.is_stopped and not self.is_fault
         error, subscriber = self.error, self.subscriber
         self.error = None
-        if error is None and not is_silent:
-            self.keeps_flows = True
-        if not is_silent and (error is not None or self.record is not None):
-            self._record_end(error, "" if error is None else self.chain.annotate(error))
+        if not is_silent:
+            self.keeps_flows = error is None
+            self._record_end(error)
         try:
             self._release()
         finally:  # if a cleanup stops the program, the subscriber is notified as well
@@ -474,19 +473,17 @@ class Island(TimeSlice, FlowSubscription):
 
     def _has_ended(self, subscriber: object) -> None:
         """Tell upstream that all elements are processed, unless the subscriber is going to."""
-        if self.closing_upstream is not None and (
-            self.is_finished
-            or not (isinstance(subscriber, BulkSubscriber) and subscriber.tells_finished)
-        ):
+        tells = isinstance(subscriber, BulkSubscriber) and subscriber.tells_finished
+        if self.is_finished or not tells:
             self.finished()
 
-    def _record_end(self, error: BaseException | None, note: str) -> None:
+    def _record_end(self, error: BaseException | None) -> None:
         """The flow has completed, or failed with *error*: count that under its name."""
+        note = "" if error is None else self.chain.annotate(error)
         record, self.record = self.record, None
-        if record is None:
-            return
-        outcome: Outcome = "completed" if error is None else "failed"
-        record.end(self, End(outcome, self.delivered, error, note))
+        if record is not None:
+            outcome: Outcome = "completed" if error is None else "failed"
+            record.end(self, End(outcome, self.delivered, error, note))
 
     def _send_end(
         self, subscriber: Subscriber[Any], error: BaseException | None, is_silent: bool

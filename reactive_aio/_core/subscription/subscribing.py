@@ -21,8 +21,8 @@ from .task_island import TaskIsland
 _SIGNALS: Final = ("on_subscribe", "on_next", "on_error", "on_complete")
 # By the class's id, since a WeakKeyDictionary takes as long as all other checks together.
 _known_classes: dict[int, tuple[ref[type], ref[Any], bool, bool]] = {}
-"""Each class of subscribers, its function ``on_next``, whether that is a coroutine function, and
-whether the class is one of this package that receives elements in bulk."""
+"""Each class of subscribers, until it is freed, its function ``on_next``, whether that is a
+coroutine function, and whether the class is one of this package that receives elements in bulk."""
 
 
 def subscribe(chain: Chain, subscriber: Any) -> None:
@@ -68,8 +68,8 @@ def require_subscriber(subscriber: Any) -> tuple[bool, bool]:
     function = getattr(getattr(subscriber, "on_next", None), "__func__", None)
     known = _known_classes.get(id(kind))
     if known is not None and function is not None:
-        known_class, known_function, is_async, is_bulk = known
-        if known_class() is kind and known_function() is function:
+        _, known_function, is_async, is_bulk = known
+        if known_function() is function:
             return is_async, is_bulk
     if subscriber is None:
         raise NotAnElement("subscribe(None): a subscriber is needed", rule="1.9")

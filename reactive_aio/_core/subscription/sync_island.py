@@ -97,7 +97,6 @@ class SyncIsland(Island):
         drain, flushes = self.drain, self.flush_batch is not None
         if (
             drain is None
-            or (flushes and elements is None)
             or self.pause is not (NO_DEMAND if elements is None else NO_ELEMENTS)
             or self.phase is not _IDLE
         ):
@@ -212,9 +211,9 @@ class SyncIsland(Island):
         self._must_go_on(None)
 
     def _flush_before_error(self) -> None:
-        """Deliver what was read before the error, which is discarded if the subscriber leaves."""
+        """Deliver what was read before an error, which is discarded if the subscriber leaves."""
         was_stopped = self.is_stopped
-        if self.flush_batch is not None and self.error is not None:
+        if self.flush_batch is not None:
             self.flush_batch()
             if self.is_stopped and not was_stopped:
                 self.error = None
@@ -257,7 +256,6 @@ class SyncIsland(Island):
             self.error is None
             and not self.is_stopped
             and self.input_queue is None
-            and self.end_hooks is None
             and self.record is None
             and not isinstance(source, CLOSABLE)
         ):

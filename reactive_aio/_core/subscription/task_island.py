@@ -92,11 +92,10 @@ class TaskIsland(Island):
             if isinstance(error, STOPS_PROGRAM):
                 raise
         finally:
-            was_closed = self.phase is Phase.CLOSED
             self._enter(Input.FINISHED)
-            if was_closed and self.error is not None:
+            if self.error is not None:  # it was closed before, and the cleanup of the source raised
                 dropped, self.error = self.error, None
-                self._report_dropped(dropped)  # the cleanup of the source raised
+                self._report_dropped(dropped)
 
     async def _drain(self) -> None:
         self.start_slice()

@@ -1,13 +1,14 @@
 """2.13: a subscriber that raises is cancelled and reported once; others are not affected."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import pytest
 
 from reactive_aio import from_aiter
 from reactive_aio.errors import Interrupted
+from reactive_aio.stage import FlowSubscription, from_pull
 from tests.contract.raising.code import Code
 from tests.contract.raising.expected import check_nothing_is_left
 from tests.contract.raising.kinds import KINDS, QUIET
@@ -20,6 +21,8 @@ from tests.contract.subscribers import (
     AsyncActing,
     Source,
     flow,
+    itself,
+    pushed,
     turns,
 )
 from tests.harness.loops import REAL_LOOPS
@@ -177,6 +180,59 @@ async def test_a_program_stopping_error_is_raised_and_the_source_is_released() -
         subscriber.request(3)
     assert subscriber.signals == [0]
     assert source.closed == 1
+
+
+async def test_a_program_stopping_error_of_a_cleanup_takes_the_place_of_the_completion() -> None:
+    def numbers() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            raise SystemExit(3)
+
+    subscriber = Acting(2)
+    with pytest.raises(SystemExit):
+        from_pull(numbers, name="numbers").take(1).subscribe(subscriber)
+    assert subscriber.elements == [1]
+    assert isinstance(subscriber.error, Interrupted)
+
+
+class Stopping(FlowSubscription):
+    """Stops the program in its first request."""
+
+    def __init__(self, _: object) -> None: ...
+
+    def request(self, n: int, /) -> None:
+        raise SystemExit(3)
+
+    def cancel(self) -> None: ...
+
+
+def stops_at_once(*_: object) -> Any:
+    raise SystemExit(3)
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        from_pull(stops_at_once, name="stops"),
+        pushed(stops_at_once),
+        pushed(Stopping),
+        pushed(Stopping).map_async(itself),
+        flow().do_on_request(stops_at_once),
+    ],
+    ids=["opening", "opening what pushes", "request", "request of a task", "do_on_request"],
+)
+def test_a_program_stopping_error_of_a_source_is_raised_and_received(chain: Any) -> None:
+    subscriber = Acting()
+
+    async def main() -> None:
+        chain.subscribe(subscriber)
+        subscriber.request(1)
+        await turns()
+
+    with pytest.raises(SystemExit):
+        asyncio.run(main())
+    assert [type(signal) for signal in subscriber.signals] == [Interrupted]
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
