@@ -23,7 +23,7 @@ def flow_of(made: Made) -> Flow[Any]:
 def test_a_decision_is_a_plain_function() -> None:
     with pytest.raises(TypeError, match=r"Wrong\.on_start is a coroutine function, and what it ov"):
 
-        class Wrong(Coordinator[int]):
+        class Wrong(Coordinator[int]):  # pyright: ignore[reportUnusedClass]
             async def on_start(self) -> None:  # type: ignore[override]
                 await asyncio.sleep(1)
 
