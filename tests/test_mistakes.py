@@ -751,6 +751,12 @@ async def test_a_processor_is_used_on_its_own_loop(kind: Any) -> None:
     assert await received == [1]
 
 
+async def test_a_part_of_a_flow_is_read_on_the_loop_of_that_flow() -> None:
+    (group,) = await r.range(9).group_by(lambda x: x % 2).take(1).to_list()
+    with pytest.raises(WrongLoop, match="subscribe where the flow that it is part of runs"):
+        await asyncio.to_thread(asyncio.run, group.to_list())
+
+
 def test_a_processor_with_a_subscriber_is_used_on_its_own_loop() -> None:
     """In the same thread, and there is demand."""
     hub = r.MulticastProcessor[int]()

@@ -100,6 +100,25 @@ class Counting:
         return self.emitted[-1]
 
 
+class LateAnswer:
+    """A foreign publisher that accepts its subscriber when it is told to."""
+
+    def subscribe(self, subscriber: Subscriber[int], /) -> None:
+        self._subscriber = subscriber
+
+    def answer(self, calls: list[str]) -> None:
+        """Accept the subscriber; note what it calls."""
+
+        class Noting:
+            def request(self, n: int, /) -> None:
+                calls.append(f"request {n}")
+
+            def cancel(self) -> None:
+                calls.append("cancel")
+
+        self._subscriber.on_subscribe(Noting())
+
+
 # -- every operator, every source ------------------------------------------------------------------
 @in_one_run
 @pytest.mark.virtual_time
@@ -241,6 +260,16 @@ class TestSources:
             report = await run.drain()
             assert source.cancel_count == 1
         assert report.delivered == 2
+
+    async def test_a_foreign_publisher_that_answers_during_the_drain_is_cancelled(self) -> None:
+        source, calls = LateAnswer(), list[str]()
+        async with r.from_publisher(source).merge_with(r.empty()).running() as run:
+            drain = asyncio.ensure_future(run.drain(timeout=60))
+            await asyncio.sleep(1)
+            source.answer(calls)
+            report = await drain
+        assert report.is_complete
+        assert calls == ["cancel"]
 
     async def test_a_source_that_raises_when_it_is_cancelled_fails_the_flow(self) -> None:
         class Raising(FlowSubscription):
@@ -608,6 +637,25 @@ async def test_calls_that_are_cancelled_are_in_flight(concurrency: int) -> None:
         report = await run.drain(timeout=1)
     assert report.in_flight == concurrency
     assert report.in_flight + report.discarded == len(source.emitted)
+
+
+@pytest.mark.virtual_time
+async def test_an_element_counts_once_whatever_the_publisher_made_of_it_has_sent() -> None:
+    """One has sent two elements, one has completed without any, and one has sent nothing."""
+    given: list[Any] = []
+    sources = [PublisherProbe[str]() for _ in range(3)]
+    flow = r.range(3).flat_map(lambda x: r.from_publisher(sources[x]))
+
+    async def work(_: str) -> None:
+        await asyncio.sleep(900)
+
+    async with flow.do_on_discard(given.append).running(work) as run:
+        await asyncio.sleep(1)
+        sources[0].emit("a", "b")
+        sources[1].complete()
+        await asyncio.sleep(1)
+        report = await run.drain(timeout=0)
+    assert (report.in_flight, report.discarded, given) == (2, 1, [2, "b"])
 
 
 class Held:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from reactive_aio import never
 from reactive_aio.errors import Interrupted, RuleViolation
 from reactive_aio.stage import Downstream, FlowSubscription, from_push
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
@@ -92,6 +93,32 @@ async def test_a_publisher_that_raises_in_subscribe_has_failed() -> None:
     subscriber = SubscriberProbe[Any](5).subscribed_to(foreign(Refusing()))
     await subscriber.end()
     assert isinstance(subscriber.error, OSError)
+
+
+@pytest.mark.parametrize("call", ["subscribe", "request"])
+def test_a_publisher_that_stops_the_program_stops_it(call: str) -> None:
+    """2.13, 3.16: the subscriber is told, and the error goes on."""
+
+    class Stopping:
+        def subscribe(self, subscriber: Any, /) -> None:
+            if call == "subscribe":
+                raise SystemExit(3)
+            subscriber.on_subscribe(self)
+
+        def request(self, n: int, /) -> None:
+            raise SystemExit(3)
+
+        def cancel(self) -> None: ...
+
+    subscriber = SubscriberProbe[Any](1)
+
+    async def main() -> None:
+        foreign(Stopping()).merge_with(never()).subscribe(subscriber)
+        await subscriber.end()
+
+    with pytest.raises(SystemExit):
+        asyncio.run(main())
+    assert isinstance(subscriber.error, Interrupted)
 
 
 @pytest.mark.parametrize("wrong", ["request", "cancel"])

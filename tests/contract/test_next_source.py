@@ -356,6 +356,22 @@ async def test_a_subscriber_that_cancels_during_the_wait_starts_no_source() -> N
 
 
 @pytest.mark.virtual_time
+async def test_a_subscriber_that_cancels_during_the_wait_is_asked_nothing_more() -> None:
+    pool, errors = Pool(), list[BaseException]()
+
+    def fallback(error: BaseException) -> Flow[Any]:
+        errors.append(error)
+        return r.never()
+
+    rows = r.from_aiter(rows_of(pool)).boundary(2).map(fail).on_error_resume(fallback)
+    probe = SubscriberProbe[Any](9).subscribed_to(rows)
+    await asyncio.sleep(GOODBYE / 2)
+    probe.cancel()
+    await asyncio.sleep(HOUR)
+    assert (pool.opened, pool.is_used, errors) == (1, False, [])
+
+
+@pytest.mark.virtual_time
 async def test_demand_during_the_wait_is_not_lost() -> None:
     pool = Pool()
     probe = SubscriberProbe[Any](1).subscribed_to(waiting_flow(pool))
@@ -374,6 +390,15 @@ async def test_a_drain_during_the_wait_completes() -> None:
         await asyncio.sleep(GOODBYE / 2)
         report = await run.drain()
     assert (report.is_complete, report.delivered, pool.opened, pool.is_used) == (True, 1, 1, False)
+
+
+@pytest.mark.virtual_time
+async def test_a_drain_during_the_wait_does_the_work_that_follows() -> None:
+    rows = SOURCES["from_push"](Pool()).take(1)
+    async with rows.expand(lambda row: ["more"] if row == "row" else []).running() as run:
+        await asyncio.sleep(GOODBYE / 2)
+        report = await run.drain()
+    assert (report.is_complete, report.delivered) == (True, 2)
 
 
 @in_one_run

@@ -441,3 +441,51 @@ async def test_a_source_that_fails_beside_a_call_is_reported(
     with pytest.raises(ValueError, match="of the call"):
         await r.from_aiter(source).map_async(call, concurrency=2).to_list()
     assert [each["exception"] for each in expects_loop_errors] == [source_error]
+
+
+async def one_then_waiting(n: int = 1) -> AsyncIterator[int]:
+    for x in range(n):
+        yield x
+    await asyncio.sleep(900)
+
+
+@pytest.mark.virtual_time
+async def test_a_failure_leaves_the_results_of_earlier_calls_to_come() -> None:
+    """While a worker waits for its next element, and has no place in the order."""
+
+    async def work(x: int) -> int:
+        await asyncio.sleep((2, 0, 1)[x])
+        if x == 2:
+            raise Failed
+        return x
+
+    flow = r.from_aiter(one_then_waiting(3)).boundary(4).map_async(work, concurrency=4)
+    probe = SubscriberProbe[int](9).subscribed_to(flow)
+    await probe.end()
+    assert probe.elements == [0, 1]
+    assert isinstance(probe.error, Failed)
+
+
+@pytest.mark.virtual_time
+async def test_a_cancelled_call_gives_its_element_back_and_an_idle_worker_none() -> None:
+    given: list[object] = []
+    flow = r.from_aiter(one_then_waiting).boundary(4)
+    flow = flow.map_async(lambda x: asyncio.sleep(900, x), concurrency=3)
+    probe = SubscriberProbe[int](9).subscribed_to(flow.do_on_discard(given.append))
+    await asyncio.sleep(1)
+    probe.cancel()
+    await asyncio.sleep(1)
+    assert given == [0]
+
+
+@pytest.mark.virtual_time
+async def test_a_filter_that_never_waits_leaves_out_what_it_should() -> None:
+    async def is_odd(x: int) -> bool:
+        return x % 2 == 1
+
+    assert await r.range(6).filter_async(is_odd, concurrency=2).to_list() == [1, 3, 5]
+
+
+async def test_elements_may_be_flows_that_are_no_parts_of_another_one() -> None:
+    flows = r.from_iterable([r.just(1), r.just(2)]).boundary(2)
+    assert await flows.map_async(lambda each: each.to_list(), concurrency=2).to_list() == [[1], [2]]

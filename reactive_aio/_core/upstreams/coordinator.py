@@ -9,6 +9,7 @@ under "decisions"; they run one at a time, on the loop, in the subscriber's cont
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from inspect import iscoroutinefunction
 from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from ...errors import Interrupted
@@ -52,6 +53,16 @@ class Coordinator(FlowSubscription, Generic[R]):
     """Whether it emits each element that it holds, once, as it came."""
 
     downstream: Downstream[R]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, given in vars(cls).items():
+            replaced = getattr(super(cls, cls), name, given)
+            if iscoroutinefunction(given) and not iscoroutinefunction(replaced):
+                raise TypeError(
+                    f"{given.__qualname__} is a coroutine function, and what it overrides is a "
+                    "plain one, which nothing awaits; let a WorkerPool call what has to be awaited"
+                )
 
     def __post_init__(self) -> None:
         self.loop_handle: LoopHandle = LoopHandle()
@@ -378,9 +389,8 @@ class Coordinator(FlowSubscription, Generic[R]):
 
     @property
     def closing(self) -> Sequence[FlowSubscription]:
-        if self._is_clean or not self._closing:
-            return ()
-        return [each for inner in self._closing if (each := inner.upstream) is not None]
+        inners = () if self._is_clean else self._closing
+        return [each for inner in inners if (each := inner.upstream) is not None]
 
     def waiting_failure(self) -> BaseException | None:
         return next((inner.error for inner in self.inners if inner.error is not None), None)

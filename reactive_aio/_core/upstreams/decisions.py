@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Callable
-from inspect import iscoroutine
 from typing import Final
 
 from ..failures import STOPS_PROGRAM, as_failure
@@ -77,16 +76,13 @@ class Decisions(TimeSlice):
         decision, first, second = call
         try:
             if first is NOTHING:  # as `run_now` does, which is one call less
-                returned = decision()
+                decision()
+            elif second is NOTHING:
+                decision(first)
             else:
-                returned = decision(first) if second is NOTHING else decision(first, second)
+                decision(first, second)
         except BaseException as error:
             self._raised(error)
-            return
-        if returned is not None and iscoroutine(returned):
-            returned.close()
-            name = getattr(decision, "__qualname__", repr(decision))
-            self._raised(TypeError(f"{name} is a coroutine function; a decision is a plain one"))
 
     def _raised(self, error: BaseException) -> None:
         """Fail the flow (1.4): a decision raises, usually because a function of the user did."""

@@ -135,8 +135,7 @@ class InnerSubscriber(BulkSubscriber, Generic[T]):
     def on_discard(self) -> OnDiscard | None:
         if self.work is not None:
             return self.work.on_discard
-        on_discard = self._owner.on_discard
-        return on_discard if self._kind == "source" else for_upstream(on_discard, self._kind)
+        return for_upstream(self._owner.on_discard, self._kind)
 
     def stop_source(self) -> None:
         """Cancel a foreign publisher, and complete after the elements that it has sent."""

@@ -102,15 +102,16 @@ class Branch(FlowSubscription, Generic[T]):
         if self.is_closed:
             self._discard(elements)
             return
-        count, demand, downstream = len(elements), self.demand, self._downstream
-        if downstream is None or self.elements or demand.outstanding < count or not count:
+        count, demand = len(elements), self.demand
+        if self.elements or demand.outstanding < count or not count:
             self.elements += elements
             self._deliver()
             return
+        assert self._downstream is not None, "there is demand"
         if demand.outstanding != UNBOUNDED:
             demand.outstanding -= count
         self.lent += count
-        downstream.push(elements)
+        self._downstream.push(elements)
 
     def _discard(self, elements: list[T]) -> None:
         on_discard = None if self._downstream is None else self._downstream.on_discard
@@ -325,8 +326,6 @@ class SplittingCoordinator(Coordinator[T]):
         return self.is_closed
 
     def cancel(self) -> None:
-        if self.is_closed or (self.is_left and self.branches):
-            return
         self.is_left = True
         for branch in () if self.keeps_flows else list(self.branches):
             _abandon(branch)

@@ -1,11 +1,15 @@
 """Timer: the timer of a coordinator."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+
+from ..arguments import require_sync_callable
 
 if TYPE_CHECKING:
     from ..loop import TimerHandle
     from .coordinator import Coordinator
+
+_REMEDY: Final = "let a WorkerPool call what has to be awaited"
 
 
 class Timer:
@@ -21,6 +25,7 @@ class Timer:
     __slots__ = ("_decision", "_handle", "_owner", "_stops")
 
     def __init__(self, owner: "Coordinator[Any]", decision: Callable[[], object]) -> None:
+        require_sync_callable("Timer", "decision", decision, _REMEDY, takes=0)
         self._owner = owner
         self._decision = decision
         self._handle: TimerHandle | None = None

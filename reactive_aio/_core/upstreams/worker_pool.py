@@ -212,13 +212,9 @@ class WorkerPool(Coordinator[Any]):
 
     def _schedule(self) -> None:
         """Wake or start a worker for each element that can be started."""
-        if self.is_closed:
-            return
         inner, buffer = self._inner, self._buffer
         if inner is None:
-            if len(self._workers) == buffer.limit and not self._waiting:
-                return  # every worker is busy
-            wanted = 0 if self._is_over else buffer.room
+            wanted = buffer.room
         else:
             if not self._is_over and (missing := buffer.room - inner.outstanding) > 0:
                 inner.request(missing)
