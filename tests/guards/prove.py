@@ -47,6 +47,7 @@ REACHING: Final = (
     "tests/rsocket",
     "tests/executors",
     "tests/observe",
+    "tests/test_tracebacks.py",
 )
 """Where tests are looked for that reach a decision."""
 SECONDS: Final = 240

@@ -13,7 +13,7 @@ from pathlib import Path
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]  # as `logging` finds its caller
 from sysconfig import get_path
 from types import CodeType, FrameType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from ..foreign_text import without_secrets
 
@@ -64,11 +64,15 @@ def call_place(depth: int) -> Place | None:
     return None
 
 
-@lru_cache(maxsize=256)
 def describe_place(place: Place) -> str:
     """The file, the line, and the call marked in it, as in a traceback; "" if not by the user."""
     code, instruction = place
-    file = code.co_filename
+    return _described(code.co_filename, code, instruction)
+
+
+# Code objects of two files are equal if both say the same, as the cells of two notebooks may.
+@lru_cache(maxsize=256)
+def _described(file: str, code: CodeType, instruction: int) -> str:
     if file.startswith(_NOT_OF_USER) or (
         file.startswith(_STANDARD) and "site-packages" not in file
     ):
@@ -133,9 +137,7 @@ def _name_of_call(text: bytes) -> tuple[int, int] | None:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None
     function = node.func
-    end_line, end_column = function.end_lineno, function.end_col_offset
-    if end_line is None or end_column is None:
-        return None
+    end_line, end_column = cast("int", function.end_lineno), cast("int", function.end_col_offset)
     return end_column - len(function.attr.encode()), end_line - 2
 
 
