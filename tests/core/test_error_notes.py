@@ -258,8 +258,11 @@ async def test_an_exception_that_is_raised_again_has_the_place_of_the_last_time(
             raise shared
         return x
 
-    twice = r.from_iterable([0, 2, 0]).map(fails)
-    assert "map(fails)<<\n    with the element 2\n" in note_of(await error_of(twice))
+    first_run = [True]
+    twice = five.map(lambda x: x if first_run else fails(x)).map(fails)
+    assert "→ >>map(fails)<<\n" in note_of(await error_of(twice))
+    first_run.clear()
+    assert "→ >>map(<lambda>)<< → map(fails)" in note_of(await error_of(twice))
     again = r.from_iterable([2]).map(fails).on_error_return(shared).map(raise_again)
     assert ">>map(raise_again)<<\n" in note_of(await error_of(again))
 

@@ -80,7 +80,7 @@ def _described(file: str, code: CodeType, instruction: int) -> str:
     span = _span(code, instruction)
     linecache.checkcache(file)
     lines = linecache.getlines(file)
-    call = _called(lines, span) if span.is_exact and lines else None
+    call = _called(lines, span)
     shown = f'File "{file}", line {call.line if call else span.line}, in {code.co_qualname}'
     if call is not None:
         text, start, length = _shortened(lines[call.line - 1], call)
@@ -98,25 +98,20 @@ class _Span(NamedTuple):
     column: int
     end_column: int
 
-    @property
-    def is_exact(self) -> bool:
-        return self.column >= 0
-
 
 def _span(code: CodeType, instruction: int) -> _Span:
-    """The text that *instruction* was compiled from; its line alone with ``-X no_debug_ranges``."""
+    """The text that *instruction* was compiled from; none of its line with ``-X no_debug_ranges``."""
     found = next(islice(code.co_positions(), instruction // 2, None), (None,) * 4)
-    line = found[0] or code.co_firstlineno
-    if None in found:
-        return _Span(line, line, -1, -1)
-    return _Span(line, *(part or 0 for part in found[1:]))
+    line, end_line, column, end_column = found
+    line = line or code.co_firstlineno
+    return _Span(line, end_line or line, column or 0, end_column or 0)
 
 
 def _called(lines: list[str], span: _Span) -> _Span | None:
     """The last call of a chain of calls, from its name to the end of that line."""
     rows = [line.encode() for line in lines[span.line - 1 : span.end_line]]
     if len(rows) != span.end_line - span.line + 1:
-        return None  # the file has changed
+        return None  # the file has changed, or cannot be read
     rows[-1] = rows[-1][: span.end_column]
     rows[0] = rows[0][span.column :]
     start, row = _name_of_call(b"".join(rows)) or (0, 0)
