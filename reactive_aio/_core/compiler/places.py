@@ -100,7 +100,7 @@ class _Span(NamedTuple):
 
 
 def _span(code: CodeType, instruction: int) -> _Span:
-    """The text that *instruction* was compiled from; none of its line with ``-X no_debug_ranges``."""
+    """The text that *instruction* was compiled from; its line alone with ``-X no_debug_ranges``."""
     found = next(islice(code.co_positions(), instruction // 2, None), (None,) * 4)
     line, end_line, column, end_column = found
     line = line or code.co_firstlineno
