@@ -200,7 +200,7 @@ async def test_that_of_an_iterable_in_flat_map_does_not_replace_the_error_of_ano
 async def test_that_of_an_iterable_is_raised_by_async_for_unless_the_flow_has_failed(
     expects_loop_errors: Reports,
 ) -> None:
-    def flow() -> r.Flow[Any]:
+    def flow() -> Any:
         return CLEANUPS["iterable"](Code(CleanupError))
 
     with pytest.raises(CleanupError):
