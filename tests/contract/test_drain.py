@@ -294,11 +294,19 @@ class TestSources:
         assert complete(report)
 
     async def test_a_source_inside_an_iterator_of_several_completes(self) -> None:
+        opened: list[object] = []
+
+        class Following:
+            def __iter__(self) -> Iterator[list[int]]:
+                opened.append(self)
+                return iter([[-1]])
+
         source = Counting()
-        flow = r.concat(r.from_iterable(source.pulled()).buffer(10), [[-1]])
+        flow = r.concat(r.from_iterable(source.pulled()).buffer(10), Following())
         received, _ = await drained(flow, after=0.1)
         assert [*chain.from_iterable(received)] == source.emitted
         assert source.is_closed
+        assert not opened
 
 
 async def test_a_thread_delivers_the_element_of_the_call_that_runs() -> None:
@@ -467,7 +475,7 @@ class TestInnerSources:
         source = Counting()
 
         def made(x: int) -> Flow[int]:
-            return SHARED[shared](r.just(x))
+            return SHARED[shared](r.just(x).map_async(takes_long))
 
         flow = getattr(r.from_aiter(source.asynchronous).boundary(8), operator)(made)
         received, report = await drained(flow, after=0.1)

@@ -193,6 +193,13 @@ async def test_a_holder_gives_back_what_it_holds_when_the_flow_ends(name: str) -
     assert sorted(discarded, key=repr) == sorted(expected, key=repr)
 
 
+async def test_the_first_element_that_a_function_fails_with_is_given_back() -> None:
+    discarded: list[object] = []
+    with pytest.raises(Failed):
+        await numbers().flat_map(fails_at(0)).do_on_discard(discarded.append).to_list()
+    assert discarded == [0]
+
+
 # -- where a hook is ------------------------------------------------------------------------------
 async def test_only_what_is_held_upstream_of_a_hook_is_given_to_it() -> None:
     first, second = list[object](), list[object]()

@@ -10,7 +10,7 @@ import pytest
 from reactive_aio import Flow, just
 from reactive_aio.errors import NotAnElement
 from reactive_aio.spec import Subscription
-from reactive_aio.stage import FlowSubscription, InlineStage, from_pull, push_next
+from reactive_aio.stage import FlowSubscription, InlineStage, from_pull, from_push, push_next
 from reactive_aio.testing import SubscriberProbe
 from tests.contract.subscribers import (
     BOTH,
@@ -339,7 +339,9 @@ async def test_a_failure_needs_no_demand() -> None:
     def cannot() -> Any:
         raise OSError("closed today")
 
-    for chain in (from_pull(cannot, name="shop"), from_pull(cannot, name="shop").map(abs)):
+    pulled: Flow[Any] = from_pull(cannot, name="shop")
+    pushed: Flow[Any] = from_push(lambda _: cannot(), name="shop")
+    for chain in (pulled, pulled.map(abs), pushed.map_async(abs)):
         subscriber = SubscriberProbe[int]()
         chain.subscribe(subscriber)
         assert isinstance(subscriber.error, OSError)

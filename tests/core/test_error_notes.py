@@ -78,8 +78,8 @@ TRAILS: dict[str, tuple[Callable[[], Flow[Any]], str, str]] = {
         "",
     ),
     "a synchronous source of several": (
-        lambda: r.concat([1], r.range(5).map(fails_at_2)).map(abs).boundary(2),
-        "(from_iterable([1]) | range(0, 5) → >>map(fails_at_2)<<) → concat(2 sources) → map(abs) → "
+        lambda: r.concat(r.just(1).map(abs), five.map(fails_at_2)).map(abs).boundary(2),
+        "(just(1) → map(abs) | range(0, 5) → >>map(fails_at_2)<<) → concat(2 sources) → map(abs) → "
         "boundary(2)",
         "2",
     ),
@@ -92,6 +92,11 @@ TRAILS: dict[str, tuple[Callable[[], Flow[Any]], str, str]] = {
     "a source": (
         lambda: r.from_iterable(generator()).map(abs).boundary(2),
         ">>from_iterable(generator)<< → map(abs) → boundary(2)",
+        "",
+    ),
+    "one of several synchronous sources": (
+        lambda: r.concat(r.just(1), r.from_iterable(generator())).map(abs),
+        "(just(1) | >>from_iterable(generator)<<) → concat(2 sources) → map(abs)",
         "",
     ),
     "an asynchronous source": (
@@ -142,8 +147,8 @@ async def error_of(flow: Flow[Any], way: str = "subscribe") -> BaseException:
     return caught.value
 
 
-@in_one_run
 @pytest.mark.parametrize("way", CONSUMERS)
+@in_one_run
 @pytest.mark.parametrize("case", TRAILS)
 async def test_the_trail_is_whole_and_marks_the_failing_stage(case: str, way: str) -> None:
     make, trail, element = TRAILS[case]
@@ -241,6 +246,32 @@ async def test_an_exception_that_functions_share_has_eight_trails_at_most() -> N
     assert "just(49)" in shared.__notes__[-1]
 
 
+async def test_an_exception_that_is_raised_again_has_the_place_of_the_last_time() -> None:
+    """Its traceback goes on with where it was raised before: in this flow, or further up in it."""
+    shared = ValueError("shared")
+
+    def raise_again(error: Any) -> None:
+        raise error
+
+    def fails(x: int) -> int:
+        if x == 2:
+            raise shared
+        return x
+
+    first_run = [True]
+    twice = five.map(lambda x: x if first_run else fails(x)).map(fails)
+    assert "→ >>map(fails)<<\n" in note_of(await error_of(twice))
+    first_run.clear()
+    assert "→ >>map(<lambda>)<< → map(fails)" in note_of(await error_of(twice))
+    again = r.from_iterable([2]).map(fails).on_error_return(shared).map(raise_again)
+    assert ">>map(raise_again)<<\n" in note_of(await error_of(again))
+
+
+def note_of(error: BaseException) -> str:
+    """The last note of *error*."""
+    return str(error.__notes__[-1])
+
+
 @dataclasses.dataclass(frozen=True)
 class FrozenError(ValueError):
     code: int
@@ -259,8 +290,8 @@ async def test_a_frozen_exception_arrives_without_notes() -> None:
 # -- large flows -----------------------------------------------------------------------------------
 async def test_the_trail_of_a_large_flow_is_short_and_keeps_the_failing_stage() -> None:
     many = r.range(5)
-    for number in range(100):
-        many = many.map(fails_at_2 if number == 50 else abs)
+    for number in range(50):
+        many = many.map(fails_at_2 if number == 20 else abs)
     [note] = (await error_of(many.boundary(2))).__notes__
     assert "map(abs) → … → >>map(fails_at_2)<< → … → map(abs)" in note
     assert note.count("→") < 30

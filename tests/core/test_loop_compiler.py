@@ -261,6 +261,7 @@ NEEDS: list[tuple[Change, list[int]]] = [
     (lambda f: f.sliding_window(3).take(2), [4]),
     (lambda f: f.sliding_window(3, step=2).take(2), [5]),
     (lambda f: f.start_with(1, 2).take(5), [3]),
+    (lambda f: f.via(_repeat, 2), [1]),  # of each, any number of elements may follow
 ]
 
 
@@ -289,6 +290,19 @@ class RecordingSubscription(FlowSubscription):
 
     def cancel(self) -> None:
         pass
+
+
+async def test_each_function_is_looked_at_that_may_be_a_coroutine_function_after_all() -> None:
+    """The first look is not the last one: the functions that follow have their own."""
+    flow = from_iterable([1, 2]).map(abs).map(lambda x: asyncio.sleep(0, x)).filter(bool)
+    with pytest.raises(TypeError, match="which nothing would await"):
+        await flow.to_list()
+
+
+async def test_a_source_whose_function_makes_no_subscription_says_so() -> None:
+    mine: Flow[int] = from_push(cast("Any", lambda _: None), name="mine")
+    with pytest.raises(TypeError, match=r"^mine: the function .* returned None, which is not a Fl"):
+        await mine.map(abs).to_list()
 
 
 def test_a_wrong_number_of_arguments_is_refused_at_assembly() -> None:

@@ -5,6 +5,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from queue import SimpleQueue
 from typing import Any, cast
 
 import anyio
@@ -35,6 +36,10 @@ async def passes(x: int) -> int:
 
 async def fails(x: int) -> int:
     raise OSError("down")
+
+
+async def first_fails(x: int) -> int:
+    return await fails(x) if x == 0 else await hangs(x)
 
 
 async def first_hangs(x: int) -> int:
@@ -92,7 +97,7 @@ RUNS: dict[str, tuple[Callable[[], Flow[Any]], str]] = {
     ),
     "a concurrency limit": (
         lambda: fast().map_async(hangs, concurrency=4, limiter=r.ConcurrencyLimit(1)),
-        "in hangs (",
+        "; others wait for the limiter ConcurrencyLimit(1)",
     ),
     "an open breaker": (
         lambda: fast().map_async(
@@ -103,6 +108,14 @@ RUNS: dict[str, tuple[Callable[[], Flow[Any]], str]] = {
     "a retry of a call": (
         lambda: fast().map_async(fails, concurrency=2, retry=SLOW),
         "concurrency=2), which waits for the delay before attempt 2, after OSError",
+    ),
+    "a retry of one of several calls": (
+        lambda: fast().map_async(first_fails, concurrency=2, retry=SLOW),
+        "which waits for the delay before attempt 2, after OSError; others are in hangs (",
+    ),
+    "calls that have no line of the user": (
+        lambda: fast().map_async(lambda _: asyncio.Event().wait(), concurrency=2),
+        "map_async(<lambda>, concurrency=2), whose 2 calls have not returned",
     ),
     "a key": (
         lambda: fast().map_async(hangs, concurrency=2, key=lambda _: "one"),
@@ -163,7 +176,16 @@ RUNS: dict[str, tuple[Callable[[], Flow[Any]], str]] = {
             .group_by(lambda n: n % 4, stalled_after=None)
             .flat_map(lambda group: group, concurrency=2)
         ),
-        "group_by(",
+        "group_by(<lambda>), which requests nothing",
+    ),
+    "groups that nothing reads, below the name": (
+        lambda: (
+            fast()
+            .name("orders")
+            .group_by(lambda n: n % 4, stalled_after=None)
+            .flat_map(lambda group: group, concurrency=2)
+        ),
+        "flat_map(<lambda>, concurrency=2), which requests nothing",
     ),
     "a group that is read slowly": (
         lambda: (
@@ -176,6 +198,10 @@ RUNS: dict[str, tuple[Callable[[], Flow[Any]], str]] = {
     "what follows the name": (
         lambda: fast().name("orders").boundary(4).map_async(hangs, concurrency=2),
         "map_async(hangs, concurrency=2), in hangs (",
+    ),
+    "what follows the name, one at a time": (
+        lambda: fast().name("orders").boundary(4).map_async(hangs),
+        "map_async(hangs), in hangs (",
     ),
     "a delivery that is tried again": (
         lambda: (
@@ -194,12 +220,13 @@ RUNS: dict[str, tuple[Callable[[], Flow[Any]], str]] = {
 async def test_the_report_names_what_a_flow_is_stuck_at(kind: str) -> None:
     make, expected = RUNS[kind]
     flow = make()
-    if flow.chain.label is None:
+    if "orders" not in flow.chain.trail():
         flow = flow.name("orders")
     running = flow.running(hangs) if kind == "the function of for_each" else flow.running()
     async with watched() as reports, running:
         await asyncio.sleep(60)
     assert expected in stuck_at(reports)
+    assert "in None" not in stuck_at(reports)
 
 
 @pytest.mark.virtual_time
@@ -226,11 +253,15 @@ async def test_a_thread_that_does_not_return_is_named_with_its_line() -> None:
         released.wait()
 
     orders = r.from_thread(blocks).name("orders")
-    async with orders.running() as run:
+    calls = r.just(1).map_async(lambda _: asyncio.to_thread(released.wait), concurrency=2)
+    both = r.merge(orders, calls).name("both")
+    async with both.running() as run:
         await entered.wait()
         [stats] = orders.stats().subscriptions
+        [of_both] = both.stats().subscriptions
         released.set()
         await run.wait()
+    assert of_both.cause.startswith("map_async("), "a source may be quiet"
     assert (stats.waits_on, stats.cause.partition(" (")[0]) == (
         "elements",
         "from_thread, in test_a_thread_that_does_not_return_is_named_with_its_line.<locals>.blocks",
@@ -300,7 +331,8 @@ async def test_a_broker_that_should_have_answered_is_to_blame() -> None:
     flow = r.from_aiter(messages(late=True)).name("orders")
     async with watched() as reports, flow.running():
         await asyncio.sleep(600)
-    assert "which waits for an answer of Broker (queue)" in stuck_at(reports)
+    told = "which waits for an answer of Broker (queue), in messages.<locals>.wait_for_one ("
+    assert told in stuck_at(reports)
 
 
 @pytest.mark.virtual_time
@@ -421,16 +453,34 @@ class TestConsumers:
         assert "map_async(hangs, concurrency=2), in hangs (" in stuck_at(reports, "source")
 
 
-async def test_a_call_in_a_thread_is_named() -> None:
-    is_over = threading.Event()
-    flow = fast().map_in_thread(lambda _: is_over.wait(10), concurrency=1).name("orders")
+async def test_what_runs_waits_for_nothing() -> None:
+    busy = r.generate(lambda n: (n, n + 1), 0).filter(lambda _: False)
+    for flow, waits_for in (
+        (busy.name("orders"), "nothing: it runs"),
+        (busy.boundary(4).name("orders"), "elements of boundary(4)"),
+    ):
+        async with flow.running():
+            for _ in range(3):
+                await asyncio.sleep(0)
+            [subscription] = flow.stats().subscriptions
+        assert (subscription.waits_for, subscription.cause) == (waits_for, "nothing: it runs")
+
+
+@pytest.mark.parametrize("is_of_python", [False, True])
+async def test_a_call_in_a_thread_is_named(is_of_python: bool) -> None:
+    is_over, results = threading.Event(), SimpleQueue[int]()
+    function: Callable[[Any], Any] = results.get if is_of_python else lambda _: is_over.wait(10)
+    flow = r.just(True).map_in_thread(function, concurrency=1).name("orders")
     reports: list[str] = []
     watching = observe.watch(stall=0.05, block=None, on_report=reports.append)
     async with watching, flow.running():
         while not reports:  # noqa: ASYNC110 - one turn at a time
             await asyncio.sleep(0.01)
         is_over.set()
+        results.put(1)
+    name = "SimpleQueue.get" if is_of_python else "<locals>.<lambda> ("
     assert "map_in_thread(" in stuck_at(reports)
+    assert name in stuck_at(reports).partition("), in ")[2]
     assert stuck_at(reports).endswith(", in a thread")
 
 

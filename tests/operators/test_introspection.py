@@ -78,6 +78,11 @@ def test_explain_describes_a_flow_that_is_deeper_than_recursion() -> None:
     assert merged.explain().splitlines()[0].startswith("├ " * 1_000)
 
 
+def test_explain_shows_what_is_pulled_up_to_the_first_flow_that_is_not() -> None:
+    mode = "one loop, pulled as long as it flattens iterables, then pushed"
+    assert f"island ({mode}): delivery" in numbers(3).flat_map(lambda x: [x]).explain()
+
+
 def test_explain_shows_where_a_task_is_needed() -> None:
     assert (
         "island (one task): range(0, 3) → map_async(double)"

@@ -377,12 +377,19 @@ async def test_an_error_of_a_callback_at_completion_fails_the_flow_downstream() 
 async def test_an_error_of_a_callback_at_a_failure_has_the_failure_as_its_context(
     asking: str,
 ) -> None:
-    log: Log = []
-    flow = error(ValueError("first")).do_on_error(fails).do_on_error(log.append)
-    [found] = await collected(flow, asking)
-    assert isinstance(found, Failed)
-    assert isinstance(found.__context__, ValueError)
-    assert log == [found]
+    first = ValueError("first")
+
+    def passes_on(error: BaseException) -> None:
+        raise error
+
+    for source in (error(first), error(first).boundary(2)):
+        log: Log = []
+        [found] = await collected(source.do_on_error(fails).do_on_error(log.append), asking)
+        assert isinstance(found, Failed)
+        assert found.__context__ is first
+        assert log == [found]
+        assert await collected(source.do_on_error(passes_on), asking) == [first]
+        assert first.__context__ is None
 
 
 @pytest.mark.parametrize("way", ["cancel", "break", "take"])
@@ -402,6 +409,21 @@ async def test_an_error_of_a_callback_at_a_cancellation_is_reported(
     assert log == ["above cancelled", "above cancel"]
     [context] = expects_loop_errors
     assert isinstance(context["exception"], Failed)
+
+
+async def test_a_callback_at_a_cancellation_may_fail_the_flow() -> None:
+    """The callbacks that this has cancelled are not called again."""
+    log: Log = []
+    probe = SubscriberProbe[int](1)
+
+    def second_fails(n: int) -> None:
+        if n == 2:
+            raise Failed
+
+    flow = watched(flow_range(9), log, "above").do_on_cancel(lambda: probe.request(2))
+    probe.subscribed_to(flow.do_on_request(second_fails).take(1))
+    assert log == ["above cancelled", "above cancel"]
+    assert [type(each) for each in probe.signals] == [int, Failed]
 
 
 async def test_an_error_of_a_callback_at_a_request_fails_the_flow() -> None:

@@ -223,6 +223,7 @@ class TestDrain:
             named = "2 × orders: a worker of range(0, 9) → stubborn: "
             assert report.waits_for.startswith(named), report
             assert "test_running.py" in report.waits_for
+            assert ";" not in report.waits_for, "each call is named once"
             assert "fine" not in report.waits_for, "another flow is not to blame"
             assert f"; still waiting: {report.waits_for}" in str(report)
             assert (await run.drain(timeout=5)).waits_for == report.waits_for

@@ -1,6 +1,7 @@
 """Async iterables, awaitables, queues, publishers: demand, subscriptions, cleanup, violations."""
 
 import asyncio
+import copy
 import sys
 from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from contextlib import suppress
@@ -325,6 +326,10 @@ class TestFromAwaitable:
         future.set_result(5)
         assert await stayer.end() == [5, "|"]
         assert await flow.single() == 5
+
+    async def test_it_can_be_copied_with_what_it_is_a_part_of(self) -> None:
+        settings = {"orders": r.from_awaitable(lambda: asyncio.sleep(0, 1))}
+        assert await copy.deepcopy(settings)["orders"].single() == 1
 
     async def test_cancel_cancels_the_awaitable(self) -> None:
         log: list[str] = []

@@ -268,8 +268,6 @@ def control_of_source(source: ChainSource, on_discard: object) -> RunControl | N
 
 def _opened(source: Any, on_discard: OnDiscard | None) -> Any:
     """Open an iterator that gives back the elements that it discards, if it can."""
-    if on_discard is None:
-        return source.open()
     if isinstance(source, Flattening):
         return source.open(on_discard)
     if not isinstance(source, PullSource):
@@ -465,7 +463,7 @@ class Chain:
         """Iterate a pullable chain once. *report* receives errors raised during a cancellation."""
         source = cast("PullSource", self.source)
         if source.checked and not self.stages:
-            return source.open() if on_discard is None else _opened(source, on_discard)
+            return cast("Iterator[Any]", _opened(source, on_discard))
         return cast("Iterator[Any]", self.run("generator", reader, report, on_discard))
 
     def run(

@@ -103,14 +103,12 @@ class Discards:
             return below.with_hooks(tuple(receivers))
         if below is not None:
             receivers.append(below)
-        if len(receivers) < 2:
-            return receivers[0] if receivers else None
 
         def give(element: object) -> None:
             for receiver in receivers:
                 receiver(element)
 
-        return give
+        return give if receivers else None
 
     # -- called by the compiled loop --------------------------------------------------------------
     def rest(self, inner: object) -> None:

@@ -7,8 +7,11 @@ the signal: a completion and an error travel downstream, a cancellation travels 
 """
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from math import inf
 from typing import Any, Literal
+
+from .loop_runtime import UpstreamFailed
 
 Outcome = Literal["completed", "failed", "cancelled"]
 Hook = Callable[[Outcome, BaseException | None], Any]
@@ -72,8 +75,7 @@ class EndHooks:
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException as raised:
-                if raised is not error and raised.__context__ is None:
-                    raised.__context__ = error
+                _set_context(raised, error)
                 error = self._failure_of(raised)
         return error
 
@@ -88,6 +90,13 @@ def _call(hook: Hook, outcome: Outcome, error: BaseException | None) -> None:
         hook(outcome, error)
     except GeneratorExit as raised:
         raise _stray(raised) from raised
+
+
+def _set_context(raised: BaseException, error: BaseException) -> None:
+    """Let *error* be the context of *raised* where the loop handles what carries it, and not it."""
+    if isinstance(raised.__context__, UpstreamFailed):
+        with suppress(Exception):  # an exception may be frozen
+            raised.__context__ = None if raised is error else error
 
 
 def _stray(error: BaseException) -> RuntimeError:

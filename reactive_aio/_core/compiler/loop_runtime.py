@@ -109,7 +109,7 @@ def length_hint_of(iterator: Any) -> Callable[[], int] | None:
 def close_source(
     source: object,
     report: Callable[[str, BaseException], None],
-    failure_of: Callable[[BaseException], BaseException] | None,
+    failure_of: Callable[[BaseException], BaseException],
     error: BaseException | None = None,
     *,
     is_read_by_operator: bool = False,
@@ -126,5 +126,5 @@ def close_source(
             is_raised = error is None and not is_read_by_operator
             stops_program = isinstance(raised, (KeyboardInterrupt, SystemExit))
             if is_raised or stops_program or isinstance(error, GeneratorExit):
-                raise raised if failure_of is None else failure_of(raised)  # noqa: B904
+                raise failure_of(raised)  # noqa: B904
             report("the cleanup of a source raised", raised)

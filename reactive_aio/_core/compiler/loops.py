@@ -432,15 +432,14 @@ class _Writer:
         """
         if not self.iterated:
             return ["try:", *_indent(1, lines), "finally:", "    src = None"]
-        failure_of = "S.failure_of" if self.shape.mode == "async_generator" else "None"
         by_operator = ", is_read_by_operator=True" if self.shape.mode == "generator" else ""
         return [
             "try:",
             *_indent(1, lines),
             "except BaseException as error:",
-            f"    close_source(src, report, {failure_of}, error)",
+            "    close_source(src, report, S.failure_of, error)",
             "    raise",
-            f"close_source(src, report, {failure_of}{by_operator})",
+            f"close_source(src, report, S.failure_of{by_operator})",
         ]
 
     # -- the places of a loop ---------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pathlib import Path
 from sys import _getframe  # pyright: ignore[reportPrivateUsage]  # as `logging` finds its caller
 from sysconfig import get_path
 from types import CodeType, FrameType
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from ..foreign_text import without_secrets
 
@@ -64,11 +64,15 @@ def call_place(depth: int) -> Place | None:
     return None
 
 
-@lru_cache(maxsize=256)
 def describe_place(place: Place) -> str:
     """The file, the line, and the call marked in it, as in a traceback; "" if not by the user."""
     code, instruction = place
-    file = code.co_filename
+    return _described(code.co_filename, code, instruction)
+
+
+# Code objects of two files are equal if both say the same, as the cells of two notebooks may.
+@lru_cache(maxsize=256)
+def _described(file: str, code: CodeType, instruction: int) -> str:
     if file.startswith(_NOT_OF_USER) or (
         file.startswith(_STANDARD) and "site-packages" not in file
     ):
@@ -76,7 +80,7 @@ def describe_place(place: Place) -> str:
     span = _span(code, instruction)
     linecache.checkcache(file)
     lines = linecache.getlines(file)
-    call = _called(lines, span) if span.is_exact and lines else None
+    call = _called(lines, span)
     shown = f'File "{file}", line {call.line if call else span.line}, in {code.co_qualname}'
     if call is not None:
         text, start, length = _shortened(lines[call.line - 1], call)
@@ -94,25 +98,20 @@ class _Span(NamedTuple):
     column: int
     end_column: int
 
-    @property
-    def is_exact(self) -> bool:
-        return self.column >= 0
-
 
 def _span(code: CodeType, instruction: int) -> _Span:
     """The text that *instruction* was compiled from; its line alone with ``-X no_debug_ranges``."""
     found = next(islice(code.co_positions(), instruction // 2, None), (None,) * 4)
-    line = found[0] or code.co_firstlineno
-    if None in found:
-        return _Span(line, line, -1, -1)
-    return _Span(line, *(part or 0 for part in found[1:]))
+    line, end_line, column, end_column = found
+    line = line or code.co_firstlineno
+    return _Span(line, end_line or line, column or 0, end_column or 0)
 
 
 def _called(lines: list[str], span: _Span) -> _Span | None:
     """The last call of a chain of calls, from its name to the end of that line."""
     rows = [line.encode() for line in lines[span.line - 1 : span.end_line]]
     if len(rows) != span.end_line - span.line + 1:
-        return None  # the file has changed
+        return None  # the file has changed, or cannot be read
     rows[-1] = rows[-1][: span.end_column]
     rows[0] = rows[0][span.column :]
     start, row = _name_of_call(b"".join(rows)) or (0, 0)
@@ -133,9 +132,7 @@ def _name_of_call(text: bytes) -> tuple[int, int] | None:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return None
     function = node.func
-    end_line, end_column = function.end_lineno, function.end_col_offset
-    if end_line is None or end_column is None:
-        return None
+    end_line, end_column = cast("int", function.end_lineno), cast("int", function.end_col_offset)
     return end_column - len(function.attr.encode()), end_line - 2
 
 

@@ -18,7 +18,7 @@ import reactive_aio as r
 from reactive_aio.errors import Interrupted, show_elements
 from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.contract.raising.code import Code
-from tests.contract.raising.consumers import AWAITING, NOT_AWAITING
+from tests.contract.raising.consumers import AWAITING, NOT_AWAITING, iterate
 from tests.contract.raising.expected import (
     check_nothing_is_left,
     check_raised_by_cleanup,
@@ -195,6 +195,20 @@ async def test_that_of_an_iterable_in_flat_map_does_not_replace_the_error_of_ano
         assert probe.elements == [1, 2]
         check_reported(Outcome(Code(kind.make), contexts=[*expects_loop_errors]), kind)
         expects_loop_errors.clear()
+
+
+async def test_that_of_an_iterable_is_raised_by_async_for_unless_the_flow_has_failed(
+    expects_loop_errors: Reports,
+) -> None:
+    def flow() -> Any:
+        return CLEANUPS["iterable"](Code(CleanupError))
+
+    with pytest.raises(CleanupError):
+        await iterate(flow().take(1), Outcome(Code(CleanupError)))
+    assert not expects_loop_errors
+    with pytest.raises(KeyError):
+        await iterate(flow().map(fails_at_once), Outcome(Code(CleanupError)))
+    assert [type(each["exception"]) for each in expects_loop_errors] == [CleanupError]
 
 
 # -- several, and what the error says --------------------------------------------------------------
