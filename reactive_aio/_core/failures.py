@@ -21,6 +21,8 @@ def as_failure(error: BaseException) -> BaseException:
     A ``CancelledError`` would look like the cancellation of the consumer's task, and a
     ``GeneratorExit`` like the end of its generator.
     """
+    if isinstance(error, Exception):
+        return error  # also a group, which would be another one after it was split
     if (failure := cleanup_failure(error)) is None:
         return _wrapped(RuntimeError, error)
     if isinstance(error, (CancelledError, *STOPS_PROGRAM)):

@@ -423,3 +423,14 @@ async def test_an_exception_that_cannot_be_annotated_is_delivered() -> None:
 
     (error,) = await collect(just(1).map(wrong).boundary(1))
     assert isinstance(error, Frozen)
+
+
+async def test_a_group_of_errors_is_delivered_as_it_is() -> None:
+    group = ExceptionGroup("several", [ValueError(1), OSError(2)])
+
+    def fail(_: int) -> int:
+        raise group
+
+    with pytest.raises(ExceptionGroup) as raised:
+        await just(1).map(fail).boundary(2).to_list()
+    assert raised.value is group
