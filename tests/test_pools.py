@@ -14,6 +14,7 @@ import pytest
 
 from reactive_aio import ProcessPool
 from tests.harness.leftover_checks import SHARED_NAMES
+from tests.harness.outages import is_gone
 
 pytestmark = pytest.mark.slow
 
@@ -32,14 +33,6 @@ def die(_: int) -> int:
 
 def pid() -> int:
     return os.getpid()
-
-
-def is_gone(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 class TestAnExecutor:

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 if sys.platform != "win32":
     import resource  # here, since another user than this one's may not read it
 
-__all__ = ("Lacking", "Proxy", "frozen", "proxy_of")
+__all__ = ("Lacking", "Proxy", "frozen", "is_gone", "proxy_of")
 
 
 class Proxy:
@@ -123,6 +123,15 @@ async def proxy_of(url: str) -> AsyncGenerator[Proxy]:
         yield proxy
     finally:
         await proxy.stop()
+
+
+def is_gone(process: int) -> bool:
+    """Whether a process has ended, and its parent has taken its status."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return True
+    return False
 
 
 @contextmanager

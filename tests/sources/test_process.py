@@ -23,6 +23,7 @@ from reactive_aio.testing import PublisherProbe, SubscriberProbe
 from tests.cases import Needs
 from tests.harness.leftover_checks import Context
 from tests.harness.loops import REAL_LOOPS
+from tests.harness.outages import is_gone
 from tests.operators.streams import MANY
 from tests.operators.ways import Failed
 
@@ -67,15 +68,6 @@ async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(WITHIN):
         while not condition():  # noqa: ASYNC110 - of a program
             await asyncio.sleep(0.002)
-
-
-def has_ended(pid: int) -> bool:
-    """Whether the process has ended, and the loop has taken its status."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
 
 
 async def turns() -> None:
@@ -302,7 +294,7 @@ class TestFailing:
         script = f"echo $$; ({writes}) {'>&2' if status else ''} & exit {status}"
         probe = SubscriberProbe[bytes](9).subscribed_to(from_process(shell(script)))
         [pid] = await probe.wait_for_signals(1)
-        await until(lambda: has_ended(int(pid)))
+        await until(lambda: is_gone(int(pid)))
         await turns()
         gate.touch()
         *output, end = await probe.end()

@@ -21,7 +21,7 @@ from reactive_aio.spark import (
     map_flow,
     spark_task,
 )
-from tests.harness.outages import frozen
+from tests.harness.outages import frozen, is_gone
 
 from .conftest import wait_until
 
@@ -171,14 +171,6 @@ def marks(tmp_path: Path) -> Marks:
     return Marks(tmp_path)
 
 
-def is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def endless(marks: Marks) -> "Callable[[Flow[Row]], Flow[Any]]":
     async def wait(row: Row) -> tuple[int]:
         marks.set("begins")
@@ -210,7 +202,7 @@ async def test_cancelling_the_job_ends_its_worker(spark: "SparkSession", marks: 
         await task
     [name] = await asyncio.to_thread(marks.named, "begins")
     # Spark kills it after spark.python.task.killTimeout, so that no cleanup runs.
-    await wait_until(lambda: not is_running(int(name.rpartition("-")[2])))
+    await wait_until(lambda: is_gone(int(name.rpartition("-")[2])))
 
 
 @pytest.mark.thorough
@@ -227,7 +219,7 @@ async def test_a_worker_that_is_frozen_is_waited_for_no_longer_than_the_caller_s
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):
                 await task
-        await wait_until(lambda: not is_running(worker))
+        await wait_until(lambda: is_gone(worker))
     assert len(await for_each_partition(df, doubled)) == 1
 
 
