@@ -481,6 +481,3 @@ class _LimitRate(ForwardingCoordinator[T]):
         missing = wanted - inner.outstanding
         if missing > 0 and missing >= min(self._low, self.demand.outstanding):
             inner.request(missing)
-
-    def on_processed(self) -> None:
-        self.on_demand()

@@ -8,7 +8,6 @@ judged, 2 if the command line is wrong, and 130 after Ctrl-C.
 """
 
 import argparse
-import difflib
 import shlex
 import ssl
 import sys
@@ -17,15 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from .law import SETUP
-from .laws import LAWS
 from .network.judge import TIMEOUTS, check_server
 from .network.laws import WIRE_LAWS
 from .network.server import ROUTES, ROUTINGS, ServerProfile
 from .report.formats import (
-    NO_LAW,
     failures,
-    kit_rules,
     report_as_json,
     report_as_junit,
     rule_list,
@@ -34,7 +29,8 @@ from .report.formats import (
     table,
 )
 from .report.verdict import Outcome, Report, Style
-from .rules import WIRE_RULES, find_rule
+from .rules import WIRE_RULES
+from .run.checking import require_rules
 from .run.supervisor import Supervisor, UsageError
 from .run.worker import LOOPS, Job
 from .timeouts import Timeouts
@@ -174,7 +170,10 @@ def _timeouts(options: argparse.Namespace) -> Timeouts:
 # -- check -----------------------------------------------------------------------------------------
 def _check(options: argparse.Namespace) -> int:
     _check_output_files(options)
-    _check_rules(options.rule)
+    try:
+        require_rules(options.rule)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     job = Job(
         where=options.where,
         only=tuple(options.rule),
@@ -195,20 +194,6 @@ def _check(options: argparse.Namespace) -> int:
         report.candidate = options.where
     about = {"factory": options.where, "loop": options.loop or "the candidate's own"}
     return _print_report(report, options, about, complete=not options.rule)
-
-
-def _check_rules(names: Sequence[str]) -> None:
-    """Each of ``--rule`` must be a law, or a rule that has one."""
-    judged = {law.rule for law in LAWS.values()}
-    for name in names:
-        if name in LAWS or name in judged:
-            continue
-        if find_rule(name) is not None:
-            raise UsageError(f"rule {name} cannot be judged: {NO_LAW}")
-        known = [*(rule.number for rule in kit_rules()), SETUP, *LAWS]
-        similar = difflib.get_close_matches(name, known, 3, 0.5)
-        hint = f"did you mean {' or '.join(similar)}? " if similar else ""
-        raise UsageError(f"there is no rule or law {name!r}: {hint}`{PROGRAM} rules` lists them")
 
 
 # -- network ---------------------------------------------------------------------------------------
@@ -334,7 +319,7 @@ def _print_report(
     failed = report.having(Outcome.FAIL)
     if report.broken or (failed and options.strict):
         return BROKEN
-    return OK if failed or report.having(Outcome.PASS) else BROKEN
+    return OK if report.has_judged else BROKEN
 
 
 def _print_lines(lines: Iterable[str]) -> None:

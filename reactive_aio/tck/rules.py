@@ -23,6 +23,9 @@ class Rule(NamedTuple):
     text: str
 
 
+NO_LAW: Final = "no law judges it"
+"""Why a rule may stand in a report without a verdict."""
+
 _MUST, _SHOULD, _MAY = Strength
 
 _RULES = (

@@ -13,7 +13,7 @@ from .ledger import Ledger, Token
 from .marbles import Marbles, play
 from .probes import AsyncSubscriberProbe, PublisherProbe, SubscriberProbe
 from .verifier import expect
-from .virtual_time import Deadlock, Parkable, VirtualTimeLoop
+from .virtual_time import Deadlock, Parkable, TooManyTurns, VirtualTimeLoop
 
 __all__ = (
     "AsyncSubscriberProbe",
@@ -27,6 +27,7 @@ __all__ = (
     "PublisherProbe",
     "SubscriberProbe",
     "Token",
+    "TooManyTurns",
     "VirtualTimeLoop",
     "draw",
     "expect",

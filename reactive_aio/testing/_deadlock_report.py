@@ -49,14 +49,27 @@ _CWD: Final = Path.cwd()
 def deadlock_report(
     loop: asyncio.AbstractEventLoop, reason: str, title: str, threads: Sequence[threading.Thread]
 ) -> str:
-    """Why *loop* is idle forever, a cycle of its tasks, all tasks, and *threads* under *title*."""
+    """Why *loop* is idle forever, its tasks, and *threads* under *title*."""
+    heading = (
+        f"deadlock at {loop.time():g} s of virtual time: nothing is ready, no timer is set,"
+        f" and {reason}"
+    )
+    return task_report(loop, heading, title, threads)
+
+
+def task_report(
+    loop: asyncio.AbstractEventLoop,
+    heading: str,
+    title: str = "",
+    threads: Sequence[threading.Thread] = (),
+) -> str:
+    """*heading*, a cycle of *loop*'s tasks, all of them, and *threads* under *title*."""
     tasks = sorted(
         asyncio.all_tasks(loop), key=lambda task: (len(task.get_name()), task.get_name())
     )
     waits = {task: _wait_of(task, tasks) for task in tasks}
     lines = [
-        f"deadlock at {loop.time():g} s of virtual time: nothing is ready, no timer is set,"
-        f" and {reason}",
+        heading,
         *_cycle(waits),
         "waiting tasks:" if tasks else "the loop has no task, and runs forever",
     ]

@@ -85,6 +85,12 @@ class Snapshot:
         await pass_time(turns)  # what was freed may have left its last work to the loop
         return list(self._leaks(asyncio.current_task()))
 
+    async def at_work(self, *, turns: int = TURNS) -> AsyncGenerator[str]:
+        """One paragraph for each later task that runs and timer that is set, after some turns."""
+        await pass_time(turns)
+        for each in self._at_work(asyncio.current_task()):
+            yield each
+
     def _new_threads(self) -> list[threading.Thread]:
         frames = current_frames()
         return [
@@ -95,14 +101,17 @@ class Snapshot:
             and not ((frame := frames.get(thread.ident or 0)) and is_idle(frame))
         ]
 
-    def _leaks(self, current: "Task | None") -> Iterator[str]:
+    def _at_work(self, current: "Task | None") -> Iterator[str]:
         for task in asyncio.all_tasks() - self._tasks - {current}:
-            yield "\n".join(["a task is not done:", *describe_task(task)])
-        for thread in self._new_threads():
-            yield f"a thread runs: {thread.name}"
+            yield "\n".join(["a task still runs:", *describe_task(task)])
         for timer in _timers(self._loop):
             if id(timer) not in self._timers:
                 yield f"a timer is set: {timer!r:.200}"
+
+    def _leaks(self, current: "Task | None") -> Iterator[str]:
+        yield from self._at_work(current)
+        for thread in self._new_threads():
+            yield f"a thread runs: {thread.name}"
         new = [each for each in _tracked_objects() if id(each) not in self._known]
         stack = stack_of(current)
         ignored = {id(new), id(self._kept), id(self.__dict__), id(self)}

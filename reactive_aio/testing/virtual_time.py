@@ -46,7 +46,7 @@ from time import monotonic
 from types import CodeType, FrameType
 from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
 
-from ._deadlock_report import deadlock_report
+from ._deadlock_report import deadlock_report, task_report
 from .thread_frames import current_frames
 
 T = TypeVar("T")
@@ -70,6 +70,10 @@ class Deadlock(RuntimeError):
     The message contains a cycle of waiting tasks if there is one; for each task what it waits for,
     which tasks hold that or can reach it, and its awaits; and the threads that wait for the loop.
     """
+
+
+class TooManyTurns(RuntimeError):
+    """A program takes more turns of its loop than it may; the message says where its tasks are."""
 
 
 class Parkable(Protocol):
@@ -121,15 +125,20 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     ready, no timer is set, and no thread and no watched socket can wake it. Timers that are set
     again and again, as by ``interval`` or the keepalive of RSocket, keep the clock moving: limit
     what waits beside them, by ``asyncio.timeout``.
+
+    - most_turns: the turns after which the loop raises `TooManyTurns`, so that a program ends
+      which only yields to others, or whose timers follow each other for ever. None is no limit.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, most_turns: int | None = None) -> None:
         self._now = 0.0
+        self._turns = 0
+        self._most_turns = most_turns
         # Threads, not their idents: that of a finished thread is given to a new one.
         self._older_threads = weakref.WeakSet(threading.enumerate())
         self._calls: list[ExecutorCall] = []
         self._handovers = _Handovers()
-        self._idle_selector = _IdleSelector(self._idle)
+        self._idle_selector = _IdleSelector(self._count_turn, self._idle)
         super().__init__(self._idle_selector)
         self._clock_resolution = RESOLUTION
 
@@ -149,6 +158,13 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         call.future = future = super().run_in_executor(executor, func, *args)
         self._calls.append(call)
         return future
+
+    def _count_turn(self) -> None:
+        self._turns += 1
+        if self._most_turns is not None and self._turns > self._most_turns:
+            self._turns = 0  # for the turns in which the runner cancels what is left
+            heading = f"{self._most_turns} turns of the loop were made in {self.time():g} s"
+            raise TooManyTurns(task_report(self, f"{heading}, and the program has not ended"))
 
     def _idle(self, poll: Callable[[float | None], Events], timeout: float | None) -> Events:
         """Nothing is ready before *timeout*: wait for threads, jump, or raise Deadlock."""
@@ -231,12 +247,16 @@ class _IdleSelector(selectors.DefaultSelector):
     """Calls *idle* where the loop would wait."""
 
     def __init__(
-        self, idle: Callable[[Callable[[float | None], Events], float | None], Events]
+        self,
+        count_turn: Callable[[], None],
+        idle: Callable[[Callable[[float | None], Events], float | None], Events],
     ) -> None:
         super().__init__()
+        self._count_turn = count_turn
         self._idle = idle
 
     def select(self, timeout: float | None = None) -> Events:
+        self._count_turn()
         poll = super().select
         if events := poll(0):
             return events

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+import reactive_aio as r
 from reactive_aio import Flow
 from reactive_aio.stage import Coordinator, InnerSubscriber, Timer, from_push
-from reactive_aio.testing import PublisherProbe, SubscriberProbe
+from reactive_aio.testing import PublisherProbe, SubscriberProbe, VirtualTimeLoop
 
 Made = Callable[[Any], Coordinator[Any]]
 
@@ -85,3 +86,26 @@ async def test_a_source_after_one_that_has_ended_everything_is_left_alone() -> N
     subscriber = SubscriberProbe[int](1).subscribed_to(flow_of(Three))
     first.complete()
     assert last.subscribers == []
+
+
+async def test_a_source_that_drops_what_waits_is_requested_from_without_a_word() -> None:
+    """An operator that overrides only what it must is asked for more when that was processed."""
+
+    class Plain(Coordinator[int]):
+        def on_start(self) -> None:
+            self.inner = self.subscribe_to(r.interval(0.25))
+
+        def on_demand(self) -> None:
+            self.request_missing(self.inner)
+
+        def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+            self.emit(inner.take(self.demand.outstanding))
+
+    with_virtual_time = asyncio.Runner(loop_factory=VirtualTimeLoop)
+    flow = from_push(Plain, name="plain", upstreams=(r.interval(0.25),), window=64, holds=64)
+
+    def run() -> list[int]:
+        with with_virtual_time as runner:
+            return runner.run(asyncio.wait_for(flow.take(5).to_list(), 60))
+
+    assert await asyncio.to_thread(run) == [0, 1, 2, 3, 4]

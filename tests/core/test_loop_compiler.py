@@ -7,9 +7,11 @@ import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from itertools import product
 from typing import Any, cast
+from weakref import ref
 
 import pytest
 
+import reactive_aio as r
 from reactive_aio import Flow, from_iterable, to_flow
 from reactive_aio._sinks.async_iteration import generate
 from reactive_aio.stage import Downstream, FlowSubscription, InlineStage, from_push, pull
@@ -35,6 +37,46 @@ def fails_at(bad: int) -> Callable[[int], int]:
 
 _repeat = InlineStage("repeat", params=("n",), each="emit each [x] * $n")
 _once_more = InlineStage("once_more", each="emit x", after="emit 7\nemit 8")
+
+
+# -- the element after an emission -----------------------------------------------------------------
+AGAIN = {
+    "twice": ("emit x\nemit x", [10, 10, 20, 20]),
+    "in a loop": ("for $i in range(2):\n    emit x + $i", [10, 20, 20, 30]),
+    "kept": ("emit x\n$last = x\nemit $last + 1", [10, 20, 20, 30]),
+    "behind several": ("emit each [x, x]\nemit x", [10, 10, 10, 20, 20, 20]),
+    "in a branch": ("if x > 1:\n    emit x\nemit x", [10, 20, 20]),
+}
+
+
+@pytest.mark.parametrize("is_pulled", [True, False])
+@pytest.mark.parametrize("name", AGAIN)
+async def test_an_element_is_the_same_after_it_was_emitted(name: str, is_pulled: bool) -> None:
+    """The stages that follow change `x`."""
+    each, expected = AGAIN[name]
+    stage = InlineStage("again", each=each)
+    source = r.just(1, 2) if is_pulled else r.just(1, 2).boundary(1)
+    flow = source.via(stage).map(lambda x: x * 10)
+    assert await flow.to_list() == expected
+    assert await flow.boundary(1).to_list() == expected
+
+
+async def test_an_element_that_was_emitted_is_let_go() -> None:
+    class Element:
+        pass
+
+    stage = InlineStage("again", each="emit x\nemit x")
+    elements: list[ref[Element]] = []
+
+    def element(_: int) -> Element:
+        made = Element()
+        elements.append(ref(made))
+        return made
+
+    async with r.range(2).map(element).via(stage).map(id).stream() as stream:
+        for _ in range(3):
+            await anext(stream)
+        assert elements[0]() is None
 
 
 # -- feeds: where the elements come from -----------------------------------------------------------

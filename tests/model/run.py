@@ -38,6 +38,8 @@ class ModelRun(Run):
 
     three_lines: Path = Path(__file__).parents[1] / "sources" / "three_lines.txt"
     _streams: list[Any] = field(default_factory=list[Any])
+    _timers: list[asyncio.TimerHandle] = field(default_factory=list[asyncio.TimerHandle])
+    """They fill queues, whoever reads."""
 
     def discarded(self, element: object) -> None:
         """`do_on_discard` has been given *element*, a token or what contains some."""
@@ -50,6 +52,8 @@ class ModelRun(Run):
         super().finish()
         for stream in self._streams:
             stream.close()
+        for timer in self._timers:
+            timer.cancel()
 
     # -- functions of operators -------------------------------------------------------------------
     def tokenized(self, element: Token | int) -> Token:
@@ -154,7 +158,8 @@ class ModelRun(Run):
         """A queue that timers fill."""
         queue: asyncio.Queue[int] = asyncio.Queue()
         for index, value in enumerate([*range(count), -1]):
-            asyncio.get_running_loop().call_later(0.01 * index, queue.put_nowait, value)
+            put, loop = queue.put_nowait, asyncio.get_running_loop()
+            self._timers.append(loop.call_later(0.01 * index, put, value))
         return queue
 
     def stream(self, count: int) -> Any:

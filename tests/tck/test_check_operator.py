@@ -1,9 +1,17 @@
 """`check_operator` finds the faults that operators typically have, and passes those without."""
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false
 
 import asyncio
+import itertools
+import logging
 import re
+import sys
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -94,8 +102,65 @@ async def later(value: int) -> int:
     return value
 
 
+async def delayed(source: AnyFlow, seconds: float) -> AsyncIterator[int]:
+    """Read with no regard to time, and lose what is on its way when it is closed."""
+    async with source.timestamp().stream() as stream:
+        async for at, value in stream:
+            await asyncio.sleep(max(0, at + seconds - asyncio.get_running_loop().time()))
+            yield value
+
+
 def late(elements: list[tuple[float, int]], _: float) -> list[tuple[float, int]]:
     return [(at + 0.5, value) for at, value in elements]
+
+
+def both_ends(elements: list[tuple[float, int]], end: float) -> list[tuple[float, int]]:
+    """What `debounce(0.3)` makes."""
+    nexts = [at for at, _ in elements[1:]] + [float("inf")]
+    pairs = zip(elements, nexts, strict=True)
+    return [(min(at + 0.3, end), value) for (at, value), later in pairs if later > at + 0.3]
+
+
+def until(seconds: float) -> Callable[[list[tuple[float, int]], float], list[tuple[float, int]]]:
+    return lambda elements, _: [each for each in elements if each[0] < seconds]
+
+
+def whole(function: Callable[[list[Any]], Iterable[Any]]) -> Callable[[AnyFlow], AnyFlow]:
+    """An operator that needs all elements before it makes the first one."""
+
+    def operator(source: AnyFlow) -> AnyFlow:
+        async def elements() -> AsyncIterator[Any]:
+            for each in function(await source.to_list()):
+                yield each
+
+        return r.from_aiter(elements)
+
+    return operator
+
+
+@dataclass(frozen=True)
+class Pair:
+    first: Any
+    rest: deque[Any]
+
+
+def paired(elements: list[Any]) -> Pair:
+    return Pair(elements[0], deque(elements[1:]))
+
+
+def as_key(value: int) -> dict[int, int]:
+    return {value: 1}
+
+
+def pairs_of(values: list[int]) -> list[Pair]:
+    return [paired(values[i : i + 2]) for i in range(0, len(values), 2)]
+
+
+def tell_and_refuse_five(value: int) -> int:
+    if value == 5:
+        logging.getLogger("mine").error("five")
+        raise ValueError
+    return value
 
 
 Operator = Callable[[AnyFlow], AnyFlow]
@@ -110,6 +175,7 @@ def first_of(rows: Iterable[str], n: int) -> list[Any]:
     ]
 
 
+ANY_TIME = {"gives_back": False, "holds": None}
 RIGHT: dict[str, tuple[Operator, Statement, dict[str, Any]]] = {
     "a stage": (sums, sums_of, {}),
     "a generator": (rising, rising_of, {"gives_back": False, "holds": None}),
@@ -126,6 +192,20 @@ RIGHT: dict[str, tuple[Operator, Statement, dict[str, Any]]] = {
         {"element": lambda number: f"text {number}"},
     ),
     "a clock": (lambda flow: flow.delay(0.5), late, {"timed": True}),
+    "a clock, dropping": (lambda flow: flow.debounce(0.3), both_ends, {"timed": True}),
+    "a clock, ending": (lambda flow: flow.take_until(r.timer(1.3)), until(1.3), {"timed": True}),
+    "all before the first": (whole(sorted), sorted, ANY_TIME),
+    "equal objects": (
+        lambda flow: flow.filter(bool),
+        lambda values: filter(bool, values),
+        {"element": lambda number: number % 2 == 1},
+    ),
+    "objects with elements": (lambda flow: flow.buffer(2).map(paired), pairs_of, {}),
+    "elements as keys": (
+        lambda flow: flow.map(as_key),
+        lambda values: map(as_key, values),
+        {},
+    ),
 }
 
 
@@ -133,6 +213,14 @@ RIGHT: dict[str, tuple[Operator, Statement, dict[str, Any]]] = {
 def test_a_right_operator_passes(name: str) -> None:
     operator, does, options = RIGHT[name]
     check_operator(operator, does, runs=30, **options)
+
+
+@pytest.mark.usefixtures("expects_error_logs")
+def test_an_operator_may_log_errors() -> None:
+    def does(values: list[int]) -> Iterable[int]:
+        return map(refuse_five, values)
+
+    check_operator(lambda flow: flow.map(tell_and_refuse_five), does, runs=60)
 
 
 # -- broken ones -----------------------------------------------------------------------------------
@@ -228,6 +316,13 @@ def pumped(source: AnyFlow) -> AnyFlow:
     return r.from_aiter(elements)
 
 
+async def and_for_ever(source: AnyFlow) -> AsyncIterator[int]:
+    async for each in source:
+        yield each
+    while True:
+        yield 0
+
+
 class KeepsForEver:
     def __init__(self) -> None:
         self.seen: list[Any] = []
@@ -236,7 +331,48 @@ class KeepsForEver:
         return source.do_on_next(self.seen.append)
 
 
-ANY_TIME = {"gives_back": False, "holds": None}
+class LeavesAShortTimer(Forwards):
+    def on_start(self) -> None:
+        super().on_start()
+        asyncio.get_running_loop().call_later(0.3, int)
+
+
+class ReadsALot(Forwards):
+    """A hundred elements beyond what is asked; it says 64."""
+
+    def on_demand(self) -> None:
+        self.request_missing(self.inner)
+        if self.inner.outstanding < 164:
+            self.inner.request(164 - self.inner.outstanding)
+        self.on_elements(self.inner)
+
+
+async def sleep_for_ever() -> None:
+    while True:  # noqa: ASYNC110 - that is the fault
+        await asyncio.sleep(0)
+
+
+def raised(error: BaseException) -> AnyFlow:
+    def fail(_: int) -> int:
+        raise error
+
+    return r.just(0).map(fail)
+
+
+def swallow(kind: type[Exception]) -> Operator:
+    return lambda flow: flow.on_error_resume(
+        lambda error: r.empty() if isinstance(error, kind) else raised(error)
+    )
+
+
+class CountsPerFlow:
+    """Leaves out every second element, and goes on counting with the next subscription."""
+
+    def __call__(self, source: AnyFlow) -> AnyFlow:
+        count = itertools.count()
+        return source.filter(lambda _: next(count) % 2 == 0)
+
+
 BROKEN: dict[str, tuple[Operator, Statement, dict[str, Any], str]] = {
     "wrong values": (sums, lambda values: sums_of(values)[:3], {}, "and should have made"),
     "an element too few at the end": (
@@ -285,6 +421,66 @@ BROKEN: dict[str, tuple[Operator, Statement, dict[str, Any], str]] = {
     ),
     "another time": (lambda flow: flow.delay(0.6), late, {"timed": True}, "and should have made"),
     "what nobody has sent": (by(Heartbeats), same, {}, "and should have made"),
+    "equal ones are left out": (lambda flow: flow.distinct(), same, {}, "should have made"),
+    "sorted": (whole(sorted), same, ANY_TIME, "should have made"),
+    "the greatest so far": (lambda flow: flow.scan(max), same, {"holds": 1}, "should have made"),
+    "greater, or equal": (
+        lambda flow: flow.scan(max).distinct_until_changed(),
+        lambda values: rising_of([-9, *values]),
+        {"holds": 2},
+        "should have made",
+    ),
+    "a timer is left for a moment": (by(LeavesAShortTimer), same, {}, "a timer is set"),
+    "many are held": (by(ReadsALot), same, {}, "the bound is 8"),
+    "another gap": (
+        lambda flow: flow.debounce(0.15),
+        both_ends,
+        {"timed": True},
+        "should have made",
+    ),
+    "an end before its time": (
+        lambda flow: flow.take_until(r.timer(1.2)),
+        until(1.3),
+        {"timed": True},
+        "should have made",
+    ),
+    "lost on the way": (
+        lambda flow: r.from_aiter(lambda: delayed(flow, 0.5)),
+        late,
+        {"timed": True, "holds": None},
+        "lost: ",
+    ),
+    "the clock loses some": (
+        lambda flow: flow.delay(0.5).filter(lambda x: x != 3),
+        late,
+        {"timed": True},
+        "should have",
+    ),
+    "for ever": (
+        lambda flow: r.from_aiter(lambda: and_for_ever(flow)),
+        same,
+        ANY_TIME,
+        "(20001 elements)",
+    ),
+    "beside a clock that goes on": (
+        lambda flow: flow.merge_with(r.interval(0.1).filter(lambda _: False)),
+        same,
+        ANY_TIME,
+        "the program has not ended",
+    ),
+    "for ever without an element": (
+        lambda flow: flow.concat_with(r.from_awaitable(sleep_for_ever)),
+        same,
+        {"holds": None},
+        "the program has not ended",
+    ),
+    "a built-in error is swallowed": (swallow(TimeoutError), same, {}, "its source failed with"),
+    "state of the flow": (
+        CountsPerFlow(),
+        lambda values: values[::2],
+        {},
+        "should have made",
+    ),
 }
 
 
@@ -320,16 +516,156 @@ def test_the_report_has_a_program_that_fails_alone_and_the_seed() -> None:
         exec(compile(script, "<script>", "exec"), {})
 
 
-def test_a_function_that_cannot_be_imported_is_named() -> None:
-    with pytest.raises(AssertionError, match=r"# write here what .*<lambda> of .* is"):
-        check_operator(lambda flow: flow.take(1), same)
+def first_elements(source: AnyFlow, count: int) -> AnyFlow:
+    return source.take(count)
 
 
-def test_what_is_no_function_is_refused_before_anything_runs() -> None:
-    with pytest.raises(TypeError, match=r"operator must be a function, not <Flow range.*\(Flow\)"):
-        check_operator(r.range(3), same)  # type: ignore[arg-type]  # a mistake
-    with pytest.raises(TypeError, match=r"does must be a function, not \[1\] \(list\)"):
-        check_operator(sums, [1])  # type: ignore[arg-type]  # a mistake
+class Takes:
+    """An operator as an object, and as a method."""
+
+    def __call__(self, source: AnyFlow) -> AnyFlow:
+        return source.take(1)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [lambda flow: flow.take(1), Takes(), Takes().__call__, partial(first_elements, count=1)],
+)
+def test_a_function_that_cannot_be_imported_is_to_be_written(operator: Operator) -> None:
+    with pytest.raises(AssertionError) as raised:
+        check_operator(operator, same, runs=20)
+    script = str(raised.value).partition("\n\n")[2].partition("\n\n")[2]
+    assert "its_operator = ...  # write here what " in script
+    with pytest.raises(AssertionError, match="completed after"):
+        exec(script.replace("its_operator = ...", "its_operator = given"), {"given": operator})
+
+
+def test_a_function_of_the_script_itself_is_imported_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def takes(source: AnyFlow) -> AnyFlow:
+        return source.take(1)
+
+    main = sys.modules["__main__"]
+    monkeypatch.setattr(main, "__file__", "/somewhere/mine.py", raising=False)
+    monkeypatch.setattr(main, "takes", takes, raising=False)
+    takes.__module__, takes.__qualname__ = "__main__", "takes"
+    with pytest.raises(AssertionError, match=r"\nfrom mine import takes  # .* `if __name__ == "):
+        check_operator(takes, same)
+
+
+def test_an_error_of_the_operator_itself_is_shown() -> None:
+    class Stop(BaseException):
+        pass
+
+    def operator(source: AnyFlow) -> AnyFlow:
+        def fail(_: int) -> int:
+            raise Stop("now")
+
+        return source.map(fail)
+
+    with pytest.raises(AssertionError, match=r"failed with Stop\('now'\)"):
+        check_operator(operator, same)
+
+
+def test_an_error_beside_the_flow_is_the_cause() -> None:
+    """Its traceback says where it was raised."""
+    seen: list[Any] = []
+
+    def operator(source: AnyFlow) -> AnyFlow:
+        seen.append(source)
+        if len(seen) > 1:
+            raise LookupError("the second time")
+        return source
+
+    with pytest.raises(AssertionError, match=r"^LookupError: the second time") as raised:
+        check_operator(operator, same)
+    assert isinstance(raised.value.__cause__, LookupError)
+
+
+def raising(error: Exception) -> Statement:
+    def does(_: list[int]) -> list[int]:
+        raise error
+
+    return does
+
+
+async def async_does(values: list[int]) -> list[int]:
+    return values
+
+
+MISTAKES: dict[str, tuple[Any, Any, dict[str, Any], type[Exception], str]] = {
+    "a flow": (
+        r.range(3),
+        same,
+        {},
+        TypeError,
+        r"operator must be a function, not <Flow range.*\(",
+    ),
+    "a list": (sums, [1], {}, TypeError, r"does must be a function, not \[1\] \(list\)"),
+    "no function": (sums, same, {"element": 3}, TypeError, "element must be a function, not 3"),
+    "no flow": (
+        lambda flow: None,
+        same,
+        {},
+        TypeError,
+        r"operator returned None \(NoneType\); it takes a",
+    ),
+    "an async operator": (async_does, same, {}, TypeError, r"returned <coroutine .* takes a Flow"),
+    "nothing returned": (sums, lambda values: None, {}, TypeError, "does must return or yield"),
+    "an async statement": (
+        sums,
+        async_does,
+        {},
+        TypeError,
+        "does must return or yield .*coroutine",
+    ),
+    "two parameters": (sums, lambda a, b: a, {}, TypeError, r"called as does\(elements\): missing"),
+    "a timed one": (
+        sums,
+        sums_of,
+        {"timed": True},
+        TypeError,
+        r"does\(elements, end\), as timed=True says",
+    ),
+    "no pairs": (
+        sums,
+        lambda values, _: map(str, values),
+        {"timed": True},
+        TypeError,
+        "makes .time, elem",
+    ),
+    "an unknown name": (sums, raising(NameError("sum_of")), {}, NameError, "sum_of"),
+    "None": (sums, same, {"element": lambda _: None}, TypeError, "element made None, and no"),
+    "no runs": (sums, same, {"runs": 0}, ValueError, "runs must be at least 1, not 0"),
+    "runs in words": (sums, same, {"runs": "a"}, TypeError, "runs must be an int, not 'a'"),
+    "no seed": (sums, same, {"seed": None}, TypeError, "seed must be an int, not None"),
+    "holds less": (sums, same, {"holds": -1}, ValueError, "holds must be at least 0, not -1"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_refused_before_anything_runs(name: str) -> None:
+    operator, does, options, error, message = MISTAKES[name]
+    with pytest.raises(error, match=message):
+        check_operator(operator, does, **options)
+
+
+def test_an_error_of_the_statement_is_told_with_its_place() -> None:
+    with pytest.raises(
+        AssertionError, match=r"should have failed with KeyError \(`does` raised Key"
+    ):
+        check_operator(sums, raising(KeyError("five")))
+
+
+def test_several_threads_check_one_after_another() -> None:
+    def check() -> None:
+        check_operator(sums, sums_of, runs=10)
+
+    with ThreadPoolExecutor(2) as threads:
+        for each in [threads.submit(check) for _ in range(2)]:
+            each.result()
 
 
 async def test_on_a_loop_it_says_where_to_call_it() -> None:

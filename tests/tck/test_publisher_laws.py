@@ -2,10 +2,11 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from reactive_aio.tck import RULES, Outcome, Strength, check
+from reactive_aio.tck import RULES, Candidate, Outcome, Strength, check
 from reactive_aio.tck.laws import LAWS, PUBLISHER
 from reactive_aio.tck.rules import LIBRARY_RULES
 from tests.harness.effort import Effort, effort
@@ -37,6 +38,31 @@ def test_an_unusual_but_conforming_publisher_passes(manner: str) -> None:
     failed = {verdict.law for verdict in report.having(Outcome.FAIL)}
     assert failed <= TOLERATED_FAILURES.get(manner, set()), str(report)
     assert report.ok
+
+
+def make_nothing(_: int) -> Any:
+    return None
+
+
+def test_factories_that_make_nothing_are_not_ok() -> None:
+    """None says that there is no such publisher, and a candidate needs one."""
+    candidate = Candidate(publisher=make_nothing)
+    assert not check(candidate, timeouts=HASTY).ok
+    assert check(candidate, rules=["setup"]).ok
+
+
+@pytest.mark.parametrize(
+    ("rules", "error"),
+    [
+        (["9.9"], r"^there is no rule or law '9\.9': "),
+        (["spec109_subscribes_frist"], "did you mean spec109_subscribes_first"),
+        (["N.14"], r"^rule N\.14 cannot be judged: no law judges it"),
+        ("1.9", r"write \['1\.9'\]"),
+    ],
+)
+def test_rules_that_select_nothing_are_refused(rules: Any, error: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=error):
+        check(Candidate(publisher=make_nothing), rules=rules)
 
 
 def test_a_publisher_that_sends_endlessly_inside_request_fails_one_law_only() -> None:

@@ -18,6 +18,7 @@ from reactive_aio.testing.thread_frames import frame_of
 from reactive_aio.testing.virtual_time import (
     Deadlock,
     ExecutorCall,
+    TooManyTurns,
     VirtualTimeLoop,
     is_parked as is_parked_in,
 )
@@ -399,3 +400,19 @@ def test_a_thread_that_has_the_number_of_an_older_one_is_waited_for() -> None:
 
     with asyncio.Runner(loop_factory=lambda: loop) as runner:
         assert runner.run(main()) == 0
+
+
+@pytest.mark.parametrize("pause", [0, 0.1])
+def test_a_program_without_an_end_is_stopped_after_some_turns(pause: float) -> None:
+    async def spin() -> None:
+        while True:  # noqa: ASYNC110 - that is the program
+            await asyncio.sleep(pause)
+
+    def new_loop() -> VirtualTimeLoop:
+        return VirtualTimeLoop(most_turns=100)
+
+    with (
+        asyncio.Runner(loop_factory=new_loop) as runner,
+        pytest.raises(TooManyTurns, match=r"^100 turns of the loop .*(.|\n)*spin: .*sleep"),
+    ):
+        runner.run(spin())

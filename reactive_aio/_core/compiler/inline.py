@@ -17,7 +17,7 @@ Python or one of six directives:
 are refused where the stage is created, unless they belong to a function or a loop in the lines
 themselves. So is a ``drop`` in such a loop, of which it would leave out only one turn.
 
-Without an ``emit`` line, the stage delivers ``x``. After one, ``x`` is what was emitted last. In
+Without an ``emit`` line, the stage delivers ``x``. After one, ``x`` is the element still. In
 ``before`` (ahead of the first element) and ``after`` (after the last one), ``x`` is undefined; both
 may ``emit``.
 """
@@ -45,6 +45,10 @@ _MAKES_ELEMENT = re.compile(
     r"(?m)^ *emit\b|(?<![\w.$])x\s*(?:,[^=\n]*)?:?=(?!=)|,\s*x\b[^=\n]*=(?!=)|\b(?:as|for)\s+x\b"
 )
 """Finds an assignment to ``x``, and what is emitted."""
+_READ_AFTER_EMIT = re.compile(
+    r"(?ms)(?:\b(?:for|while)\b.*^ *emit\b|^ *emit\b.*\n.*(?<![\w.$])x\b)"
+)
+"""Finds an ``emit`` in a loop, and one that a line with ``x`` follows."""
 _TEXTS = ("setup", "before", "each", "after", "demand", "on_end", "held")
 
 
@@ -166,6 +170,11 @@ class InlineStage:
     def expands(self) -> bool:
         """Whether it delivers the elements of an iterable."""
         return "emit each" in self._words
+
+    @cached_property
+    def reads_after_emit(self) -> bool:
+        """Whether it may need the element again when the stages that follow have changed ``x``."""
+        return bool(_READ_AFTER_EMIT.search(self.each))
 
     @cached_property
     def stops(self) -> bool:

@@ -566,10 +566,17 @@ class _Writer:
                 lines = self._look(rest, number)
             case "emit each":  # one element may expand into an endless iterable
                 lines = [f"for x in {rest}:", *_indent(1, self._turn_mid_element())]
-                lines += _indent(1, self._made(number))
+                lines = self._keeping_element([*lines, *_indent(1, self._made(number))], number)
             case _:
                 lines = [f"for x in ({rest},):", *_indent(1, self._made(number))]
+                lines = self._keeping_element(lines, number)
         return [found["pad"] + each for each in self._positioned(lines, number)]
+
+    def _keeping_element(self, lines: list[str], number: int) -> list[str]:
+        """*lines* of an emission, after which ``x`` is the element again, if it is read then."""
+        if self.emitting or not self.stages[number - 1].reads_after_emit:
+            return lines
+        return [f"element_{number} = x", *lines, f"x, element_{number} = element_{number}, None"]
 
     def _made(self, number: int) -> list[str]:
         """What follows when the stage at position *number* has emitted an element."""

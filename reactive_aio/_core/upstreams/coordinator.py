@@ -115,7 +115,12 @@ class Coordinator(FlowSubscription, Generic[R]):
         """`demand` has grown; everything emitted so far has been processed."""
 
     def on_processed(self) -> None:
-        """`processed_count` has grown to `emitted`, without new demand."""
+        """`processed_count` has grown to `emitted`, without new demand.
+
+        By default, `on_demand` runs: of a source that drops what has to wait, it requests the next
+        element.
+        """
+        self.on_demand()
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         """*inner* holds elements."""

@@ -68,9 +68,6 @@ class ForwardingCoordinator(PassingCoordinator[T]):
         if self.upstream is not None:
             self.request_missing(self.upstream)
 
-    def on_processed(self) -> None:
-        self.on_demand()
-
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         self.emit(inner.take(self.demand.outstanding))
         self.end_with(inner)

@@ -40,6 +40,13 @@ SOURCES: Final[dict[str, Source]] = {
         fails=None,
         errors=("CleanupError",),
     ),
+    "from_aiter: at times": Source(
+        "r.from_aiter(lambda: run.steps({n}, every=run.pauses({k}), connection=0))"
+    ),
+    "from_aiter: fails at a time": Source(
+        "r.from_aiter(lambda: run.steps({n}, every=run.pauses({k}), fails=True, connection=0))",
+        fails=True,
+    ),
     "from_publisher": Source("r.from_publisher(run.publisher({n}))"),
     "from_publisher: in callbacks": Source("r.from_publisher(run.publisher({n}, every=0))"),
     "from_publisher: slow": Source("r.from_publisher(run.publisher({n}, every=0.1))"),

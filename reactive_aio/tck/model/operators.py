@@ -2,14 +2,16 @@
 
 import asyncio
 import gc
+import inspect
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from threading import Lock
+from typing import Any, Final, cast
 
 from ...testing.safe_repr import safe_repr
 from .consumers import CONSUMERS, PAUSING
@@ -22,17 +24,26 @@ from .vocabulary import Operator, Vocabulary
 
 __all__ = ("check_operator",)
 
-THROUGH: Final = "run.through({flow})"
+THROUGH: Final = "run.through({flow}, {k})"
 TEXTS: Final = {
     "the operator": THROUGH,
     "the operator, deferred": f"r.defer(lambda: run.inner({THROUGH}))",
     "the operator, twice": f"r.defer(lambda: run.inner({THROUGH})).repeat(2)",
+    "the operator, subscribed to twice": ("run.through_each_time({flow}, {k}, r.defer).repeat(2)"),
     "the operator, behind a publisher": f"r.from_publisher(run.relay({THROUGH}))",
 }
 """The places of the operator: alone each is subscribed to once, and signals pass a relay."""
 IN_TIME: Final = "the operator, in time"
-BY_THE_CLOCK: Final = ("from_aiter: slow", "from_publisher: slow", "range")
+BY_THE_CLOCK: Final = ("from_aiter: at times", "from_aiter: fails at a time", "range")
 """Sources that send at times, if all is requested."""
+AT_ONCE: Final = ("subscribe", "cancelled: later", "cancelled: later")
+"""Consumers that request everything, and never make a source wait; of both kinds."""
+LONGEST: Final = 2000
+"""Elements of a source that is to reach a bound."""
+ONE_AT_A_TIME: Final = Lock()
+"""A check looks at all threads, tasks and objects of the process."""
+MISTAKES: Final = (NameError, ImportError, SyntaxError)
+"""Errors that no operator promises: a function that raises one is wrong itself."""
 HEADER: Final = """\
 import operator
 from contextlib import suppress
@@ -69,18 +80,19 @@ def check_operator(
     with an error of the same type after those that were yielded before.
 
     In each of the *runs*, the operator stands between a random source and a random consumer, and up
-    to four operators of the package. The source fails in some runs; the consumer requests one by
-    one, in batches or everything, is slow, leaves, fails, is cancelled or drains. Checked are the
-    values and the end, what is requested and the order of signals, the elements held against
-    ``bound()``, that each element comes out or is given to `do_on_discard`, that errors are passed
-    on, and that each source was closed, once and before the consumer went on, with no task, timer,
-    thread, generator or subscription left.
+    to four operators of the package. The elements rise or fall, repeat or are equal, and some are
+    negative. The source fails in some runs; the consumer requests one by one, in batches or
+    everything, is slow, leaves, fails, is cancelled or drains. Checked are the values and the end,
+    what is requested and the order of signals, the elements held against ``bound()``, that each
+    element comes out or is given to `do_on_discard`, that errors are passed on, and that each
+    source was closed, once and before the consumer went on, with no task, timer, thread, generator
+    or subscription left.
 
     The message shows the smallest pipeline that fails as well, as a program that runs alone, and
     the seed: ``runs=1, seed=…`` repeats that run. The operator runs on loops with virtual time, so
-    call this outside of a loop.
+    call this outside of a loop. Checks of several threads wait for each other.
 
-    - element: makes an element of a number; without it, elements are numbers.
+    - element: makes an element of a number from 0 on; without it, elements are ints.
     - ordered: False for an operator that may change the order.
     - gives_back: False for one that keeps elements for good, or reads its source by ``async for``:
       then the elements that it had when it was cancelled may be lost.
@@ -89,26 +101,26 @@ def check_operator(
     - timed: for an operator with a clock. ``does(elements, end)`` is given pairs of a time and an
       element, and the time at which the source completes; it makes such pairs. Sources that wait
       for no one are compared with it; where a consumer makes them wait, the other promises are.
+      They pause for 0.01 to 20 seconds, so give the operator durations of that size.
+    - runs: how many pipelines; at least 1.
+    - seed: that of the first one.
+
+    A function that cannot be right is a `TypeError` or `ValueError` before anything runs: one that
+    makes no flow, no elements or None, or takes other arguments.
     """
-    _require_functions(operator=operator, does=does)
     _refuse_on_a_loop()
     under_test = UnderTest(
         operator=operator, does=does, element=element, ordered=ordered, gives_back=gives_back,
         holds=holds, timed=timed,
     )  # fmt: skip
+    _require_numbers(runs=(runs, 1), seed=(seed, 0), holds=(0 if holds is None else holds, 0))
+    longest = min(_tried(under_test), LONGEST)
     vocabulary = _vocabulary(under_test)
-    with _without_older_objects():
+    with ONE_AT_A_TIME, _without_older_objects():
         for each in range(seed, seed + runs):
-            plan = _plan(vocabulary, each, timed=timed)
-            if failure_of(plan) is not None:
-                raise AssertionError(_report(plan, each)) from None
-
-
-def _require_functions(**given: object) -> None:
-    for name, value in given.items():
-        if not callable(value):
-            what = f"{safe_repr(value)} ({type(value).__name__})"
-            raise TypeError(f"check_operator: {name} must be a function, not {what}")
+            plan = _plan(vocabulary, each, longest, timed=timed)
+            if (error := failure_of(plan)) is not None:
+                raise AssertionError(_report(plan, error, each)) from _cause(error)
 
 
 def _refuse_on_a_loop() -> None:
@@ -120,6 +132,88 @@ def _refuse_on_a_loop() -> None:
         "check_operator runs loops of its own, and an event loop is running here: call it in a "
         "function that is not async, or by asyncio.to_thread(check_operator, …)"
     )
+
+
+def _require_numbers(**given: tuple[object, int]) -> None:
+    for name, (value, least) in given.items():
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"check_operator: {name} must be an int, not {_described(value)}")
+        if value < least:
+            raise ValueError(f"check_operator: {name} must be at least {least}, not {value}")
+
+
+def _tried(under_test: UnderTest) -> int:
+    """Refuse functions that cannot be right; return the length of sources that reach the bound."""
+    for name in ("operator", "does", "element"):
+        value = getattr(under_test, name)
+        if not callable(value) and not (value is None and name == "element"):
+            raise TypeError(f"check_operator: {name} must be a function, not {_described(value)}")
+    elements = [under_test.made(number) for number in range(3)]
+    if under_test.element is not None and None in elements:
+        raise TypeError("check_operator: element made None, and no element is None (rule 2.13)")
+    for count in (0, 3):
+        _try_statement(under_test, elements[:count])
+    flow = _a_flow()
+    made: object = under_test.operator(flow)
+    if not isinstance(made, type(flow)):
+        what = f"{_described(made)}; it takes a Flow and returns one"
+        raise TypeError(f"check_operator: operator returned {what}")
+    bound: int | None = cast("Any", made).bound().total
+    return 40 if bound is None or bound < 10 else 2 * bound + 20
+
+
+def _try_statement(under_test: UnderTest, elements: list[Any]) -> None:
+    arguments: list[Any] = [elements]
+    if under_test.timed:
+        arguments = [[(float(i), each) for i, each in enumerate(elements)], 10.0]
+    try:
+        inspect.signature(under_test.does).bind(*arguments)
+    except TypeError as error:
+        what = "(elements, end), as timed=True says" if under_test.timed else "(elements)"
+        raise TypeError(f"check_operator: does is called as does{what}: {error}") from None
+    except ValueError:
+        pass  # a built-in function that has no signature
+    try:
+        made = cast("object", under_test.does(*arguments))
+        if not isinstance(made, Iterable):
+            what = f"not {_described(made)}"
+            raise _NotIterable(f"check_operator: does must return or yield elements, {what}")
+        all_made = [*cast("Iterable[object]", made)]
+    except MISTAKES as error:
+        error.add_note(
+            "check_operator: does raised this; it says what the operator makes of a list"
+        )
+        raise
+    except _NotIterable:
+        raise
+    except Exception:
+        return  # the operator has to fail as well
+    if under_test.timed:
+        for each in all_made:
+            _require_pair(each)
+
+
+class _NotIterable(TypeError):
+    """What a statement returns cannot be elements."""
+
+
+def _require_pair(made: object) -> None:
+    pair: list[object] = [*cast("Any", made)] if isinstance(made, (tuple, list)) else []
+    if len(pair) == 2 and isinstance(pair[0], (int, float)):
+        return
+    what = f"not {_described(cast('Any', made))}"
+    raise TypeError(f"check_operator: with timed=True, does makes (time, element), {what}")
+
+
+def _described(value: object) -> str:
+    return f"{safe_repr(value)} ({type(value).__name__})"
+
+
+def _a_flow() -> object:
+    """Some flow; the kit imports nothing that it judges, and its programs do."""
+    names: dict[str, object] = {}
+    exec("import reactive_aio as r\nflow = r.range(3)", names)
+    return names["flow"]
 
 
 @contextmanager
@@ -149,7 +243,7 @@ def _vocabulary(under_test: UnderTest) -> Vocabulary:
     rows = {name: replace(row, text=text) for name, text in TEXTS.items()}
     behind = "the operator, behind a publisher"
     rows[behind] = replace(rows[behind], unaccounted=BEHIND_ANOTHER, detaches=True)
-    rows[IN_TIME] = replace(row, text="run.through({flow}, in_time=True)")
+    rows[IN_TIME] = replace(row, text="run.through({flow}, {k}, in_time=True)")
     name, imports = _written(under_test)
     return Vocabulary(
         SOURCES,
@@ -163,66 +257,84 @@ def _vocabulary(under_test: UnderTest) -> Vocabulary:
     )
 
 
-def _plan(vocabulary: Vocabulary, seed: int, *, timed: bool) -> Plan:
+def _plan(vocabulary: Vocabulary, seed: int, longest: int, *, timed: bool) -> Plan:
     """The plan of *seed*: each fourth one has few neighbours, and a consumer that pauses."""
     random = Random(seed)
+    draw = partial(drawn, vocabulary, random)
     if timed and seed % 2:
-        return drawn(vocabulary, random, random.choice(BY_THE_CLOCK), [IN_TIME], "subscribe")
+        return draw(random.choice(BY_THE_CLOCK), [IN_TIME], random.choice(AT_ONCE))
     if seed % 4 == 0:
         names = ["the operator", *random.choices(("boundary", "map"), k=random.randrange(2))]
-        return drawn(
-            vocabulary, random, random.choice(HOLDING_NOTHING), names, random.choice(PAUSING)
-        )
+        source, consumer = random.choice(HOLDING_NOTHING), random.choice(PAUSING)
+        return draw(source, names, consumer, longest=longest)
     is_accounted = random.random() < ACCOUNTED
     known = [name for name in OPERATORS if not (is_accounted and OPERATORS[name].unaccounted)]
     above, below = (random.choices(known, k=random.choice((0, 0, 1, 2))) for _ in range(2))
     names = [*above, random.choice(("the operator", *TEXTS)), *below]
     consumers = drawn_consumers(vocabulary, random, leaves=is_accounted)
-    return drawn(
-        vocabulary, random, drawn_source(vocabulary, random), names, random.choice(consumers)
-    )
+    return draw(drawn_source(vocabulary, random), names, random.choice(consumers))
 
 
 # -- the report ------------------------------------------------------------------------------------
-def _report(plan: Plan, seed: int) -> str:
+def _report(plan: Plan, first: BaseException, seed: int) -> str:
     """The smallest plan that fails as well, its program and why."""
 
     def fails(other: Plan) -> object:
         return not {*TEXTS, IN_TIME}.isdisjoint(other.names) and failure_of(other)
 
     least = shrunk(plan, fails)
-    error = failure_of(least) or failure_of(plan) or "It failed, and does so no longer."
+    error = failure_of(least)
+    again = f"check_operator(…, runs=1, seed={seed}) repeats the run."
+    if error is None:
+        again = "It did not fail again, so that something differs from one run to another."
     return (
-        f"{error}\n\nseed={seed}: {' → '.join(least.names)}. This program fails as well; "
-        f"check_operator(…, runs=1, seed={seed}) repeats the run.\n\n{least.pipeline().script}"
+        f"{_text_of(error or first)}\n\nseed={seed}: {' → '.join(least.names)}. "
+        f"This program fails as well; {again}\n\n{least.pipeline().script}"
     )
 
 
+def _text_of(error: BaseException) -> str:
+    return str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    """An error that is no judgement has come out of the operator, and its traceback says where."""
+    return None if isinstance(error, AssertionError) else error
+
+
 def _written(under_test: UnderTest) -> tuple[str, str]:
-    """How a script writes *under_test*, and the lines that import what that names."""
+    """How a script writes *under_test*, and the lines that have what it names."""
     given = {
         field.name: getattr(under_test, field.name)
         for field in fields(under_test)
         if field.default != getattr(under_test, field.name)
     }
-    imports = [line for each in given.values() if callable(each) for line in _import_of(each)]
-    words = {name: _name_of(each) if callable(each) else repr(each) for name, each in given.items()}
-    arguments = ", ".join(f"{name}={word}" for name, word in words.items())
-    return f"UnderTest({arguments})", "".join(f"{line}\n" for line in imports)
+    lines: list[str] = []
+    for name, value in given.items():
+        if callable(value):
+            given[name], line = _reached(name, value)
+            lines.append(f"{line}\n")
+        else:
+            given[name] = repr(value)
+    arguments = ", ".join(f"{name}={word}" for name, word in given.items())
+    return f"UnderTest({arguments})", "".join(lines)
 
 
-def _name_of(function: object) -> str:
-    name = getattr(function, "__name__", "")
-    return name if name.isidentifier() else "…"
+def _reached(parameter: str, function: Callable[..., object]) -> tuple[str, str]:
+    """How a script names *function*, the value of *parameter*, and the line that it needs."""
+    name = getattr(function, "__qualname__", "")
+    module = getattr(function, "__module__", None)
+    place = _place_of(function)
+    if name.isidentifier() and getattr(sys.modules.get(module or ""), name, None) is function:
+        if module != "__main__":
+            return name, f"from {module} import {name}"
+        stem = Path(getattr(sys.modules["__main__"], "__file__", None) or "__main__").stem
+        guard = 'if __name__ == "__main__":'
+        return name, f"from {stem} import {name}  # which is to check below `{guard}`"
+    what = f"what {name or safe_repr(function)} of {place or module} is; it cannot be imported"
+    return f"its_{parameter}", f"its_{parameter} = ...  # write here {what}"
 
 
-def _import_of(function: object) -> Iterator[str]:
-    """The line that imports *function*, or a comment if it is within another one."""
-    name = getattr(function, "__qualname__", safe_repr(function))
-    module = getattr(function, "__module__", "")
-    if module == "__main__":
-        module = Path(getattr(sys.modules["__main__"], "__file__", None) or "__main__").stem
-    if name.isidentifier():
-        yield f"from {module} import {name}"
-    else:
-        yield f"# write here what {name} of {module} is; it cannot be imported"
+def _place_of(function: Callable[..., object]) -> str:
+    code = getattr(function, "__code__", None)
+    return f"{Path(code.co_filename).name}, line {code.co_firstlineno}" if code else ""

@@ -227,15 +227,28 @@ def drawn_source(vocabulary: Vocabulary, random: Random) -> str:
 
 
 def drawn(
-    vocabulary: Vocabulary, random: Random, source: str, operators: Iterable[str], consumer: str
+    vocabulary: Vocabulary,
+    random: Random,
+    source: str,
+    operators: Iterable[str],
+    consumer: str,
+    *,
+    longest: int = 40,
 ) -> Plan:
     """A plan of these rows, with random numbers."""
-    count = random.choice((0, 1, 2, 3, 7, 20, 40))
+    count = random.choice((0, 1, 2, 3, 7, 20, longest))
     parts = [Part(name, _parameters(random, index)) for index, name in enumerate(operators)]
     hooked = random.random() < HOOKED  # without it, loops are made in another way
     last = Part(consumer, _parameters(random, 0))
     kind = random.choice([*ERRORS]) if random.random() < OTHER_ERRORS else "PipelineError"
-    return Plan(vocabulary, Part(source, {"n": count}), tuple(parts), last, hooked, kind)
+    return Plan(
+        vocabulary,
+        Part(source, {"n": count, "k": random.randrange(100)}),
+        tuple(parts),
+        last,
+        hooked,
+        kind,
+    )
 
 
 def _parameters(random: Random, index: int) -> Parameters:

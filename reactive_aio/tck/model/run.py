@@ -24,6 +24,7 @@ from contextlib import (
     suppress,
 )
 from dataclasses import dataclass, field
+from random import Random
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from weakref import ref
@@ -44,12 +45,17 @@ class PipelineError(Exception):
     """The error of sources and functions."""
 
 
+class BuiltinError(PipelineError, TimeoutError, LookupError, RuntimeError, TypeError, ValueError):
+    """One of theirs that is a built-in one as well, for those who handle such errors."""
+
+
 class OwnError(BaseException):
     """One of theirs that is no `Exception`."""
 
 
 ERRORS: Final[Mapping[str, tuple[Callable[[], BaseException], type[BaseException]]]] = {
     "PipelineError": (PipelineError, PipelineError),
+    "BuiltinError": (BuiltinError, BuiltinError),
     "OwnError": (OwnError, OwnError),
     "CancelledError": (asyncio.CancelledError, Interrupted),
 }
@@ -254,7 +260,7 @@ class Run:
         count: int,
         start: int = 0,
         *,
-        every: float = 0.0,
+        every: float | Callable[[], float] = 0.0,
         fails: bool = False,
         replaces: Token | None = None,
         connection: int | None = None,
@@ -269,7 +275,7 @@ class Run:
         self._take(connection)
         try:
             for value in range(start, start + count):
-                await asyncio.sleep(every)
+                await asyncio.sleep(every() if callable(every) else every)
                 if replaces is not None:
                     self.ledger.drop(replaces, "replaced")
                     replaces = None
@@ -278,6 +284,13 @@ class Run:
                 raise self.error()
         finally:
             await self._clean_up(connection, may_be_cut=may_be_cut)
+
+    @staticmethod
+    def pauses(seed: int) -> Callable[[], float]:
+        """Pauses that are no multiples of any clock, and none; each run has its own scale."""
+        random = Random(seed)
+        scale = 10 ** random.uniform(-2, 0.7)
+        return lambda: random.choice((0, 1, 1, 1)) * round(scale * 4 ** random.uniform(-2, 1), 5)
 
     def _take(self, connection: int | None) -> None:
         """Open a source, which needs a *connection* that no other one has."""
@@ -519,8 +532,10 @@ class Run:
         yield from self.offences
         if None not in (slack, self.bound) and self.max_held > (self.bound or 0) + (slack or 0):
             yield f"{self.max_held} elements were held at a time, the bound is {self.bound}"
-        if self.open_sources:
-            yield f"{self.open_sources} sources are open after the end (closed twice, if negative)"
+        if self.open_sources > 0:
+            yield f"{self.open_sources} sources are open after the end"
+        if self.open_sources < 0:
+            yield f"{-self.open_sources} sources were closed twice"
 
 
 def tokens_in(element: object) -> Iterator[Token]:

@@ -6,14 +6,19 @@ its neighbours.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, cast
+from dataclasses import dataclass, field, fields, is_dataclass
+from itertools import islice
+from traceback import extract_tb
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from weakref import ref
 from zlib import crc32
 
+from ...spec import Publisher
 from ...testing import Token
+from ...testing.safe_repr import safe_repr
 from .run import Run
 
 if TYPE_CHECKING:
@@ -21,10 +26,40 @@ if TYPE_CHECKING:
 
 __all__ = ("Number", "OperatorRun", "UnderTest")
 
-MORE: Final = (*range(5), *range(10**6, 10**6 + 5))
+SEQUENCES: Final[tuple[Callable[[int], int], ...]] = (
+    lambda i: i,
+    lambda i: i % 3,
+    lambda i: -i,
+    lambda i: i,
+    lambda i: 7 * i % 5 - 2,
+    lambda i: i // 2,
+    lambda i: 5 - i,
+    lambda i: i,
+    lambda i: 4,
+)
+"""The elements of a run: a third of them rise, so that all can be told apart."""
+MORE: Final = (*range(-2, 5), *range(10**6, 10**6 + 5))
 """Values after which a result that is complete stays as it is."""
+LATER: Final = 10.0
+"""Seconds for which a timed operator is reckoned with when it has left its source."""
+MOST_ELEMENTS: Final = 20_000
+"""More of them do not end."""
+MOST_MISSING: Final = 40
+"""Elements of a run of which it is asked whether they are lost: each costs two statements."""
+MOST_SHOWN: Final = 45
+"""Elements in a message."""
 COMPLETED: Final = ""
 """How a flow has ended; otherwise, the name of its error."""
+
+
+class Result(NamedTuple):
+    """What a statement makes of elements."""
+
+    elements: list[Any]
+    end: str
+    """The name of the error that it raises."""
+    origin: str
+    """That error and where it was raised, without what it refers to."""
 
 
 class Number(int):
@@ -48,15 +83,21 @@ class UnderTest:
     holds: int | None = 0
     timed: bool = False
 
-    def result(self, elements: list[Any], *end: float) -> "tuple[list[Any], str]":
-        """What the statement makes of *elements*, and the name of the error that it raises."""
+    def result(self, elements: list[Any], *end: float) -> Result:
+        """What the statement makes of *elements*."""
         made: list[Any] = []
         try:
             for each in self.does(elements, *end):
                 made.append(each)  # noqa: PERF402 - those before an error count
         except Exception as error:
-            return made, type(error).__name__
-        return made, COMPLETED
+            place = extract_tb(error.__traceback__)[-1]
+            origin = f"{error!r} of {place.name}, line {place.lineno} of {place.filename}"
+            return Result(made, type(error).__name__, origin)
+        return Result(made, COMPLETED, "")
+
+    def made(self, number: int) -> Any:
+        """An element of the user's type."""
+        return number if self.element is None else self.element(abs(number))
 
 
 @dataclass(eq=False)
@@ -64,25 +105,31 @@ class Passage:
     """What one subscription of the operator was given, and made of it."""
 
     run: "OperatorRun"
+    sequence: Callable[[int], int]
+    """Has the elements made of the numbers of sources."""
     in_time: bool
     """Whether nothing delays its elements, so that their times are judged."""
     given: list[Any] = field(default_factory=list[Any])
     """Plain numbers, which keep nothing alive; elements that the user makes are kept."""
     times: list[float] = field(default_factory=list[float])
     marks: "list[ref[Token]]" = field(default_factory=lambda: list[ref[Token]]())
+    firsts: list[int] = field(default_factory=list[int])
+    """For each of the elements the place at which that object went in first."""
     kept: dict[int, int] = field(default_factory=dict[int, int])
-    """The places of elements that the user makes, by their ids."""
+    """These places by the ids of elements that the user makes."""
     out: list[Any] = field(default_factory=list[Any])
     out_times: list[float] = field(default_factory=list[float])
-    left: set[int] = field(default_factory=set[int])
-    """The places of those that came out."""
+    left: Counter[int] = field(default_factory=Counter[int])
+    """How often the element of a place came out."""
     back: list[Any] = field(default_factory=list[Any])
     """What was given back."""
     above: str | None = None
     below: str | None = None
     """How its source and the operator have ended."""
+    below_text: str = ""
+    """The error of the operator itself."""
     ended_at: float = 0.0
-    """When its source has."""
+    """When its source has ended."""
 
     @property
     def now(self) -> float:
@@ -90,16 +137,17 @@ class Passage:
 
     def enter(self, token: Token) -> Any:
         """The element for *token*."""
-        value, make = self.run.value(token), self.run.under_test.element
+        value, place = self.sequence(self.run.value(token)), len(self.given)
         self.run.ledger.drop(token, "given to the operator")
         self.times.append(self.now)
-        if make is not None:
-            self.given.append(made := make(value))
-            self.kept[id(made)] = len(self.given) - 1
+        if self.run.under_test.element is not None:
+            self.given.append(made := self.run.under_test.made(value))
+            self.firsts.append(self.kept.setdefault(id(made), place))
             return made
         number = Number(value)
-        number.passage, number.place, number.mark = self, len(self.given), Token(value)
+        number.passage, number.place, number.mark = self, place, Token(value)
         self.given.append(value)
+        self.firsts.append(place)
         self.marks.append(ref(number.mark))
         return number
 
@@ -108,10 +156,14 @@ class Passage:
         self.out.append(element)
         self.out_times.append(self.now)
         self.left.update(self.places(element))
+        self.run.count_one()
         return self.run.token(value_of(element))
 
     def places(self, element: object) -> Iterator[int]:
-        """The places of the elements that *element* is or contains."""
+        """The places of the elements that *element* is or contains.
+
+        Of an object that went in several times, it is the first one.
+        """
         for each in parts_of(element):
             if isinstance(each, Number) and each.passage is self:
                 yield each.place
@@ -123,45 +175,81 @@ class Passage:
         """How many elements something refers to that has not come out."""
         return sum(mark() is not None and i not in self.left for i, mark in enumerate(self.marks))
 
+    def entering(self, flow: "Flow[Token]") -> "Flow[Any]":
+        """The source of the operator."""
+        given = flow.map(self.enter).do_on_complete(self.end_above)
+        return given.do_on_error(self.end_above)
+
+    def leaving(self, made: "Flow[Any]") -> "Flow[Token]":
+        """What the operator has *made*."""
+        out: Flow[Token] = made.map(self.leave).do_on_complete(self.end_below)
+        return out.do_on_error(self.end_below)
+
     def end_above(self, error: BaseException | None = None) -> None:
         self.above = COMPLETED if error is None else type(error).__name__
         self.ended_at = self.now
 
     def end_below(self, error: BaseException | None = None) -> None:
         self.below = COMPLETED if error is None else type(error).__name__
+        self.below_text = safe_repr(error)
 
     # -- the judgement ----------------------------------------------------------------------------
+    @property
+    def is_whole(self) -> bool:
+        """Whether the operator has completed because there was no more, or it needed no more."""
+        # A drain also completes sources that the operator reads besides.
+        return self.below == COMPLETED and not self.run.is_drained
+
     def complaints(self) -> Iterator[str]:
-        yield from self._about_times() if self.run.under_test.timed else self._about_values()
+        if not self.run.under_test.timed:
+            yield from self._about_values()
+        elif self.in_time:
+            yield from self._about_times()
         yield from self._about_what_came_back()
         for each in (self.out, self.back):
             each.clear()  # from here on, only others refer to these elements
 
     def _about_times(self) -> Iterator[str]:
-        if not self.in_time or self.above != COMPLETED or self.below is None:
-            return
-        given = [*zip(self.times, self.given, strict=True)]
-        expected, error = self.run.under_test.result(given, self.ended_at)
-        expected = [(round(at, 6), value) for at, value in expected]
-        if (found := [*zip(self.out_times, self.out, strict=True)]) != expected:
-            yield f"of {given} it made {found}, and should have made {expected}"
-        if error != self.below:
-            yield f"it {_end(self.below)}, and should have {_end(error)}"
+        given, end = [*zip(self.times, self.given, strict=True)], self._end_of_time()
+        result = self.run.under_test.result(given, end)
+        if self.above != COMPLETED and self.below is not None and self.below != self.above:
+            # It has ended by itself: what follows makes no difference.
+            more = [(end - LATER, self.run.under_test.made(each)) for each in MORE]
+            result = self.run.under_test.result([*given, *more], end)
+        found = [*zip(self.out_times, self.out, strict=True)]
+        expected = [(round(at, 6), value) for at, value in result.elements]
+        has_ended = self.is_whole or self.below not in (None, COMPLETED, self.above)
+        if found != (expected if has_ended else expected[: len(found)]):
+            yield _difference(given, found, expected, is_whole=has_ended)
+        elif has_ended and result.end != self.below:
+            due = _end(result.end, result)
+            yield f"of {_shown(given)} it {_end(self.below)}, and should have {due}"
+        elif self.run.is_hooked and not has_ended:
+            yield from self._about_losses(given, end)
+
+    def _end_of_time(self) -> float:
+        """When the source of the operator has completed; if it has not, a while later."""
+        if self.above == COMPLETED:
+            return self.ended_at
+        return max([self.ended_at, *self.times, *self.out_times]) + 2 * LATER
 
     def _about_values(self) -> Iterator[str]:
-        expected, error = self.run.under_test.result([*self.given])
-        is_part, rest = self._compared(expected)
-        # A drain also completes sources that the operator reads besides.
-        is_whole = self.below == COMPLETED and not self.run.is_drained
-        if not is_part or (is_whole and rest):
-            whole = "" if is_whole else ", or the beginning of that"
-            yield f"of {self.given} it made {self.out}, and should have made {expected}{whole}"
-        if is_whole:
-            yield from self._about_completion(expected, error)
-        elif self.below not in (None, COMPLETED, error, self.above):
-            yield f"of {self.given} it failed with {self.below}"
-        if self.run.is_hooked and not is_whole:
-            yield from self._about_losses()
+        given, found = self.given, self.out
+        result = self.run.under_test.result([*given])
+        is_part, rest = self._compared(result.elements)
+        if not is_part or (self.is_whole and rest):
+            yield _difference(given, found, result.elements, is_whole=self.is_whole)
+        if self.is_whole:
+            yield from self._about_completion(result)
+        elif self.below not in (None, COMPLETED, result.end, self.above, *self._of_cleanups):
+            yield f"of {_shown(given)} it failed with {self.below_text}"
+        if self.run.is_hooked and not self.is_whole:
+            yield from self._about_losses(given)
+
+    @property
+    def _of_cleanups(self) -> tuple[str, ...]:
+        """Who reads a source to its end is told what its cleanup has raised."""
+        return ("CleanupError",) if self.run.failed_cleanups else ()
 
     def _compared(self, expected: list[Any]) -> tuple[bool, list[Any]]:
         """Whether what came out is a part of what is *expected*, and the rest of that."""
@@ -170,43 +258,57 @@ class Passage:
         missing = without(expected, self.out)
         return len(missing) == len(expected) - len(self.out), missing
 
-    def _about_completion(self, expected: list[Any], error: str) -> Iterator[str]:
-        if error != COMPLETED:
-            yield f"of {self.given} it completed, and should have failed with {error}"
+    def _about_completion(self, result: Result) -> Iterator[str]:
+        if result.end != COMPLETED:
+            due = _end(result.end, result)
+            yield f"of {_shown(self.given)} it completed, and should have {due}"
         elif self.above != COMPLETED:
-            make = self.run.under_test.element or int
-            more = self.run.under_test.result([*self.given, *map(make, MORE)])
-            if more != (expected, COMPLETED):
+            more = map(self.run.under_test.made, MORE)
+            if self.run.under_test.result([*self.given, *more])[:2] != result[:2]:
                 state = "has not ended" if self.above is None else f"failed with {self.above}"
-                yield f"it completed after {self.given}, when its source {state}"
+                yield f"it completed after {_shown(self.given)}, when its source {state}"
 
-    def _about_losses(self) -> Iterator[str]:
+    def _about_losses(self, given: list[Any], *end: float) -> Iterator[str]:
         """Of each element that was not given back, something has to be there.
 
         What the statement makes of an element is what it makes no longer without it. If that is
         nothing, the element was left out on purpose.
         """
-        there = {place for each in self.back for place in self.places(each)} | self.left
         made = [*self.out, *(each for each in self.back if not [*self.places(each)])]
-        whole, _ = self.run.under_test.result([*self.given])
-        for place, each in enumerate(self.given):
-            if place in there:
-                continue
-            others, _ = self.run.under_test.result(self.given[:place] + self.given[place + 1 :])
+        whole = self._values(given, *end)
+        for place in islice(self._missing(), MOST_MISSING):
+            others = self._values(given[:place] + given[place + 1 :], *end)
             due = without(whole, others)
             if due and len(without(due, made)) == len(due):
                 yield (
-                    f"lost: {each!r}. It was given {self.given}, {self.out} came out, "
-                    f"{[*map(_plain, self.back)]} was given to do_on_discard. If it keeps elements "
-                    "for good, or reads its source by `async for`, say gives_back=False"
+                    f"lost: {self.given[place]!r}. It was given {_shown(self.given)}, "
+                    f"{_shown(self.out)} came out, {_shown(self.back)} was given to do_on_discard. "
+                    "If it keeps elements for good, or reads its source by `async for`, say "
+                    "gives_back=False"
                 )
 
+    def _missing(self) -> Iterator[int]:
+        """The places of elements that neither came out nor were given back."""
+        there = self.left + self._came_back
+        for place, first in enumerate(self.firsts):
+            there[first] -= 1
+            if there[first] < 0:
+                yield place
+
+    def _values(self, given: list[Any], *end: float) -> list[Any]:
+        elements = self.run.under_test.result(given, *end).elements
+        return [value for _, value in elements] if end else elements
+
+    @property
+    def _came_back(self) -> Counter[int]:
+        """How often the element of a place was given back."""
+        return Counter(place for each in self.back for place in self.places(each))
+
     def _about_what_came_back(self) -> Iterator[str]:
-        places = [place for each in self.back for place in self.places(each)]
         passed_on = {each.place for each in self.out if isinstance(each, Number)}
-        for place in dict.fromkeys(places):
-            if places.count(place) > 1:
-                yield f"{self.given[place]} was given back {places.count(place)} times"
+        for place, count in self._came_back.items():
+            if count > self.firsts.count(place):
+                yield f"{self.given[place]} was given back {count} times"
             if place in passed_on:
                 yield f"{self.given[place]} came out, and was given back as well"
 
@@ -218,15 +320,28 @@ class OperatorRun(Run):
     under_test: UnderTest = field(kw_only=True)
     passages: list[Passage] = field(default_factory=list[Passage])
     is_hooked: bool = False
+    out_count: int = 0
+    """How many elements the operator has made."""
 
-    def through(self, flow: "Flow[Token]", *, in_time: bool = False) -> "Flow[Token]":
+    def begin(self, sequence: int, *, in_time: bool = False) -> Passage:
+        """One more passage, of which the elements are those of a *sequence*."""
+        self.passages.append(Passage(self, SEQUENCES[sequence % len(SEQUENCES)], in_time))
+        return self.passages[-1]
+
+    def through(
+        self, flow: "Flow[Token]", sequence: int, *, in_time: bool = False
+    ) -> "Flow[Token]":
         """*flow* with the operator."""
-        passage = Passage(self, in_time)
-        self.passages.append(passage)
-        given = flow.map(passage.enter).do_on_complete(passage.end_above)
-        made = self.under_test.operator(given.do_on_error(passage.end_above))
-        out: Flow[Token] = made.map(passage.leave).do_on_complete(passage.end_below)
-        return out.do_on_error(passage.end_below)
+        passage = self.begin(sequence, in_time=in_time)
+        return passage.leaving(self.under_test.operator(passage.entering(flow)))
+
+    def through_each_time(
+        self, flow: "Flow[Token]", sequence: int, defer: Callable[..., "Flow[Any]"]
+    ) -> "Flow[Token]":
+        """One flow with the operator, each subscription of which is a passage of its own."""
+        source = defer(lambda: self.inner(self.passages[-1].entering(flow)))
+        made = self.under_test.operator(source)
+        return defer(lambda: self.inner(self.begin(sequence).leaving(made)))
 
     def hooked(self, flow: "Flow[Any]") -> "Flow[Any]":
         self.is_hooked = True
@@ -235,6 +350,12 @@ class OperatorRun(Run):
     @property
     def held(self) -> int:
         return super().held + sum(each.alive for each in self.passages)
+
+    def count_one(self) -> None:
+        """One more element came out."""
+        self.out_count += 1
+        if self.out_count > MOST_ELEMENTS:
+            raise AssertionError(f"it does not end: {MOST_ELEMENTS} elements came out")
 
     def discarded(self, element: object) -> None:
         """`do_on_discard` has been given *element*: a token, or what the operator has or makes."""
@@ -259,13 +380,31 @@ class OperatorRun(Run):
 
 
 def parts_of(element: object) -> Iterator[object]:
-    """*element*, and what it contains if it is a list, and so on."""
-    yield element
-    if isinstance(element, dict):
-        element = [*cast("dict[object, object]", element).values()]
-    if isinstance(element, (list, tuple, set, frozenset)):
-        for each in cast("list[object]", element):
-            yield from parts_of(each)
+    """*element*, what it contains or has as an attribute, what that contains, and so on."""
+    found, known = [element], set[int]()
+    while found:
+        each = found.pop()
+        if id(each) not in known:
+            known.add(id(each))
+            yield each
+            found += _contents(each)
+
+
+def _contents(element: object) -> Iterable[object]:
+    """What *element* contains, unless it is plain or runs."""
+    if isinstance(element, Mapping):
+        both = cast("Mapping[object, object]", element)
+        return [*both, *both.values()]
+    if isinstance(element, (str, bytes, bytearray, range, Number)):
+        return ()
+    if isinstance(element, Collection):
+        return cast("Collection[object]", element)
+    if is_dataclass(element):
+        return [getattr(element, each.name, None) for each in fields(element)]
+    if callable(element) or isinstance(element, Publisher):
+        return ()
+    attributes: dict[str, object] = getattr(element, "__dict__", {})
+    return attributes.values()
 
 
 def value_of(element: object) -> int:
@@ -286,5 +425,20 @@ def _plain(element: object) -> object:
     return int(element) if isinstance(element, Number) else element
 
 
-def _end(end: str | None) -> str:
-    return "completed" if end == COMPLETED else f"failed with {end}"
+def _end(end: str | None, result: Result | None = None) -> str:
+    origin = f" (`does` raised {result.origin})" if result is not None and result.origin else ""
+    return "completed" if end == COMPLETED else f"failed with {end}{origin}"
+
+
+def _difference(given: list[Any], found: list[Any], expected: list[Any], *, is_whole: bool) -> str:
+    rest = "" if is_whole else ", or the beginning of that"
+    made = f"it made {_shown(found)}, and should have made {_shown(expected)}{rest}"
+    return f"of {_shown(given)} {made}"
+
+
+def _shown(elements: list[Any]) -> str:
+    """*elements*, of many only the first and the last ones."""
+    if len(elements) <= MOST_SHOWN:
+        return str([*map(_plain, elements)])
+    first, last = (", ".join(map(str, some)) for some in (elements[:20], elements[-5:]))
+    return f"[{first}, …, {last}] ({len(elements)} elements)"

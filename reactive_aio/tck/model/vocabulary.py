@@ -15,7 +15,7 @@ def _up_to_n(parameters: Parameters) -> Iterable[int]:
 
 @dataclass(frozen=True)
 class Source:
-    """A source; *text* may contain the parameter ``n``, the number of elements."""
+    """A source; *text* may contain ``n``, the number of elements, and ``k``, the seed of pauses."""
 
     text: str
     values: Callable[[Parameters], Iterable[int]] = _up_to_n

@@ -11,11 +11,19 @@ from typing import Any, Final
 from xml.etree import ElementTree
 
 from ..laws import LAWS
-from ..rules import LIBRARY_RULES, RULES, WIRE_RULES, Rule, Strength, find_rule, rule_order
+from ..rules import (
+    LIBRARY_RULES,
+    NO_LAW,
+    RULES,
+    WIRE_RULES,
+    Rule,
+    Strength,
+    find_rule,
+    rule_order,
+)
 from .verdict import Outcome, Report, Style, Verdict, explain, heading
 
 _NOT_XML: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-NO_LAW: Final = "no law judges it"
 _STRONGEST: Final = tuple(Strength)
 _TONES: Final = {Outcome.PASS: "good", Outcome.FAIL: "bad", Outcome.NOT_JUDGED: "odd"}
 
@@ -180,7 +188,7 @@ def summary(report: Report, style: Style) -> Iterator[str]:
         if names:
             line = f"rules broken, of strength {strength.name}: {', '.join(names)}"
             yield style.paint(line, "bad" if strength is Strength.MUST else "odd")
-    if not run:
+    if not report.has_judged:
         yield style.paint("nothing was judged: no law could be run to its end", "bad")
 
 

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, Final
 
 from ...errors import RuleViolation
-from ..law import Law
+from ..law import SETUP, Law
 from ..rules import Strength, find_rule
 
 WIDEST: Final = 120
@@ -169,9 +169,18 @@ class Report:
         return [each for each in self.verdicts if each.fails and each.strength is Strength.MUST]
 
     @property
+    def has_judged(self) -> bool:
+        """Whether a law could be run to its end.
+
+        The laws about the factories count if they alone were chosen: they pass without a candidate.
+        """
+        judged = {each.rule for each in self.verdicts if each.outcome is not Outcome.NOT_JUDGED}
+        return bool(judged - {SETUP}) or {each.rule for each in self.verdicts} == judged == {SETUP}
+
+    @property
     def ok(self) -> bool:
         """Whether something was judged, and no law of strength MUST failed."""
-        return bool(self.having(Outcome.PASS)) and not self.broken
+        return self.has_judged and not self.broken
 
     def __iter__(self) -> Iterator[Verdict]:
         return iter(self.verdicts)

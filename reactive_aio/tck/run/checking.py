@@ -4,6 +4,7 @@ A judge runs one law after another and returns a verdict, whatever the candidate
 """
 
 import asyncio
+import difflib
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -17,10 +18,10 @@ from ...testing.drawing import draw
 from ...testing.safe_repr import safe_repr
 from ...testing.virtual_time import VirtualTimeLoop
 from ..candidate import PUBLISHER_FACTORIES, Candidate
-from ..law import Law, NotJudged
-from ..laws import BLACK_BOX, PROCESSOR, PUBLISHER, WHITE_BOX
+from ..law import SETUP, Law, NotJudged
+from ..laws import BLACK_BOX, LAWS, PROCESSOR, PUBLISHER, WHITE_BOX
 from ..report.verdict import Outcome, Report, Verdict
-from ..rules import Strength
+from ..rules import LIBRARY_RULES, NO_LAW, RULES, Strength, find_rule
 from ..scenario.law_context import LawContext
 from ..scenario.processor_views import processor_as_publisher, processor_as_subscriber
 from ..timeouts import Timeouts
@@ -43,10 +44,29 @@ class Case(NamedTuple):
 def cases(candidate: Candidate, rules: Iterable[str] = ()) -> list[Case]:
     """Every law that applies to *candidate*, or only those of some *rules*.
 
-    A rule is named by its number, ``"1.3"``; the name of a law selects that law alone.
+    A rule is named by its number, ``"1.3"``; the name of a law selects that law alone. A name that
+    selects nothing is a `ValueError`.
     """
-    selected = set(rules)
+    selected = {*require_rules(rules)}
     return [case for case in _cases(candidate) if case.law.is_selected(selected)]
+
+
+def require_rules(names: Iterable[str]) -> Iterable[str]:
+    """Each of *names* must be a law, or a rule that has one."""
+    if isinstance(names, str):
+        raise TypeError(f"rules are a list of numbers or laws: write [{names!r}]")
+    judged = {law.rule for law in LAWS.values()}
+    for name in names:
+        if name in LAWS or name in judged:
+            continue
+        if find_rule(name) is not None:
+            raise ValueError(f"rule {name} cannot be judged: {NO_LAW}")
+        known = [*RULES, *LIBRARY_RULES, SETUP, *LAWS]
+        similar = difflib.get_close_matches(name, known, 3, 0.5)
+        hint = f"did you mean {' or '.join(similar)}? " if similar else ""
+        command = "`python -m reactive_aio.tck rules`"
+        raise ValueError(f"there is no rule or law {name!r}: {hint}{command} lists them")
+    return names
 
 
 def _cases(candidate: Candidate) -> Iterator[Case]:
