@@ -119,9 +119,10 @@ async def _check(program: Program, expected: Expected, run: Run) -> None:
             expected = replace(expected, errors=expected.errors.union(run.errors))
             complaints = [*expected.complaints(run.received, errors)]
             run.finish()
+            at_work: list[str] = []
             if expected.is_serial:  # nobody else keeps its sources
                 await asyncio.sleep(0 if expected.is_closed else CLEANED_AFTER)
-                complaints += [each async for each in before.at_work()]
+                at_work = [each async for each in before.at_work()]
             await asyncio.sleep(SETTLED_AFTER)
             await _threads_end(run, others)
             if run.alive and not _error_is_alive():
@@ -132,6 +133,7 @@ async def _check(program: Program, expected: Expected, run: Run) -> None:
             complaints.append(f"the consumer went on while {open_sources} sources were open")
         if overlaps:
             complaints.append("a source began before the one that it follows had cleaned up")
+        complaints += at_work
         complaints += run.complaints(expected.slack)
         if told.names.count("CleanupError") < run.failed_cleanups:
             complaints.append(f"{run.failed_cleanups} cleanups have failed, told: {told.names}")
