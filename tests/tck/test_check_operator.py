@@ -117,7 +117,7 @@ def late(elements: list[tuple[float, int]], _: float) -> list[tuple[float, int]]
 def both_ends(elements: list[tuple[float, int]], end: float) -> list[tuple[float, int]]:
     """What `debounce(0.3)` makes."""
     nexts = [at for at, _ in elements[1:]] + [float("inf")]
-    pairs = zip(elements, nexts, strict=True)
+    pairs = zip(elements, nexts, strict=False)
     return [(min(at + 0.3, end), value) for (at, value), later in pairs if later > at + 0.3]
 
 

@@ -34,9 +34,14 @@ TEXTS: Final = {
 }
 """The places of the operator: alone each is subscribed to once, and signals pass a relay."""
 IN_TIME: Final = "the operator, in time"
-BY_THE_CLOCK: Final = ("from_aiter: at times", "from_aiter: fails at a time", "range")
+BY_THE_CLOCK: Final = (
+    "from_aiter: at times",
+    "from_aiter: at times",
+    "from_aiter: fails at a time",
+    "range",
+)
 """Sources that send at times, if all is requested."""
-AT_ONCE: Final = ("subscribe", "cancelled: later", "cancelled: later")
+AT_ONCE: Final = ("subscribe", "subscribe", "cancelled: later")
 """Consumers that request everything, and never make a source wait; of both kinds."""
 LONGEST: Final = 2000
 """Elements of a source that is to reach a bound."""

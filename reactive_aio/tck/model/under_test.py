@@ -40,6 +40,8 @@ SEQUENCES: Final[tuple[Callable[[int], int], ...]] = (
 """The elements of a run: a third of them rise, so that all can be told apart."""
 MORE: Final = (*range(-2, 5), *range(10**6, 10**6 + 5))
 """Values after which a result that is complete stays as it is."""
+PAUSES: Final = tuple(0.001 * 2**i for i in range(len(MORE)))
+"""How long after the end of a timed operator they follow, in seconds."""
 LATER: Final = 10.0
 """Seconds for which a timed operator is reckoned with when it has left its source."""
 MOST_ELEMENTS: Final = 20_000
@@ -130,6 +132,7 @@ class Passage:
     """The error of the operator itself."""
     ended_at: float = 0.0
     """When its source has ended."""
+    below_ended_at: float = 0.0
 
     @property
     def now(self) -> float:
@@ -192,6 +195,7 @@ class Passage:
     def end_below(self, error: BaseException | None = None) -> None:
         self.below = COMPLETED if error is None else type(error).__name__
         self.below_text = safe_repr(error)
+        self.below_ended_at = self.now
 
     # -- the judgement ----------------------------------------------------------------------------
     @property
@@ -214,7 +218,10 @@ class Passage:
         result = self.run.under_test.result(given, end)
         if self.above != COMPLETED and self.below is not None and self.below != self.above:
             # It has ended by itself: what follows makes no difference.
-            more = [(end - LATER, self.run.under_test.made(each)) for each in MORE]
+            more = [
+                (end - LATER + pause, self.run.under_test.made(each))
+                for pause, each in zip(PAUSES, MORE, strict=True)
+            ]
             result = self.run.under_test.result([*given, *more], end)
         found = [*zip(self.out_times, self.out, strict=True)]
         expected = [(round(at, 6), value) for at, value in result.elements]
@@ -231,7 +238,7 @@ class Passage:
         """When the source of the operator has completed; if it has not, a while later."""
         if self.above == COMPLETED:
             return self.ended_at
-        return max([self.ended_at, *self.times, *self.out_times]) + 2 * LATER
+        return max([self.ended_at, self.below_ended_at, *self.times, *self.out_times]) + LATER
 
     def _about_values(self) -> Iterator[str]:
         given, found = self.given, self.out
