@@ -39,10 +39,15 @@ def test_the_pages_have_snippets() -> None:
     assert len(SNIPPETS) >= 4
 
 
+def is_quick(snippet: Snippet) -> bool:
+    """The data source starts processes of Spark, and has tests of its own."""
+    return snippet.page.name == "spark.md" and "serve_flow" not in snippet.code
+
+
 @pytest.mark.parametrize(
     "snippet",
     [
-        pytest.param(each, marks=[] if each.page.name == "spark.md" else [pytest.mark.thorough])
+        pytest.param(each, marks=[] if is_quick(each) else [pytest.mark.thorough])
         for each in SNIPPETS
     ],
     ids=str,
