@@ -281,7 +281,7 @@ class TestSources:
             def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
                 completed.append(inner.tag)
                 if inner.tag == "first":
-                    second = from_push(opened, name="second")
+                    second: Flow[int] = from_push(opened, name="second")
                     self.subscribe_to(second, tag="second", request=1)
                 else:
                     self.complete()

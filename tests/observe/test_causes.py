@@ -474,7 +474,11 @@ class TestConsumers:
                 self.subscribe_to(orders, request=1)
 
         orders = fast().name("orders")
-        flow = from_push(lambda downstream: Keeps(cast("Any", Wrapped(downstream))), name="keeps")
+
+        def keep(downstream: object) -> Keeps:
+            return Keeps(cast("Any", Wrapped(downstream)))
+
+        flow: Flow[int] = from_push(keep, name="keeps")
         async with flow.running():
             await asyncio.sleep(1)
             [subscription] = orders.stats().subscriptions

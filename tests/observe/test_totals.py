@@ -478,7 +478,8 @@ class TestOldest:
                 orders.put_nowait(x)
             for _ in range(10):
                 await asyncio.sleep(1)
-                [pool, *_] = flow.stats().subscriptions[0].parts
+                flow.stats()
+            [pool, *_] = flow.stats().subscriptions[0].parts
             assert (pool.calls, pool.oldest) == (0, None)
 
     async def test_what_is_dropped_is_not_old(self) -> None:
