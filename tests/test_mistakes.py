@@ -187,6 +187,19 @@ async def test_a_generator_function_is_refused_where_its_body_would_not_run(
         await GENERATED[name](function)
 
 
+@in_one_run
+@pytest.mark.parametrize("name", ["create", "from_awaitable", "from_callable", "generate"])
+@pytest.mark.parametrize(
+    ("function", "remedy"),
+    [(plain_generator_function, "use defer"), (generator_function, "use from_aiter")],
+)
+def test_a_source_names_the_one_that_reads_a_generator(
+    name: str, function: object, remedy: str
+) -> None:
+    with pytest.raises(TypeError, match=f"^{name}: .*; {remedy}$"):
+        GENERATED[name](function)
+
+
 def test_a_thread_iterates_over_a_plain_generator_alone() -> None:
     r.from_thread(counted)
     with pytest.raises(TypeError, match=r"^from_thread: generator_function .* use from_aiter$"):

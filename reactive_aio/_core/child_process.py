@@ -12,6 +12,7 @@ import signal
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from subprocess import DEVNULL, PIPE
 from typing import Any, Final, cast
 from weakref import ref
@@ -93,7 +94,7 @@ class _Input:
             self._unwritten = memoryview(data)
             self._write(self._pipe)
             if self._unwritten:
-                self._loop_handle.add_writer(self._pipe, self._write_more)
+                self._loop_handle.add_writer(self._pipe, partial(self._write_more, self._pipe))
 
     def has_room(self) -> bool:
         """Whether the pipe is open, and has taken everything that was written."""
@@ -123,13 +124,11 @@ class _Input:
         else:
             self._unwritten = self._unwritten[written:]
 
-    def _write_more(self) -> None:
-        if self._pipe is None or not self._unwritten:
-            return  # since this event was found
-        self._write(self._pipe)
+    def _write_more(self, pipe: int) -> None:
+        self._write(pipe)
         if not self.has_room():
             return
-        self._loop_handle.remove_writer(self._pipe)
+        self._loop_handle.remove_writer(pipe)
         if self._is_over:
             self.close()
         else:
@@ -137,9 +136,8 @@ class _Input:
 
     def _lose(self) -> None:
         """The program has closed its end, or has ended."""
-        if self._pipe is not None:
-            self.close()
-            self._on_lost()
+        self.close()
+        self._on_lost()
 
 
 class ChildProcess:

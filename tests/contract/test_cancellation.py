@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from reactive_aio import Flow, just
-from reactive_aio.stage import FlowSubscription, InlineStage, from_async, from_pull
+from reactive_aio import Flow, just, merge
+from reactive_aio.stage import FlowSubscription, InlineStage, from_async, from_pull, from_push
 from reactive_aio.testing import SubscriberProbe
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 from tests.contract.subscribers import (
@@ -414,6 +414,63 @@ async def test_a_task_island_cancelled_twice_releases_once() -> None:
         assert cleaned == ["cleaned"]
         await subscription.aclose()
         cleaned.clear()
+
+
+class Closing(FlowSubscription):
+    """A source of a user that cleans up in an ``aclose`` of its own."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self._error = error
+        self.is_closed = False
+
+    def request(self, n: int, /) -> None:
+        pass
+
+    def cancel(self) -> None:
+        pass
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+        if self._error is not None:
+            raise self._error
+
+
+class SaysWhen(Closing):
+    @property
+    def is_clean(self) -> bool:
+        return self.is_closed
+
+
+def closing(source: Closing) -> Flow[int]:
+    return from_push(lambda _: source, name="closing")
+
+
+@pytest.mark.parametrize("kind", [Closing, SaysWhen])
+async def test_a_source_with_an_aclose_of_its_own_says_when_it_is_clean(
+    kind: type[Closing],
+) -> None:
+    """Without a word it never is, so that its ``aclose`` is awaited."""
+    source = kind()
+    subscription: Any = SubscriberProbe[int](1).subscribed_to(closing(source)).subscription
+    subscription.cancel()
+    assert (source.is_clean, subscription.is_clean) == (False, False)
+    await subscription.aclose()
+    says = kind is SaysWhen
+    assert (source.is_clean, subscription.is_clean) == (says, says)
+
+
+async def test_aclose_raises_what_the_cleanups_above_have_raised() -> None:
+    """When all of them are over."""
+    first, second, last = (Closing(OSError(1)), Closing(OSError(2)), Closing())
+    sources = [closing(each) for each in (first, second, last)]
+    one: Any = SubscriberProbe[int](1).subscribed_to(sources[0]).subscription
+    with pytest.raises(OSError, match="1"):
+        await one.aclose()
+    three: Any = SubscriberProbe[int](1).subscribed_to(merge(*sources)).subscription
+    with pytest.raises(ExceptionGroup, match="cleanups failed") as caught:
+        await three.aclose()
+    assert {str(each) for each in caught.value.exceptions} == {"1", "2"}
+    assert last.is_closed
 
 
 async def test_cancelling_the_wait_for_cleanup_does_not_cancel_the_cleanup() -> None:

@@ -87,6 +87,22 @@ def test_any_other_is_released_when_the_next_loop_starts_a_task(
     assert {each.getMessage()[:22] for each in expects_error_logs} <= {"Task was destroyed but"}
 
 
+@pytest.mark.parametrize("name", ["from_aiter", "map_async", "create"])
+def test_its_end_is_not_counted_when_its_figures_have_let_go_of_it(
+    name: str, expects_error_logs: list[logging.LogRecord]
+) -> None:
+    """The collector clears weak references before it closes the coroutine of a task."""
+    flow = FLOWS[name]().name("on a closed loop")
+    before = flow.stats()
+    subscribed_on_a_closed_loop(lambda: flow, cancels=False)
+    asyncio.run(r.range(3).map_async(slow).run())
+    gc.collect()
+    after = flow.stats()
+    assert (after.started, after.subscriptions) == (before.started + 1, ())
+    assert (after.failed, after.cancelled) == (before.failed, before.cancelled)
+    assert {each.getMessage()[:22] for each in expects_error_logs} <= {"Task was destroyed but"}
+
+
 @pytest.mark.filterwarnings("error")
 def test_its_coroutines_are_closed(caplog: pytest.LogCaptureFixture) -> None:
     """That of an on_next that is suspended, and one that a signal returns now: 3.16."""

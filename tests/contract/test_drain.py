@@ -18,7 +18,7 @@ import pytest
 import reactive_aio as r
 from reactive_aio import DrainReport, Flow, Subscriber, to_flow
 from reactive_aio._core.run_control import DrainTimes
-from reactive_aio.stage import FlowSubscription, from_push
+from reactive_aio.stage import Coordinator, FlowSubscription, InnerSubscriber, from_push
 from reactive_aio.testing import PublisherProbe
 from tests.cases import cases, identities
 from tests.harness.one_run import in_one_run
@@ -270,6 +270,29 @@ class TestSources:
             report = await drain
         assert report.is_complete
         assert calls == ["cancel"]
+
+    async def test_a_source_that_an_operator_subscribes_to_during_the_drain_is_not_opened(
+        self,
+    ) -> None:
+        class Following(Coordinator[int]):
+            def on_start(self) -> None:
+                self.subscribe_to(r.never(), tag="first")
+
+            def on_inner_complete(self, inner: InnerSubscriber[Any]) -> None:
+                completed.append(inner.tag)
+                if inner.tag == "first":
+                    second: Flow[int] = from_push(opened, name="second")
+                    self.subscribe_to(second, tag="second", request=1)
+                else:
+                    self.complete()
+
+        def opened(_: object) -> FlowSubscription:
+            raise OSError("opened")
+
+        completed: list[str] = []
+        _, report = await drained(from_push(Following, name="following"), after=0, timeout=60)
+        assert completed == ["first", "second"]
+        assert complete(report)
 
     async def test_a_source_that_raises_when_it_is_cancelled_fails_the_flow(self) -> None:
         class Raising(FlowSubscription):

@@ -17,6 +17,7 @@ from reactive_aio._core.observation import registry
 from reactive_aio.connectors.common import awaits_messages
 from reactive_aio.delivery import Outage, deliveries
 from reactive_aio.errors import TimedOut
+from reactive_aio.stage import Coordinator, from_push
 from reactive_aio.testing import SubscriberProbe
 
 
@@ -451,6 +452,37 @@ class TestConsumers:
             await asyncio.sleep(60)
         assert "map_async(hangs, concurrency=2), in hangs (" in stuck_at(reports)
         assert "map_async(hangs, concurrency=2), in hangs (" in stuck_at(reports, "source")
+
+    async def test_a_processor_that_nobody_reads(self) -> None:
+        orders = fast().name("orders")
+        orders.subscribe(r.MulticastProcessor[int](capacity=4))
+        [subscription] = orders.stats().subscriptions
+        assert subscription.cause == "its subscriber, which requests nothing"
+
+    async def test_an_operator_whose_reader_is_not_known(self) -> None:
+        class Wrapped:
+            """A downstream that passes everything on, as a user may write one."""
+
+            def __init__(self, downstream: object) -> None:
+                self._downstream = downstream
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(self._downstream, name)
+
+        class Keeps(Coordinator[int]):
+            def on_start(self) -> None:
+                self.subscribe_to(orders, request=1)
+
+        orders = fast().name("orders")
+
+        def keep(downstream: object) -> Keeps:
+            return Keeps(cast("Any", Wrapped(downstream)))
+
+        flow: Flow[int] = from_push(keep, name="keeps")
+        async with flow.running():
+            await asyncio.sleep(1)
+            [subscription] = orders.stats().subscriptions
+        assert subscription.cause == "its subscriber"
 
 
 async def test_what_runs_waits_for_nothing() -> None:

@@ -14,8 +14,10 @@ import pytest
 import reactive_aio as r
 from reactive_aio import observe
 from reactive_aio._core.observation import registry
+from reactive_aio._core.unwinding import suspended_frames
 from reactive_aio.delivery import deliveries
 from reactive_aio.observe import blocked_loop
+from reactive_aio.testing import SubscriberProbe
 from tests.harness.leftover_checks import Context
 from tests.harness.outages import frozen
 
@@ -162,6 +164,17 @@ class TestBlockedLoop:
         found.clear()
         await r.range(1).map(str).map_async(lambda _: enriches(1), concurrency=2).run()
         assert "in map_async(<lambda>, concurrency=2) of the flow range(0, 1) → map(str" in found[0]
+
+    async def test_a_loop_that_is_in_no_stage_is_named_by_its_source(self) -> None:
+        """As the thread that looks may find it, between two elements that a stage emits."""
+        flow = r.just(1).map_async(hangs).start_with(6, 7)
+        probe = SubscriberProbe[int](1).subscribed_to(flow)
+        assert await probe.wait_for_signals(1) == [6]
+        [task] = asyncio.all_tasks() - {asyncio.current_task()}
+        frames = suspended_frames(task.get_coro())
+        [loop] = [each for each in frames if each.f_code.co_filename.startswith("<reactive_aio")]
+        assert blocked_loop.blocking_call(loop) == f"just(1) of the flow {flow.chain.trail()}"
+        probe.cancel()
 
     @pytest.mark.slow
     async def test_a_process_that_is_stopped_is_not_blocked_by_what_it_does(self) -> None:

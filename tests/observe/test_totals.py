@@ -456,6 +456,32 @@ class TestOldest:
             [subscription] = flow.stats().subscriptions
         assert any((part.oldest or 0) > 90 for part in subscription.parts)
 
+    async def test_what_an_operator_combines_has_no_age(self) -> None:
+        """How many tuples it has emitted does not say which of its elements have left."""
+        flow = r.zip(r.range(9), r.never()).name("pairs")
+        async with flow.running():
+            for _ in range(3):
+                await asyncio.sleep(1)
+                [pairs, *_] = flow.stats().subscriptions[0].parts
+                assert (pairs.held > 0, pairs.oldest) == (True, None)
+
+    async def test_a_worker_that_waits_for_an_element_holds_nothing_old(self) -> None:
+        orders = asyncio.Queue[int]()
+
+        async def work(x: int) -> int:
+            await asyncio.sleep(1)
+            return x
+
+        flow = r.from_queue(orders).map_async(work, concurrency=4).name("waits")
+        async with flow.running():
+            for x in range(8):
+                orders.put_nowait(x)
+            for _ in range(10):
+                await asyncio.sleep(1)
+                flow.stats()
+            [pool, *_] = flow.stats().subscriptions[0].parts
+            assert (pool.calls, pool.oldest) == (0, None)
+
     async def test_what_is_dropped_is_not_old(self) -> None:
         flow = r.interval(1).on_backpressure_buffer(3, overflow="drop_oldest").name("newest")
         probe = SubscriberProbe[int](1).subscribed_to(flow)

@@ -230,6 +230,21 @@ class TestInput:
         assert await probe.end() == [b"a\n", "|"]
         assert source.cancel_count == 1
 
+    # What uvloop starts inherits another descriptor of its input, which stays open until it ends.
+    @pytest.mark.asyncio(loop_factories=["asyncio"])
+    async def test_a_program_that_closes_its_input_and_goes_on_cancels_the_source(
+        self, started: list[ChildProcess]
+    ) -> None:
+        source = PublisherProbe[bytes]()
+        flow = from_process(shell("read line; exec 0<&-; exec sleep 1000"), stdin=source)
+        probe = SubscriberProbe[bytes](MANY).subscribed_to(flow)
+        await until(lambda: source.requested)
+        source.emit(b"a\n")
+        await until(lambda: source.cancel_count)
+        assert is_running(pid_of(started[0]))
+        probe.cancel()
+        await until(started[0]._released.done)
+
     async def test_an_error_of_the_source_ends_the_program(
         self, started: list[ChildProcess]
     ) -> None:
@@ -320,6 +335,14 @@ class TestFailing:
     async def test_a_folder_that_is_not_found_is_named(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError, match="missing"):
             await from_process(["echo"], cwd=tmp_path / "missing").to_list()
+
+    @pytest.mark.asyncio(loop_factories=["asyncio"])
+    async def test_a_name_that_the_error_has_is_left_as_it_is(self, tmp_path: Path) -> None:
+        """On uvloop it has none, and receives one."""
+        folder = str(tmp_path / "missing")
+        with pytest.raises(FileNotFoundError) as raised:
+            await from_process(["echo"], cwd=folder).to_list()
+        assert raised.value.filename == folder
 
     async def test_a_loop_without_processes_is_named(self, monkeypatch: pytest.MonkeyPatch) -> None:
         async def refuse(*_: object, **options: object) -> None:
