@@ -505,6 +505,9 @@ class _Zip(Coordinator[tuple[Any, ...]]):
             if (missing := target - inner.outstanding) > 0:
                 inner.request(missing)
 
+    def on_processed(self) -> None:
+        self.on_demand()
+
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         self._emit_pairs()
 

@@ -30,6 +30,11 @@ class Timeouts:
     law: float = 60.0
     """Seconds of wall-clock time after which a law is stopped."""
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+                raise ValueError(f"Timeouts: {name} must be a number from 0, not {value!r}")
+
     def after_timeout(self) -> "Timeouts":
         """The timeouts once a signal that must come has not come."""
         return replace(self, response=min(self.response, self.reduced_response))

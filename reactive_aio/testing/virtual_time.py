@@ -44,7 +44,7 @@ from concurrent import futures
 from dataclasses import dataclass
 from time import monotonic
 from types import CodeType, FrameType
-from typing import Any, Final, Protocol, TypeVar, TypeVarTuple
+from typing import Any, Final, Protocol, Self, TypeVar, TypeVarTuple
 
 from ._deadlock_report import deadlock_report, task_report
 from .thread_frames import current_frames
@@ -126,9 +126,17 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     again and again, as by ``interval`` or the keepalive of RSocket, keep the clock moving: limit
     what waits beside them, by ``asyncio.timeout``.
 
-    - most_turns: the turns after which the loop raises `TooManyTurns`, so that a program ends
-      which only yields to others, or whose timers follow each other for ever. None is no limit.
+    - most_turns: the turns that the loop makes in its life, after which it raises `TooManyTurns`,
+      so that a program ends which only yields to others, or whose timers follow each other for
+      ever. None is no limit.
     """
+
+    def __new__(cls, *, most_turns: int | None = None) -> Self:
+        if most_turns is not None and (type(most_turns) is not int or most_turns < 1):
+            raise ValueError(
+                f"VirtualTimeLoop: most_turns must be an int from 1, not {most_turns!r}"
+            )
+        return super().__new__(cls)
 
     def __init__(self, *, most_turns: int | None = None) -> None:
         self._now = 0.0

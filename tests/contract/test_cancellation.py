@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from reactive_aio import Flow, just, merge
+from reactive_aio import Flow, just, merge, range as range_of
 from reactive_aio.stage import FlowSubscription, InlineStage, from_async, from_pull, from_push
 from reactive_aio.testing import SubscriberProbe
+from reactive_aio.testing.probes import pass_time
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 from tests.contract.subscribers import (
     BOTH,
@@ -496,3 +497,26 @@ async def test_cancelling_the_wait_for_cleanup_does_not_cancel_the_cleanup() -> 
     go.set()
     await turns()
     assert cleaned == ["cleaned"]
+
+
+async def test_what_a_call_has_made_after_the_cancellation_reaches_no_other_function() -> None:
+    """The call was cleaning up, so that it was not cut."""
+    called: list[int] = []
+    back: list[int] = []
+    is_cleaning_up, may_end = asyncio.Event(), asyncio.Event()
+
+    async def call(x: int) -> int:
+        try:
+            return x
+        finally:
+            is_cleaning_up.set()
+            await may_end.wait()
+
+    flow = range_of(1).map_async(call).do_on_discard(back.append).map(abs).do_on_next(called.append)
+    async with flow.running(called.append) as run:
+        await is_cleaning_up.wait()
+        draining = asyncio.create_task(run.drain(0))
+        await pass_time(20)  # so that the drain has cut the call
+        may_end.set()
+        report = await draining
+    assert (called, back, report.delivered, report.in_flight) == ([], [0], 0, 1)

@@ -109,3 +109,32 @@ async def test_a_source_that_drops_what_waits_is_requested_from_without_a_word()
             return runner.run(asyncio.wait_for(flow.take(5).to_list(), 60))
 
     assert await asyncio.to_thread(run) == [0, 1, 2, 3, 4]
+
+
+async def test_an_error_that_was_delivered_with_what_came_before_is_reported_nowhere_else() -> None:
+    """`end_with` finds it before its own signal is handled."""
+
+    class Passing(Coordinator[int]):
+        def on_start(self) -> None:
+            self.inner = self.subscribe_to(source)
+
+        def on_demand(self) -> None:
+            self.pass_on()
+
+        def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+            self.pass_on()
+
+        def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+            self.pass_on()
+            self.fail(error)
+
+        def pass_on(self) -> None:
+            self.emit(self.inner.take(self.demand.outstanding))
+            self.request_missing(self.inner)
+            self.end_with(self.inner)
+
+    source: Flow[int] = r.range(3).map(lambda x: 1 // (2 - x))
+    received: list[int] = []
+    with pytest.raises(ZeroDivisionError):
+        await from_push(Passing, name="passing", window=8, holds=8).for_each(received.append)
+    assert received == [0, 1]

@@ -61,6 +61,16 @@ async def test_an_element_is_the_same_after_it_was_emitted(name: str, is_pulled:
     assert await flow.boundary(1).to_list() == expected
 
 
+@pytest.mark.parametrize("is_pulled", [True, False])
+async def test_it_is_that_also_for_what_stages_emit_before_and_after(is_pulled: bool) -> None:
+    again = InlineStage("again", each="emit -x\nemit x")
+    around = InlineStage("around", before="emit 7", after="emit 8\nemit 9")
+    source = r.just(1) if is_pulled else r.just(1).boundary(1)
+    assert await source.via(around).via(again).to_list() == [-7, 7, -1, 1, -8, 8, -9, 9]
+    both = InlineStage("both", before="emit 7", each="emit -x\nemit x", after="emit 8")
+    assert await source.via(both).via(again).map(abs).to_list() == [7, 7, 1, 1, 1, 1, 8, 8]
+
+
 async def test_an_element_that_was_emitted_is_let_go() -> None:
     class Element:
         pass

@@ -24,14 +24,13 @@ from reactive_aio.tck.model.expected import (
     when_empty,
     whole,
 )
-from reactive_aio.tck.model.neighbours import BEHIND_ANOTHER, TAKE, divided, double
+from reactive_aio.tck.model.neighbours import BEHIND_ANOTHER, LEAVES_OUT, TAKE, divided, double
 from reactive_aio.tck.model.vocabulary import Operator
 from tests.model.run import CHILD
 
 __all__ = ("EXCEPTIONS", "OPERATORS", "WITH_SMALL_BOUNDS")
 
 
-_LEAVES_OUT: Final = "it leaves elements out on purpose"
 _IN_SEVERAL: Final = "an element is in several of its lists"
 _READ_BY_OTHERS: Final = "others may read what it keeps"
 
@@ -137,9 +136,6 @@ OPERATORS: dict[str, Operator] = {
         whole(_pairs, shrinks=False),
         unaccounted=_IN_SEVERAL,
     ),
-    "start_with": Operator(
-        "{flow}.start_with({v}).map(run.tokenized)", added(lambda p: [p["v"]], after=False)
-    ),
     "default_if_empty": Operator(
         "{flow}.default_if_empty({v}).map(run.tokenized)", when_empty(lambda p: [p["v"]])
     ),
@@ -185,29 +181,23 @@ OPERATORS: dict[str, Operator] = {
         ),
         discards=True,
     ),
-    "take_last": Operator(
-        "{flow}.take_last({n})",
-        whole(lambda values, p: values[-p["n"] :]),
-        unaccounted=_LEAVES_OUT,
-        loses_on_failure=True,
-    ),
     "take_last: all": Operator("{flow}.take_last(10_000)", loses_on_failure=True),
     "skip": Operator(
-        "{flow}.skip({n})", whole(lambda values, p: values[p["n"] :]), unaccounted=_LEAVES_OUT
+        "{flow}.skip({n})", whole(lambda values, p: values[p["n"] :]), unaccounted=LEAVES_OUT
     ),
     "skip_while": Operator(
         "{flow}.skip_while(run.below({k}))",
         whole(lambda values, p: dropwhile(lambda x: x < p["k"], values)),
-        unaccounted=_LEAVES_OUT,
+        unaccounted=LEAVES_OUT,
     ),
     "skip_last": Operator(
         "{flow}.skip_last({n})", whole(lambda values, p: values[: -p["n"]]), discards=True
     ),
     "distinct": Operator(
-        "{flow}.distinct(run.value, max_keys=None)", whole(_distinct), unaccounted=_LEAVES_OUT
+        "{flow}.distinct(run.value, max_keys=None)", whole(_distinct), unaccounted=LEAVES_OUT
     ),
     "distinct_until_changed": Operator(
-        "{flow}.distinct_until_changed(run.value)", whole(_changed), unaccounted=_LEAVES_OUT
+        "{flow}.distinct_until_changed(run.value)", whole(_changed), unaccounted=LEAVES_OUT
     ),
     # -- flat_map, switch
     "flat_map": Operator(
@@ -291,7 +281,7 @@ OPERATORS: dict[str, Operator] = {
     "then": Operator(
         "{flow}.then(r.from_aiter(lambda: run.steps({n}, {v}, connection=0)))",
         _successor,
-        unaccounted=_LEAVES_OUT,
+        unaccounted=LEAVES_OUT,
         loses_on_failure=True,
     ),
     # -- clock, delay, throttle, time

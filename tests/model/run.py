@@ -56,9 +56,6 @@ class ModelRun(Run):
             timer.cancel()
 
     # -- functions of operators -------------------------------------------------------------------
-    def tokenized(self, element: Token | int) -> Token:
-        return self.token(element) if isinstance(element, int) else element
-
     def summed(self, total: Token, token: Token) -> Token:
         return self.changed(token, self.value(total) + self.value(token))
 

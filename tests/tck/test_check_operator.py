@@ -18,6 +18,7 @@ import pytest
 
 import reactive_aio as r
 from reactive_aio import Flow
+from reactive_aio.errors import TimedOut
 from reactive_aio.stage import (
     UNBOUNDED,
     Coordinator,
@@ -121,6 +122,49 @@ def both_ends(elements: list[tuple[float, int]], end: float) -> list[tuple[float
     return [(min(at + 0.3, end), value) for (at, value), later in pairs if later > at + 0.3]
 
 
+def batches(
+    elements: list[tuple[float, int]], end: float
+) -> Iterator[tuple[float, list[int] | None]]:
+    """What `buffer_timeout(3, 1.0)` makes."""
+    kept: list[int] = []
+    due = 0.0
+    for at, value in elements:
+        if kept and at >= due:
+            yield due, kept
+            kept = []
+        due = due if kept else at + 1.0
+        kept = [*kept, value]
+        if len(kept) == 3:
+            yield at, kept
+            kept = []
+    if kept:
+        yield min(end, due), kept
+    yield end, None
+
+
+def within_two(elements: list[tuple[float, int]], end: float) -> Iterator[tuple[float, int | None]]:
+    """What `timeout(2)` makes."""
+    before = 0.0
+    for at, value in [*elements, (end, None)]:
+        if at - before > 2:
+            yield before + 2, None
+            raise TimedOut
+        yield at, value
+        before = at
+
+
+def slow_to_clean_up(source: AnyFlow) -> AnyFlow:
+    async def elements() -> AsyncIterator[int]:
+        try:
+            async with source.stream() as stream:
+                async for each in stream:
+                    yield each
+        finally:
+            await asyncio.sleep(1)
+
+    return r.from_aiter(elements)
+
+
 def until(seconds: float) -> Callable[[list[tuple[float, int]], float], list[tuple[float, int]]]:
     return lambda elements, _: [each for each in elements if each[0] < seconds]
 
@@ -194,6 +238,9 @@ RIGHT: dict[str, tuple[Operator, Statement, dict[str, Any]]] = {
     "a clock": (lambda flow: flow.delay(0.5), late, {"timed": True}),
     "a clock, dropping": (lambda flow: flow.debounce(0.3), both_ends, {"timed": True}),
     "a clock, ending": (lambda flow: flow.take_until(r.timer(1.3)), until(1.3), {"timed": True}),
+    "a clock, collecting": (lambda flow: flow.buffer_timeout(3, 1.0), batches, {"timed": True}),
+    "a clock, failing": (lambda flow: flow.timeout(2), within_two, {"timed": True}),
+    "a slow cleanup": (slow_to_clean_up, same, ANY_TIME),
     "all before the first": (whole(sorted), sorted, ANY_TIME),
     "equal objects": (
         lambda flow: flow.filter(bool),
@@ -329,6 +376,34 @@ class KeepsForEver:
 
     def __call__(self, source: AnyFlow) -> AnyFlow:
         return source.do_on_next(self.seen.append)
+
+
+class DropsAtAFailure(Forwards):
+    """It holds what arrives itself, and forgets that when its source fails."""
+
+    def on_start(self) -> None:
+        self.kept: list[int] = []
+        self.inner = self.subscribe_to(self.source, request=4)
+
+    def on_demand(self) -> None:
+        self.on_elements(self.inner)
+
+    def on_elements(self, inner: InnerSubscriber[Any]) -> None:
+        self.kept += inner.take(99)
+        count = self.demand.outstanding
+        out, self.kept = self.kept[:count], self.kept[count:]
+        self.emit(out)
+        if out:
+            inner.request(len(out))
+        if not self.kept and not inner.error:
+            self.end_with(inner)
+
+    def on_inner_error(self, inner: InnerSubscriber[Any], error: BaseException) -> None:
+        self.kept = []
+        self.fail(error)
+
+    def on_stop(self) -> None:
+        self.discard(self.kept)
 
 
 class LeavesAShortTimer(Forwards):
@@ -474,6 +549,38 @@ BROKEN: dict[str, tuple[Operator, Statement, dict[str, Any], str]] = {
         {"holds": None},
         "the program has not ended",
     ),
+    "lost when the source fails": (by(DropsAtAFailure), same, {}, "lost: "),
+    "a late end": (
+        lambda flow: flow.concat_with(r.timer(60).filter(lambda _: False)),
+        lambda elements, end: [*elements, (end, None)],
+        {"timed": True},
+        "and should have at",
+    ),
+    "a late failure": (
+        lambda flow: flow.timeout(2.4),
+        within_two,
+        {"timed": True},
+        "should have",
+    ),
+    "the fortieth is left out": (
+        lambda flow: flow.enumerate().filter(lambda each: each[0] != 40).map(lambda each: each[1]),
+        same,
+        {},
+        "should have made",
+    ),
+    "a large one is left out": (
+        lambda flow: flow.filter(lambda x: x != 222),
+        same,
+        {},
+        "should have made",
+    ),
+    "another message": (
+        lambda flow: flow.on_error_map(lambda error: type(error)("another message")),
+        same,
+        {},
+        "another message",
+    ),
+    "another kind of number": (lambda flow: flow.map(float), same, {}, "it made 0.0, and sh"),
     "a built-in error is swallowed": (swallow(TimeoutError), same, {}, "its source failed with"),
     "state of the flow": (
         CountsPerFlow(),

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from reactive_aio.tck import RULES, Candidate, Outcome, Strength, check
+from reactive_aio.tck import RULES, Candidate, Outcome, Strength, Timeouts, check
 from reactive_aio.tck.laws import LAWS, PUBLISHER
 from reactive_aio.tck.rules import LIBRARY_RULES
 from tests.harness.effort import Effort, effort
@@ -47,7 +47,10 @@ def make_nothing(_: int) -> Any:
 def test_factories_that_make_nothing_are_not_ok() -> None:
     """None says that there is no such publisher, and a candidate needs one."""
     candidate = Candidate(publisher=make_nothing)
-    assert not check(candidate, timeouts=HASTY).ok
+    report = check(candidate, timeouts=HASTY)
+    assert not report.ok
+    with pytest.raises(ValueError, match=r"nothing was judged: the factory .* returned None"):
+        report.raise_if_broken()
     assert check(candidate, rules=["setup"]).ok
 
 
@@ -57,12 +60,21 @@ def test_factories_that_make_nothing_are_not_ok() -> None:
         (["9.9"], r"^there is no rule or law '9\.9': "),
         (["spec109_subscribes_frist"], "did you mean spec109_subscribes_first"),
         (["N.14"], r"^rule N\.14 cannot be judged: no law judges it"),
-        ("1.9", r"write \['1\.9'\]"),
+        ("1.9", r'write \["1\.9"\]'),
+        (1.9, r'write \["1\.9"\]'),
+        ([1.9], r"no rule or law 1\.9: "),
     ],
 )
 def test_rules_that_select_nothing_are_refused(rules: Any, error: str) -> None:
     with pytest.raises((ValueError, TypeError), match=error):
         check(Candidate(publisher=make_nothing), rules=rules)
+
+
+def test_what_is_no_candidate_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"a Candidate is needed, not <function make_nothing"):
+        check(cast("Any", make_nothing))
+    with pytest.raises(ValueError, match="response must be a number from 0, not -1"):
+        Timeouts(response=-1)
 
 
 def test_a_publisher_that_sends_endlessly_inside_request_fails_one_law_only() -> None:

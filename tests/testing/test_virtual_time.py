@@ -416,3 +416,9 @@ def test_a_program_without_an_end_is_stopped_after_some_turns(pause: float) -> N
         pytest.raises(TooManyTurns, match=r"^100 turns of the loop .*(.|\n)*spin: .*sleep"),
     ):
         runner.run(spin())
+
+
+@pytest.mark.parametrize("turns", [0, -1, 1.5, True, "9"])
+def test_no_turns_are_refused(turns: Any) -> None:
+    with pytest.raises(ValueError, match="most_turns must be an int from 1, not "):
+        VirtualTimeLoop(most_turns=turns)

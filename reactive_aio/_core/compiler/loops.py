@@ -543,6 +543,10 @@ class _Writer:
             out += self._positioned(lines, number)
             if not stage.emits_many:
                 out += self._positioned(self._refusing_made_none(number), number)
+                # A call that is cleaning up returns after the flow was cancelled: no function of
+                # the stages that follow is called with what it has made.
+                if stage.awaits and number < len(self.stages) and not self.iterated:
+                    out += self._let_go_if_stopped("LET_GO_IF_STOPPED", number)
             else:  # its `emit` lines contain the stages that follow
                 return out + self._stopped(within, number)
         return out + self._deliver(within)
@@ -574,7 +578,8 @@ class _Writer:
 
     def _keeping_element(self, lines: list[str], number: int) -> list[str]:
         """*lines* of an emission, after which ``x`` is the element again, if it is read then."""
-        if self.emitting or not self.stages[number - 1].reads_after_emit:
+        # In its own `before` and `after`, the stage has no element.
+        if self.emitting == number or not self.stages[number - 1].reads_after_emit:
             return lines
         return [f"element_{number} = x", *lines, f"x, element_{number} = element_{number}, None"]
 
@@ -613,7 +618,7 @@ class _Writer:
             each
             for line in self.words[self.delivery].splitlines()
             if line.strip()
-            for each in self._let_go_if_stopped(line)
+            for each in self._let_go_if_stopped(line, len(self.stages) + 1)
         ]
         stopped = self._stopped(within, len(self.stages))
         if self.iterated:  # what was delivered is no longer in the loop's hands
@@ -625,12 +630,12 @@ class _Writer:
         let_go = ["x = None"] * self.shape.discards
         return [*self._place("WAIT_MID_ELEMENT"), *deliver, "emitted += 1", *let_go, *stopped]
 
-    def _let_go_if_stopped(self, line: str) -> list[str]:
+    def _let_go_if_stopped(self, line: str, number: int) -> list[str]:
         if line != "LET_GO_IF_STOPPED":
             return [line]
         if not self.shape.discards:
             return [_ALIVE]
-        return ["if S.is_stopped:", f"    D.lost({len(self.stages) + 1}, x)", "    return"]
+        return ["if S.is_stopped:", f"    D.lost({number}, x)", "    return"]
 
     def _counted(self) -> list[str]:
         """What follows a delivery in a batch that is counted."""

@@ -43,9 +43,9 @@ class Coordinator(FlowSubscription, Generic[R]):
     # A subclass may have attributes of its own without declaring them. With all of them in one
     # dictionary, they could be more than CPython looks up quickly (30).
     __slots__ = ("__dict__", "__weakref__", "_age_marks", "_closing", "_control",
-                 "_is_clean", "_started", "_timers", "_unfinished", "cleanups", "demand",
-                 "downstream", "emitted", "inners", "is_closed", "keeps_flows", "loop_handle",
-                 "processed_count", "submit")  # fmt: skip
+                 "_failure", "_is_clean", "_started", "_timers", "_unfinished", "cleanups",
+                 "demand", "downstream", "emitted", "inners", "is_closed", "keeps_flows",
+                 "loop_handle", "processed_count", "submit")  # fmt: skip
     is_serialized: ClassVar[bool] = True
     """Whether decisions go through `Decisions`. A subclass may say False if each of its
     decisions changes all state first and calls at most one other object, at its end."""
@@ -87,6 +87,8 @@ class Coordinator(FlowSubscription, Generic[R]):
             self._control.add(self)
         self._closing: tuple[InnerSubscriber[Any], ...] = ()  # their cleanup may still be running
         self._is_clean = False  # it is over
+        self._failure: BaseException | None = None
+        """What downstream was told."""
         self._unfinished: list[InnerSubscriber[Any]] = _NONE_UNFINISHED
         """Those that were released before downstream had processed their elements."""
         self.cleanups: dict[InnerSubscriber[Any], Task[Any]] = _NO_CLEANUPS
@@ -117,10 +119,11 @@ class Coordinator(FlowSubscription, Generic[R]):
     def on_processed(self) -> None:
         """`processed_count` has grown to `emitted`, without new demand.
 
-        By default, `on_demand` runs: of a source that drops what has to wait, it requests the next
-        element.
+        By default, `on_demand` runs if there is demand: of a source that drops what has to wait,
+        it requests the next element.
         """
-        self.on_demand()
+        if self.demand:
+            self.on_demand()
 
     def on_elements(self, inner: InnerSubscriber[Any]) -> None:
         """*inner* holds elements."""
@@ -287,8 +290,11 @@ class Coordinator(FlowSubscription, Generic[R]):
     def fail(self, error: BaseException) -> None:
         """Fail downstream, and cancel every upstream."""
         if not self.is_closed:
+            self._failure = error
             self.cancel()
             self.downstream.fail(error)
+        elif error is self._failure:
+            pass  # its signal came after `end_with` had found it
         elif not isinstance(error.__cause__, STOPS_PROGRAM):  # that stops the program
             self.report_cleanup("an error after the end of a flow", error)
 

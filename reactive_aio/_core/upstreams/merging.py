@@ -114,6 +114,9 @@ class MergingCoordinator(Coordinator[T]):
         self.refill()
         self.emit_waiting()
 
+    def on_processed(self) -> None:
+        self.on_demand()
+
     def on_arrival(self, inner: InnerSubscriber[Any]) -> None:
         """Wait for the end of this turn of the loop: more elements may arrive in it."""
         inner.is_notified = True

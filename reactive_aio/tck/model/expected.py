@@ -38,6 +38,8 @@ class Expected:
     """No other value is delivered."""
     fails: bool | None = False
     """Whether the flow fails; None if that depends on the order of events."""
+    failures: int = 0
+    """How many of its parts may fail: the error of one may come after that of another."""
     errors: frozenset[str] = frozenset({"PipelineError"})
     """The names of the errors with which it may fail."""
     discards: bool = False
@@ -208,6 +210,7 @@ def failing(at: Callable[[int, Parameters], bool]) -> Effect:
     """The flow fails at the first value for which *at* is true."""
 
     def effect(expected: Expected, parameters: Parameters) -> Expected:
+        expected = replace(expected, failures=expected.failures + 1)
         places = [index for index, value in enumerate(expected.values) if at(value, parameters)]
         if not places:
             return expected

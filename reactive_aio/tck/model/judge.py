@@ -23,7 +23,7 @@ BESIDE: Final = ("another call failed as well", "the source failed as well")
 """How the reports of failures begin that come beside the one that is raised, or is retried."""
 LOGGERS: Final = ("reactive_aio", "asyncio", "concurrent", "py")
 """Who logs what nobody else is told: of these, ``py`` has the warnings."""
-CLEANED_AFTER: Final = 1.0
+CLEANED_AFTER: Final = 100.0
 """Seconds in which a flow cleans up of which the consumer does not wait for the end."""
 SETTLED_AFTER: Final = 1000.0
 """Seconds after which nothing of a pipeline happens any more, not even of what others keep."""
@@ -45,6 +45,9 @@ class Told(logging.Handler):
         self.names: list[str] = []
         """The names of the errors of sources that were told to someone."""
         self.unexpected: list[str] = []
+        self.reported: list[BaseException] = []
+        """Errors that were told before the program has ended."""
+        self.has_ended = False
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Pass what the package and its loops log: a user's operator may log what it will."""
@@ -61,8 +64,9 @@ class Told(logging.Handler):
         """
         message, found = context["message"], leaves(context.get("exception"))
         is_kept = message.startswith(LATE[1])
-        may_fail = self.expected.fails is not False
-        is_late = message.startswith(LATE) and may_fail and (is_kept or not self.expected.is_whole)
+        is_whole = self.expected.is_whole and self.expected.failures < 2
+        may_fail = self.expected.fails is not False or self.expected.failures > 1
+        is_late = message.startswith(LATE) and may_fail and (is_kept or not is_whole)
         is_received = is_late or message.startswith(BESIDE)
         allowed = RECEIVED if is_received else (ChildError, CleanupError)
         errors = self.run.errors if is_received else ()
@@ -70,6 +74,8 @@ class Told(logging.Handler):
             isinstance(each, allowed) or type(each).__name__ in errors for each in found
         ):
             self.names += [type(each).__name__ for each in found]
+            if not self.has_ended:
+                self.reported += found
         else:
             self.unexpected.append(f"reported: {message}: {context.get('exception')!r}")
 
@@ -111,7 +117,7 @@ async def _check(program: Program, expected: Expected, run: Run) -> None:
             received = ERRORS[run.kind][1].__name__
             errors = [
                 "PipelineError" if each == received else each
-                for each in await _outcome(program(run), run)
+                for each in await _outcome(program(run), run, told)
             ]
             told.names += errors
             open_sources = run.open_sources if expected.is_closed else 0
@@ -165,7 +171,7 @@ async def _threads_end(run: Run, others: set[threading.Thread]) -> None:
         await asyncio.sleep(0.001)
 
 
-async def _outcome(program: Coroutine[Any, Any, None], run: Run) -> list[str]:
+async def _outcome(program: Coroutine[Any, Any, None], run: Run, told: Told) -> list[str]:
     """The names of the errors of *program*: an error itself would refer to what it has passed."""
     names: list[str] = []
     limit = asyncio.timeout(WITHIN)
@@ -179,7 +185,10 @@ async def _outcome(program: Coroutine[Any, Any, None], run: Run) -> list[str]:
         if not all(_is_judged(each, run) for each in found):
             raise
         names = [type(each).__name__ for each in found]
+        told.unexpected += [f"reported, and raised: {x!r}" for x in found if x in told.reported]
         found.clear()
+    told.has_ended = True
+    told.reported.clear()
     return names
 
 

@@ -6,10 +6,19 @@
 from collections.abc import Iterable
 from typing import Final
 
-from .expected import Parameters, each, whole
+from .expected import Parameters, added, each, whole
 from .vocabulary import Operator, Source
 
-__all__ = ("BEHIND_ANOTHER", "HOLDING_NOTHING", "OPERATORS", "SOURCES", "TAKE", "divided", "double")
+__all__ = (
+    "BEHIND_ANOTHER",
+    "HOLDING_NOTHING",
+    "LEAVES_OUT",
+    "OPERATORS",
+    "SOURCES",
+    "TAKE",
+    "divided",
+    "double",
+)
 
 
 def divided(value: int, parameters: Parameters) -> Iterable[int]:
@@ -60,11 +69,21 @@ SOURCES: Final[dict[str, Source]] = {
 }
 HOLDING_NOTHING: Final = ("from_iterable", "range", "from_aiter")
 """Sources that hold no elements, so that the bound of a flow is that of its operators."""
+LEAVES_OUT: Final = "it leaves elements out on purpose"
 BEHIND_ANOTHER: Final = "what reads the source is another consumer, which tells nobody"
 OPERATORS: Final[dict[str, Operator]] = {
     "map": Operator("{flow}.map(run.doubled)", each(double)),
     "filter": Operator("{flow}.filter(run.keeps({n}))", each(divided)),
     "take": Operator("{flow}.take({n})", TAKE, discards=True),
+    "start_with": Operator(
+        "{flow}.start_with({v}).map(run.tokenized)", added(lambda p: [p["v"]], after=False)
+    ),
+    "take_last": Operator(
+        "{flow}.take_last({n})",
+        whole(lambda values, p: values[-p["n"] :]),
+        unaccounted=LEAVES_OUT,
+        loses_on_failure=True,
+    ),
     "map_async": Operator("{flow}.map_async(run.soon)"),
     "map_async: ordered": Operator("{flow}.map_async(run.slow, concurrency={n})"),
     "boundary": Operator("{flow}.boundary({n})"),

@@ -117,6 +117,7 @@ class Pipeline:
             tuple(source.values(parameters)),
             is_complete=source.fails is not None,
             fails=source.fails,
+            failures=int(source.fails is not False),
             errors=frozenset({"PipelineError", *source.errors}),
             discards=source.fails is not False,
         )

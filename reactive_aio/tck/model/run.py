@@ -205,6 +205,10 @@ class Run:
         return value
 
     # -- functions of operators -------------------------------------------------------------------
+    def tokenized(self, element: Token | int) -> Token:
+        """*element*, or a token for one that an operator has from somewhere else."""
+        return self.token(element) if isinstance(element, int) else element
+
     def doubled(self, token: Token) -> Token:
         return self.changed(token, self.value(token) * 2)
 

@@ -34,7 +34,7 @@ SEQUENCES: Final[tuple[Callable[[int], int], ...]] = (
     lambda i: 7 * i % 5 - 2,
     lambda i: i // 2,
     lambda i: 5 - i,
-    lambda i: i,
+    lambda i: 37 * i,
     lambda i: 4,
 )
 """The elements of a run: a third of them rise, so that all can be told apart."""
@@ -48,6 +48,8 @@ MOST_ELEMENTS: Final = 20_000
 """More of them do not end."""
 MOST_MISSING: Final = 40
 """Elements of a run of which it is asked whether they are lost: each costs two statements."""
+NUMBERS: Final = frozenset((bool, int, float, complex))
+"""Kinds of which some are equal to others."""
 MOST_SHOWN: Final = 45
 """Elements in a message."""
 COMPLETED: Final = ""
@@ -128,8 +130,9 @@ class Passage:
     above: str | None = None
     below: str | None = None
     """How its source and the operator have ended."""
+    above_text: str = ""
     below_text: str = ""
-    """The error of the operator itself."""
+    """The errors of both."""
     ended_at: float = 0.0
     """When its source has ended."""
     below_ended_at: float = 0.0
@@ -190,6 +193,7 @@ class Passage:
 
     def end_above(self, error: BaseException | None = None) -> None:
         self.above = COMPLETED if error is None else type(error).__name__
+        self.above_text = safe_repr(error)
         self.ended_at = self.now
 
     def end_below(self, error: BaseException | None = None) -> None:
@@ -224,19 +228,24 @@ class Passage:
             ]
             result = self.run.under_test.result([*given, *more], end)
         found = [*zip(self.out_times, self.out, strict=True)]
-        expected = [(round(at, 6), value) for at, value in result.elements]
+        pairs = [(round(at, 6), value) for at, value in result.elements]
+        expected = [pair for pair in pairs if pair[1] is not None]
+        ends = [at for at, value in pairs if value is None]
         has_ended = self.is_whole or self.below not in (None, COMPLETED, self.above)
         if found != (expected if has_ended else expected[: len(found)]):
             yield _difference(given, found, expected, is_whole=has_ended)
         elif has_ended and result.end != self.below:
             due = _end(result.end, result)
             yield f"of {_shown(given)} it {_end(self.below)}, and should have {due}"
+        elif has_ended and ends and self.below_ended_at not in ends:
+            what = f"it {_end(self.below)} at {self.below_ended_at}, and should have at {ends[0]}"
+            yield f"of {_shown(given)} {what}"
         elif self.run.is_hooked and not has_ended:
             yield from self._about_losses(given, end)
 
     def _end_of_time(self) -> float:
-        """When the source of the operator has completed; if it has not, a while later."""
-        if self.above == COMPLETED:
+        """When the source has ended; if the operator has without it, a while later."""
+        if self.above == COMPLETED or (self.above and self.below in (None, self.above)):
             return self.ended_at
         return max([self.ended_at, self.below_ended_at, *self.times, *self.out_times]) + LATER
 
@@ -246,10 +255,14 @@ class Passage:
         is_part, rest = self._compared(result.elements)
         if not is_part or (self.is_whole and rest):
             yield _difference(given, found, result.elements, is_whole=self.is_whole)
+        elif self.run.under_test.ordered:
+            yield from _about_kinds(found, result.elements)
         if self.is_whole:
             yield from self._about_completion(result)
         elif self.below not in (None, COMPLETED, result.end, self.above, *self._of_cleanups):
             yield f"of {_shown(given)} it failed with {self.below_text}"
+        elif self.below and self.below == self.above and self.below_text != self.above_text:
+            yield f"it failed with {self.below_text}, and its source with {self.above_text}"
         if self.run.is_hooked and not self.is_whole:
             yield from self._about_losses(given)
 
@@ -304,7 +317,7 @@ class Passage:
 
     def _values(self, given: list[Any], *end: float) -> list[Any]:
         elements = self.run.under_test.result(given, *end).elements
-        return [value for _, value in elements] if end else elements
+        return [value for _, value in elements if value is not None] if end else elements
 
     @property
     def _came_back(self) -> Counter[int]:
@@ -384,6 +397,17 @@ class OperatorRun(Run):
         self.collect()
         if kept := sum(mark() is not None for each in self.passages for mark in each.marks):
             yield f"something refers to {kept} elements after the end"
+
+
+def _about_kinds(found: list[Any], expected: list[Any]) -> Iterator[str]:
+    """The first number that is equal to another kind of number."""
+    for made, due in zip(found, expected, strict=False):
+        kinds: list[type] = [
+            int if isinstance(each, Number) else type(cast("object", each)) for each in (made, due)
+        ]
+        if kinds[0] is not kinds[1] and NUMBERS.issuperset(kinds):
+            yield f"it made {made!r}, and should have made {due!r}"
+            return
 
 
 def parts_of(element: object) -> Iterator[object]:

@@ -197,8 +197,16 @@ class Report:
         return "\n\n".join([f"{self.candidate}: {counts}", *map(str, self.having(Outcome.FAIL))])
 
     def raise_if_broken(self) -> None:
-        """Raise `RuleViolation` for the first failed MUST; the whole report is in its notes."""
+        """Raise `RuleViolation` for the first failed MUST; the whole report is in its notes.
+
+        If nothing could be judged, that is a `ValueError` with the first reason.
+        """
         for verdict in self.broken:
             violation = RuleViolation(verdict.broken or verdict.rule, verdict.why)
             violation.add_note(str(self))
             raise violation
+        if not self.has_judged:
+            reasons = (each.why for each in self.verdicts if each.why)
+            raise ValueError(
+                f"nothing was judged: {next(reasons, 'no law was chosen that applies')}"
+            )

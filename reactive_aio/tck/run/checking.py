@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from ...errors import RuleViolation
 from ...spec import Processor, Publisher, Subscriber
@@ -51,18 +51,18 @@ def cases(candidate: Candidate, rules: Iterable[str] = ()) -> list[Case]:
     return [case for case in _cases(candidate) if case.law.is_selected(selected)]
 
 
-def require_rules(names: Iterable[str]) -> Iterable[str]:
+def require_rules(names: Iterable[object]) -> Iterable[Any]:
     """Each of *names* must be a law, or a rule that has one."""
-    if isinstance(names, str):
-        raise TypeError(f"rules are a list of numbers or laws: write [{names!r}]")
+    if isinstance(names, str) or not isinstance(cast("object", names), Iterable):
+        raise TypeError(f'rules are a list of numbers or laws: write ["{names}"]')
     judged = {law.rule for law in LAWS.values()}
     for name in names:
         if name in LAWS or name in judged:
             continue
-        if find_rule(name) is not None:
+        if isinstance(name, str) and find_rule(name) is not None:
             raise ValueError(f"rule {name} cannot be judged: {NO_LAW}")
         known = [*RULES, *LIBRARY_RULES, SETUP, *LAWS]
-        similar = difflib.get_close_matches(name, known, 3, 0.5)
+        similar = difflib.get_close_matches(str(name), known, 3, 0.5)
         hint = f"did you mean {' or '.join(similar)}? " if similar else ""
         command = "`python -m reactive_aio.tck rules`"
         raise ValueError(f"there is no rule or law {name!r}: {hint}{command} lists them")
@@ -201,6 +201,9 @@ def check(
     answers or raises still gets its verdict. *on_verdict* is called with each verdict.
     """
     _require_no_running_loop()
+    if not isinstance(cast("object", candidate), Candidate):
+        what = f"not {safe_repr(candidate)}; write Candidate(publisher=…)"
+        raise TypeError(f"check: a Candidate is needed, {what}")
     report = Report(candidate.name)
     judges: dict[str, Judge] = {}
     for case in cases(candidate, rules):
