@@ -51,5 +51,5 @@ VOCABULARY: Final = Vocabulary(
     with_small_bounds=WITH_SMALL_BOUNDS,
     holding_nothing=HOLDING_NOTHING,
     only_exceptions=ONLY_EXCEPTIONS,
-    may_be_emptied=frozenset(("default_if_empty", "switch_if_empty")),
+    changed_by_a_drain=frozenset(("default_if_empty", "switch_if_empty", "expand")),
 )

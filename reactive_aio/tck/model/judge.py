@@ -65,7 +65,7 @@ class Told(logging.Handler):
         message, found = context["message"], leaves(context.get("exception"))
         is_kept = message.startswith(LATE[1])
         is_whole = self.expected.is_whole and self.expected.failures < 2
-        may_fail = self.expected.fails is not False or self.expected.failures > 1
+        may_fail = self.expected.fails is not False or self.expected.failures > 0
         is_late = message.startswith(LATE) and may_fail and (is_kept or not is_whole)
         is_received = is_late or message.startswith(BESIDE)
         allowed = RECEIVED if is_received else (ChildError, CleanupError)

@@ -63,7 +63,7 @@ class Plan:
             made.add(known.operators[each.name], each.parameters)
         name = self.consumer.name
         accounts = made.expected.accounts and (name in DRAINING or self.hooked)
-        if name in DRAINING and (not accounts or not known.may_be_emptied.isdisjoint(self.names)):
+        if name in DRAINING and (not accounts or not known.changed_by_a_drain.isdisjoint(self.names)):
             name = "running"
         made.finish(known.consumers[name], self.consumer.parameters, accounts=accounts)
         return made
@@ -178,7 +178,8 @@ def _after(operator: Operator, expected: Expected, parameters: Parameters) -> Ex
         expected, discards = thinned(expected, parameters), True
     if operator.may_fail:
         errors = expected.errors | {operator.may_fail}
-        expected = replace(expected, fails=expected.fails or None, errors=errors)
+        failures = expected.failures + 1
+        expected = replace(expected, fails=expected.fails or None, failures=failures, errors=errors)
         discards = True
     if operator.detaches:
         expected = replace(expected, is_closed=False, is_serial=False)

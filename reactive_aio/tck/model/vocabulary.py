@@ -79,7 +79,7 @@ class Vocabulary:
     """Sources that hold no elements, so that the bound of a flow is that of its operators."""
     only_exceptions: frozenset[str] = frozenset()
     """What does nothing with an error that is no `Exception`."""
-    may_be_emptied: frozenset[str] = frozenset()
-    """What they emit depends on whether a drain completes the source before its first element."""
+    changed_by_a_drain: frozenset[str] = frozenset()
+    """What they emit next depends on whether a drain has completed the source."""
     imports: str = ""
     """Lines of a script alone, ahead of the header."""
