@@ -63,7 +63,8 @@ class Plan:
             made.add(known.operators[each.name], each.parameters)
         name = self.consumer.name
         accounts = made.expected.accounts and (name in DRAINING or self.hooked)
-        if name in DRAINING and (not accounts or not known.changed_by_a_drain.isdisjoint(self.names)):
+        is_changed = not known.changed_by_a_drain.isdisjoint(self.names)
+        if name in DRAINING and (not accounts or is_changed):
             name = "running"
         made.finish(known.consumers[name], self.consumer.parameters, accounts=accounts)
         return made
