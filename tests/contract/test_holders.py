@@ -201,6 +201,18 @@ async def test_the_first_element_that_a_function_fails_with_is_given_back() -> N
 
 
 # -- where a hook is ------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["flat_map", "concat_map", "switch_map"])
+async def test_an_element_is_given_back_when_its_source_fails_and_not_when_it_is_empty(
+    name: str,
+) -> None:
+    discarded: list[int] = []
+    sources = [r.empty().boundary(1), r.error(Failed()).boundary(1)]
+    flow = getattr(slow([0, 1]), name)(lambda x: sources[x])
+    with pytest.raises(Failed):
+        await flow.do_on_discard(discarded.append).to_list()
+    assert discarded == [1]
+
+
 async def test_only_what_is_held_upstream_of_a_hook_is_given_to_it() -> None:
     first, second = list[object](), list[object]()
     upper = numbers(3).skip_last(1).do_on_discard(first.append)

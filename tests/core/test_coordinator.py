@@ -67,6 +67,21 @@ async def test_it_stops_once_and_a_source_that_has_ended_receives_no_request() -
     assert source.requests == [1]
 
 
+async def test_what_it_emits_when_it_stops_is_given_back() -> None:
+    """There may be demand: its end has not reached downstream."""
+
+    class Flushing(Coordinator[int]):
+        def on_start(self) -> None:
+            self.complete()
+
+        def on_stop(self) -> None:
+            self.emit([1])
+
+    given_back: list[int] = []
+    assert await flow_of(Flushing).do_on_discard(given_back.append).to_list() == []
+    assert given_back == [1]
+
+
 async def test_a_source_after_one_that_has_ended_everything_is_left_alone() -> None:
     """Its subscription would never be cancelled."""
 
@@ -138,3 +153,11 @@ async def test_an_error_that_was_delivered_with_what_came_before_is_reported_now
     with pytest.raises(ZeroDivisionError):
         await from_push(Passing, name="passing", window=8, holds=8).for_each(received.append)
     assert received == [0, 1]
+
+
+async def test_whether_what_waits_is_dropped_is_asked_again_when_the_source_is_known() -> None:
+    """Before, one element at a time is requested, so that nothing newer replaces another."""
+    source = PublisherProbe[int]()
+    flow = r.from_publisher(source).on_error_resume(r.empty()).retry(1)
+    SubscriberProbe[int](5).subscribed_to(flow)
+    assert source.requests == [1, 4]

@@ -79,6 +79,17 @@ async def handler_in_a_finally_after_an_error() -> None:
             await wait()
 
 
+async def handler_in_a_finally_that_goes_on() -> None:
+    try:
+        fail()
+    finally:
+        try:
+            fail()
+        except OSError:
+            await wait()
+        work()
+
+
 async def time_limit_in_a_finally() -> None:
     try:
         work()
@@ -247,6 +258,7 @@ CLEANUPS: list[Callable[[], Awaitable[None]]] = [
     finally_after_an_error,
     handler_in_a_finally,
     handler_in_a_finally_after_an_error,
+    handler_in_a_finally_that_goes_on,
     time_limit_in_a_finally,
     group_in_a_finally,
     gather_in_a_finally,
@@ -284,3 +296,12 @@ async def test_where_a_coroutine_waits(function: Callable[[], Awaitable[None]]) 
     await asyncio.wait([task])
     if not task.cancelled():
         task.exception()
+
+
+async def test_what_is_over_does_not_clean_up() -> None:
+    task = asyncio.ensure_future(finally_at_the_end())
+    await asyncio.sleep(0)
+    assert is_cleaning_up(task.get_coro())
+    task.cancel()
+    await asyncio.wait([task])
+    assert not is_cleaning_up(task.get_coro())

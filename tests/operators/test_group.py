@@ -291,6 +291,11 @@ class TestLimits:
         flow = make(300).group_by(lambda x: x % 7, max_groups=3, on_full="evict")
         assert sorted(await flow.flat_map(same, concurrency=3).to_list()) == [*range(300)]
 
+    @pytest.mark.virtual_time
+    async def test_a_key_opens_again_when_its_group_and_what_was_made_of_it_has_ended(self) -> None:
+        flow = slow("aba").group_by(same, max_groups=1, on_full="evict").flat_map(paired)
+        assert await flow.to_list() == [("a", "a"), ("b", "b"), ("a", "a")]
+
     async def test_no_element_is_lost_by_an_eviction(self) -> None:
         flow = r.range(300).group_by(lambda x: x % 7, max_groups=3, on_full="evict")
         assert sorted(await flow.flat_map(same).to_list()) == [*range(300)]

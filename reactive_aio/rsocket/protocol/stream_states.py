@@ -191,13 +191,9 @@ TABLE: Final[dict[tuple[State, Input], Step]] = {
 }
 
 
-def _states_with(input_: Input) -> frozenset[State]:
-    return frozenset(state for state in State if TABLE[state, input_].action is not A.IGNORE)
-
-
-RECEIVING_STATES: Final = _states_with(Input.SEND_CANCEL)
+RECEIVING_STATES: Final = frozenset(state for state in State if Input.SEND_CANCEL in _ROWS[state])
 """The states in which this side can cancel."""
-SENDING_STATES: Final = _states_with(Input.SEND_COMPLETE)
+SENDING_STATES: Final = frozenset(state for state in State if Input.SEND_COMPLETE in _ROWS[state])
 """The states in which this side can complete."""
 RESPONDER_STATES: Final[dict[InteractionModel, State]] = {
     InteractionModel.RESPONSE: S.RESPONDER_RESPONSE,
