@@ -96,7 +96,8 @@ class DrainReport:
     - delivered: elements that have passed the whole flow, from the start of the run on; with a
       function, those for which it has returned.
     - drained: how many of those were delivered since the drain began.
-    - in_flight: elements whose processing had begun, and was cancelled when the time was over.
+    - in_flight: elements whose processing had begun, and had not ended when the time was over. It
+      is cancelled; a call that is in a cleanup then runs to its end.
     - discarded: elements that were held and not processed when the time was over; a list counts
       once.
     - unacknowledged: deliveries that were read, and neither acknowledged nor given back: their

@@ -520,3 +520,32 @@ async def test_what_a_call_has_made_after_the_cancellation_reaches_no_other_func
         may_end.set()
         report = await draining
     assert (called, back, report.delivered, report.in_flight) == ([], [0], 0, 1)
+
+
+@pytest.mark.parametrize("is_pulled", [True, False])
+@pytest.mark.parametrize("kind", ["for_each", "filter_async"])
+async def test_no_element_is_begun_after_a_call_that_was_cleaning_up(
+    kind: str, is_pulled: bool
+) -> None:
+    """The cancellation came during the cleanup, which is not cut."""
+    called: list[int] = []
+    is_cleaning_up, may_end = asyncio.Event(), asyncio.Event()
+
+    async def call(x: int) -> bool:
+        called.append(x)
+        try:
+            return x < 0
+        finally:
+            is_cleaning_up.set()
+            await may_end.wait()
+
+    source = range_of(100) if is_pulled else range_of(100).boundary(100)
+    sink = source.for_each(call) if kind == "for_each" else source.filter_async(call).count()
+    task = asyncio.ensure_future(sink)
+    await is_cleaning_up.wait()
+    task.cancel()
+    await pass_time(20)
+    may_end.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert called == [0]

@@ -660,3 +660,25 @@ async def test_an_element_whose_signal_is_cancelled_while_it_is_awaited_was_deli
     await asyncio.sleep(100)
     assert probe.elements == [0]
     assert not discarded
+
+
+@pytest.mark.parametrize(
+    ("flow", "given_back"),
+    [
+        (r.just("b", "c").start_with("a").take(1), []),
+        (r.just("b", "c").take(0).default_if_empty("a").take(1), []),
+        (r.just("a", "b").take_last(2).take(1), ["b"]),
+        (r.just("a", "b", "c").buffer(2).take(2), []),
+        (r.just("a", "b").start_with("c").take(1).merge_with(r.just("d")), []),
+    ],
+)
+async def test_an_element_that_came_out_last_is_not_given_back(
+    flow: Flow[Any], given_back: list[str]
+) -> None:
+    """Also where an operator emits it ahead of the others, after them, or among several."""
+    back: list[Any] = []
+    whole = flow.do_on_discard(back.append)
+    assert [each async for each in whole] == await flow.to_list()
+    assert back == given_back
+    await whole.to_list()
+    assert back == given_back * 2

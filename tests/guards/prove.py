@@ -1,7 +1,7 @@
 """Take each guard away once, and find the test that fails.
 
 python -m tests.guards.prove              # the guards of the table, into docs/guards.md
-python -m tests.guards.prove depth 3.9    # those whose name contains a word; prints only
+python -m tests.guards.prove 3.17 deep    # those whose name contains a word; prints only
 python -m tests.guards.prove --sample 300 # so many of all decisions; SEED=7 chooses them
 python -m tests.guards.prove --all        # all of them, into docs/guards.md
 """
@@ -111,6 +111,9 @@ def say(text: str) -> None:
 def prove_guards(words: Sequence[str]) -> int:
     """Prove the guards whose names contain one of *words*; all, and write the table, without."""
     chosen = [each for each in GUARDS if not words or any(word in each.name for word in words)]
+    if not chosen:
+        raise SystemExit(f"no guard has {' or '.join(words)} in its name\n\n{__doc__}")
+    say(f"{len(chosen)} guards; first the tests run with all of them, which takes a minute")
     if failed := first_failure(None, TESTS):
         raise SystemExit(f"with all guards, {failed} fails: it would notice everything")
 

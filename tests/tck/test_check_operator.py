@@ -165,6 +165,14 @@ def slow_to_clean_up(source: AnyFlow) -> AnyFlow:
     return r.from_aiter(elements)
 
 
+def time(pair: tuple[float, int]) -> float:
+    return pair[0]
+
+
+def twice(values: list[int]) -> list[int]:
+    return [each for each in values for _ in range(2)]
+
+
 def until(seconds: float) -> Callable[[list[tuple[float, int]], float], list[tuple[float, int]]]:
     return lambda elements, _: [each for each in elements if each[0] < seconds]
 
@@ -241,6 +249,16 @@ RIGHT: dict[str, tuple[Operator, Statement, dict[str, Any]]] = {
     "a clock, collecting": (lambda flow: flow.buffer_timeout(3, 1.0), batches, {"timed": True}),
     "a clock, failing": (lambda flow: flow.timeout(2), within_two, {"timed": True}),
     "a slow cleanup": (slow_to_clean_up, same, ANY_TIME),
+    "a clock, in any order": (
+        lambda flow: flow.flat_map(
+            lambda x: r.just(x).concat_with(r.just(x).delay(0.153)), concurrency=10**4
+        ),
+        lambda elements, _: sorted([*elements, *((at + 0.153, x) for at, x in elements)], key=time),
+        {"timed": True, "ordered": False, "holds": None},
+    ),
+    "each one twice": (lambda flow: flow.flat_map(lambda x: [x, x]), twice, {}),
+    "sums of lists": (lambda flow: flow.buffer(3).map(sum), sums_of, {}),
+    "overlapping lists": (lambda flow: flow.pairwise(), lambda xs: [*itertools.pairwise(xs)], {}),
     "all before the first": (whole(sorted), sorted, ANY_TIME),
     "equal objects": (
         lambda flow: flow.filter(bool),
@@ -406,6 +424,30 @@ class DropsAtAFailure(Forwards):
         self.discard(self.kept)
 
 
+KEPT_WHILE_EMITTED = InlineStage(
+    "kept",
+    setup="$kept = []",
+    each="""
+    $kept.append(x)
+    if len($kept) < 3:
+        drop
+    emit tuple($kept)
+    $kept.clear()
+    drop
+    """,
+    after="""
+    if $kept:
+        emit tuple($kept)
+    """,
+    held="$kept",
+    demand="need = need * 3 - len($kept)",
+)
+
+
+def threes(values: list[int]) -> list[tuple[int, ...]]:
+    return [tuple(values[i : i + 3]) for i in range(0, len(values), 3)]
+
+
 class LeavesAShortTimer(Forwards):
     def on_start(self) -> None:
         super().on_start()
@@ -462,6 +504,12 @@ BROKEN: dict[str, tuple[Operator, Statement, dict[str, Any], str]] = {
         sums_of,
         {},
         "given back 2 times",
+    ),
+    "given out and back": (
+        lambda flow: flow.via(KEPT_WHILE_EMITTED, holds=3),
+        threes,
+        {},
+        "came out",
     ),
     "demand is not passed on": (by(ReadsEverything), same, {}, "were held at a time, the bound is"),
     "a bound that is too small": (

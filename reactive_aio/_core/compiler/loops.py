@@ -561,7 +561,9 @@ class _Writer:
                 counts = not (self.counts_each or self.iterated)
                 stopped = self._stopped(within, index)
                 in_hand = ["x = None"] if stopped and self.shape.discards else []
-                lines = [*["dropped += 1"] * counts, *in_hand, *stopped, "continue"]
+                # A call that was cleaning up has returned: the next element is not begun.
+                alive = [_ALIVE] * (self.stages[index].awaits and not self.iterated)
+                lines = [*["dropped += 1"] * counts, *in_hand, *stopped, *alive, "continue"]
             case "last":
                 lines = [f"stop = {number}"]
             case "done":
@@ -622,7 +624,8 @@ class _Writer:
         ]
         stopped = self._stopped(within, len(self.stages))
         if self.iterated:  # what was delivered is no longer in the loop's hands
-            return self._positioned(deliver, 0) + stopped
+            let_go = ["x = None"] * (self.shape.discards and bool(stopped))
+            return [*self._positioned(deliver, 0), *let_go, *stopped]
         if not self.counts_each:
             return [*deliver, *stopped, "if counted:", *_indent(1, self._counted())]
         if not (self.many or self.emitting):

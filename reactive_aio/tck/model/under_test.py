@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
 from itertools import islice
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -227,12 +228,13 @@ class Passage:
                 for pause, each in zip(PAUSES, MORE, strict=True)
             ]
             result = self.run.under_test.result([*given, *more], end)
-        found = [*zip(self.out_times, self.out, strict=True)]
+        found: list[Any] = [*zip(self.out_times, self.out, strict=True)]
         pairs = [(round(at, 6), value) for at, value in result.elements]
         expected = [pair for pair in pairs if pair[1] is not None]
         ends = [at for at, value in pairs if value is None]
         has_ended = self.is_whole or self.below not in (None, COMPLETED, self.above)
-        if found != (expected if has_ended else expected[: len(found)]):
+        is_part, rest = self._compared(found, expected)
+        if not is_part or (has_ended and rest):
             yield _difference(given, found, expected, is_whole=has_ended)
         elif has_ended and result.end != self.below:
             due = _end(result.end, result)
@@ -252,7 +254,7 @@ class Passage:
     def _about_values(self) -> Iterator[str]:
         given, found = self.given, self.out
         result = self.run.under_test.result([*given])
-        is_part, rest = self._compared(result.elements)
+        is_part, rest = self._compared(found, result.elements)
         if not is_part or (self.is_whole and rest):
             yield _difference(given, found, result.elements, is_whole=self.is_whole)
         elif self.run.under_test.ordered:
@@ -271,12 +273,12 @@ class Passage:
         """Who reads a source to its end is told what its cleanup has raised."""
         return ("CleanupError",) if self.run.failed_cleanups else ()
 
-    def _compared(self, expected: list[Any]) -> tuple[bool, list[Any]]:
-        """Whether what came out is a part of what is *expected*, and the rest of that."""
+    def _compared(self, found: list[Any], expected: list[Any]) -> tuple[bool, list[Any]]:
+        """Whether what was *found* is a part of what is *expected*, and the rest of that."""
         if self.run.under_test.ordered:
-            return self.out == expected[: len(self.out)], expected[len(self.out) :]
-        missing = without(expected, self.out)
-        return len(missing) == len(expected) - len(self.out), missing
+            return found == expected[: len(found)], expected[len(found) :]
+        missing = without(expected, found)
+        return len(missing) == len(expected) - len(found), missing
 
     def _about_completion(self, result: Result) -> Iterator[str]:
         if result.end != COMPLETED:
@@ -292,13 +294,16 @@ class Passage:
         """Of each element that was not given back, something has to be there.
 
         What the statement makes of an element is what it makes no longer without it. If that is
-        nothing, the element was left out on purpose.
+        nothing, the element was left out on purpose; if the same is made of what was given back, as
+        of one of two that are equal, nobody can tell.
         """
         made = [*self.out, *(each for each in self.back if not [*self.places(each)])]
-        whole = self._values(given, *end)
+        whole, back = self._values(given, *end), self._came_back
+        rest = [each for first, each in zip(self.firsts, given, strict=False) if first not in back]
+        of_back = without(whole, self._values(rest, *end)) if back else []
         for place in islice(self._missing(), MOST_MISSING):
             others = self._values(given[:place] + given[place + 1 :], *end)
-            due = without(whole, others)
+            due = without(without(whole, others), of_back)
             if due and len(without(due, made)) == len(due):
                 yield (
                     f"lost: {self.given[place]!r}. It was given {_shown(self.given)}, "
@@ -325,12 +330,28 @@ class Passage:
         return Counter(place for each in self.back for place in self.places(each))
 
     def _about_what_came_back(self) -> Iterator[str]:
-        passed_on = {each.place for each in self.out if isinstance(each, Number)}
+        """An element comes out or is given back as often as the statement has it, or else once."""
+        counts = Counter(self.firsts)
         for place, count in self._came_back.items():
-            if count > self.firsts.count(place):
+            total = count + self.left[place]
+            if total <= counts[place] or total <= self._times_made[place]:
+                continue
+            if count > max(counts[place], self._times_made[place]):
                 yield f"{self.given[place]} was given back {count} times"
-            if place in passed_on:
+            else:
                 yield f"{self.given[place]} came out, and was given back as well"
+
+    @cached_property
+    def _times_made(self) -> list[int]:
+        """In how many elements that the statement makes the element of each place is, or its equal.
+
+        Elements that can be compared only with themselves are counted as such.
+        """
+        under_test = self.run.under_test
+        given = [*zip(self.times, self.given, strict=True)] if under_test.timed else [*self.given]
+        end = (self._end_of_time(),) if under_test.timed else ()
+        parts = [part for each in self._values(given, *end) for part in parts_of(each)]
+        return [sum(part is each or part == each for part in parts) for each in self.given]
 
 
 @dataclass(eq=False)
