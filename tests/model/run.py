@@ -5,7 +5,7 @@ What makes another element of one enters it as replaced, so that the ledger bala
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +47,11 @@ class ModelRun(Run):
             self.use_up(element.token)
         self.discarded_count -= isinstance(element, Flow)  # but the elements of a window are
         super().discarded(element)
+
+    @property
+    def errors(self) -> Collection[str]:
+        """A stream that is closed at the end fails what an operator still reads of it."""
+        return ("ClosedResourceError",) if self.finished.is_set() else ()
 
     def finish(self) -> None:
         super().finish()

@@ -66,10 +66,13 @@ class Told(logging.Handler):
         is_kept = message.startswith(LATE[1])
         is_whole = self.expected.is_whole and self.expected.failures < 2
         may_fail = self.expected.fails is not False or self.expected.failures > 0
-        is_late = message.startswith(LATE) and may_fail and (is_kept or not is_whole)
+        is_stopped = is_kept and self.run.finished.is_set()
+        is_late = message.startswith(LATE) and (
+            is_stopped or (may_fail and (is_kept or not is_whole))
+        )
         is_received = is_late or message.startswith(BESIDE)
         allowed = RECEIVED if is_received else (ChildError, CleanupError)
-        errors = self.run.errors if is_received else ()
+        errors = {*self.run.errors, *self.expected.errors} if is_received else ()
         if found and all(
             isinstance(each, allowed) or type(each).__name__ in errors for each in found
         ):
