@@ -499,7 +499,13 @@ async def test_cancelling_the_wait_for_cleanup_does_not_cancel_the_cleanup() -> 
     assert cleaned == ["cleaned"]
 
 
-async def test_what_a_call_has_made_after_the_cancellation_reaches_no_other_function() -> None:
+_CALLS = InlineStage("calls", params=("f",), each="await $f(x)\nemit x\nemit x")
+
+
+@pytest.mark.parametrize("emits", [False, True])
+async def test_what_a_call_has_made_after_the_cancellation_reaches_no_other_function(
+    emits: bool,
+) -> None:
     """The call was cleaning up, so that it was not cut."""
     called: list[int] = []
     back: list[int] = []
@@ -512,7 +518,8 @@ async def test_what_a_call_has_made_after_the_cancellation_reaches_no_other_func
             is_cleaning_up.set()
             await may_end.wait()
 
-    flow = range_of(1).map_async(call).do_on_discard(back.append).map(abs).do_on_next(called.append)
+    calls = range_of(1).via(_CALLS, call) if emits else range_of(1).map_async(call)
+    flow = calls.do_on_discard(back.append).map(abs).do_on_next(called.append)
     async with flow.running(called.append) as run:
         await is_cleaning_up.wait()
         draining = asyncio.create_task(run.drain(0))

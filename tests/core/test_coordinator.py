@@ -25,7 +25,7 @@ def test_a_decision_is_a_plain_function() -> None:
     with pytest.raises(TypeError, match=r"Wrong\.on_start is a coroutine function, and what it ov"):
 
         class Wrong(Coordinator[int]):  # pyright: ignore[reportUnusedClass]
-            async def on_start(self) -> None:  # type: ignore[override]
+            async def on_start(self) -> None:  # type: ignore[override]  # the mistake
                 await asyncio.sleep(1)
 
 

@@ -543,10 +543,8 @@ class _Writer:
             out += self._positioned(lines, number)
             if not stage.emits_many:
                 out += self._positioned(self._refusing_made_none(number), number)
-                # A call that is cleaning up returns after the flow was cancelled: no function of
-                # the stages that follow is called with what it has made.
-                if stage.awaits and number < len(self.stages) and not self.iterated:
-                    out += self._let_go_if_stopped("LET_GO_IF_STOPPED", number)
+                if number < len(self.stages):
+                    out += self._let_go_after_call(number)
             else:  # its `emit` lines contain the stages that follow
                 return out + self._stopped(within, number)
         return out + self._deliver(within)
@@ -561,8 +559,7 @@ class _Writer:
                 counts = not (self.counts_each or self.iterated)
                 stopped = self._stopped(within, index)
                 in_hand = ["x = None"] if stopped and self.shape.discards else []
-                # A call that was cleaning up has returned: the next element is not begun.
-                alive = [_ALIVE] * (self.stages[index].awaits and not self.iterated)
+                alive = [_ALIVE] * self._may_return_late(number)
                 lines = [*["dropped += 1"] * counts, *in_hand, *stopped, *alive, "continue"]
             case "last":
                 lines = [f"stop = {number}"]
@@ -580,10 +577,24 @@ class _Writer:
 
     def _keeping_element(self, lines: list[str], number: int) -> list[str]:
         """*lines* of an emission, after which ``x`` is the element again, if it is read then."""
+        if self.emitting != number:
+            lines = [*self._let_go_after_call(number), *lines]
         # In its own `before` and `after`, the stage has no element.
         if self.emitting == number or not self.stages[number - 1].reads_after_emit:
             return lines
         return [f"element_{number} = x", *lines, f"x, element_{number} = element_{number}, None"]
+
+    def _may_return_late(self, number: int) -> bool:
+        """Whether a call of that stage may return after the flow was cancelled: while it cleans up.
+
+        Then no function of the stages that follow is called, and no other element is begun.
+        """
+        return self.stages[number - 1].awaits and not self.iterated
+
+    def _let_go_after_call(self, number: int) -> list[str]:
+        if not self._may_return_late(number):
+            return []
+        return self._let_go_if_stopped("LET_GO_IF_STOPPED", number)
 
     def _made(self, number: int) -> list[str]:
         """What follows when the stage at position *number* has emitted an element."""
