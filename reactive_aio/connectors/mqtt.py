@@ -235,6 +235,9 @@ async def _enter_again(client: Client) -> None:
     _loss(client)
     await client.__aexit__(None, None, None)
     await client.__aenter__()
+    # The loss of this connection may come when nobody uses it any more.
+    new: Any = client
+    new._disconnected.add_done_callback(lambda _: _loss(new))
 
 
 @dataclass(eq=False)

@@ -1,6 +1,7 @@
 """MQTT, with a real Mosquitto."""
 
 import asyncio
+import gc
 import selectors
 from functools import partial
 from typing import Any
@@ -140,6 +141,24 @@ async def test_a_lost_connection_is_made_again(mqtt_server: MqttServer, topic: s
         numbers = mqtt.source(client, topic, retry=AGAIN).map(number)
         report = await work_through_losses(proxy, numbers, mqtt.sink(sender, topic, retry=AGAIN))
     assert report.is_complete
+
+
+async def test_a_connection_that_is_lost_when_nobody_uses_it_is_reported_nowhere(
+    mqtt_server: MqttServer, topic: str
+) -> None:
+    """Whoever uses it next connects again; the loop would report a future that nobody asked."""
+    skip_on_uvloop()
+    async with (
+        proxy_of(mqtt_server.url) as proxy,
+        mqtt.connect(proxy.url, name=f"sends to {topic}") as client,
+    ):
+        proxy.cut()
+        await until(lambda: client._disconnected.done())
+        await mqtt._enter_again(client)
+        proxy.cut()
+        await until(lambda: client._disconnected.done())
+    del client
+    gc.collect()
 
 
 async def test_what_waits_for_an_answer_fails_when_the_connection_is_lost(
