@@ -152,11 +152,13 @@ async def test_a_connection_that_is_lost_when_nobody_uses_it_is_reported_nowhere
         proxy_of(mqtt_server.url) as proxy,
         mqtt.connect(proxy.url, name=f"sends to {topic}") as client,
     ):
+        await mqtt.sink(client, topic, retry=AGAIN)([Message(b"0")])
         proxy.cut()
-        await until(lambda: client._disconnected.done())
+        await until(client._disconnected.done)
         await mqtt._enter_again(client)
+        await until(lambda: proxy.connections == 2)
         proxy.cut()
-        await until(lambda: client._disconnected.done())
+        await until(client._disconnected.done)
     del client
     gc.collect()
 
