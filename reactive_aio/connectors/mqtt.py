@@ -67,7 +67,9 @@ def connect(
 
     *name* is the identifier of the session: a process that starts again with it receives what came
     meanwhile, and what was not acknowledged, for *session* seconds after the loss. No two processes
-    may have it at a time. The broker sends at most *limit* messages that are not acknowledged.
+    may have it at a time. The broker sends at most *limit* messages that are not acknowledged;
+    none is before a `source` has had its work done. A client made otherwise acknowledges what
+    arrives before it has a source.
     """
     require_scheme("mqtt.connect", url, "mqtt", "mqtts", "tcp", "ssl")
     require_name("mqtt.connect", "name", name)
@@ -83,7 +85,10 @@ def connect(
         settings["tls_params"] = TLSParameters()
     if parts.username:
         settings |= {"username": unquote(parts.username), "password": unquote(parts.password or "")}
-    return Client(**(settings | options))
+    client = Client(**(settings | options))
+    # The broker sends what waits as soon as the client connects, before there is a source.
+    client._client.manual_ack_set(True)
+    return client
 
 
 def source(
@@ -118,7 +123,7 @@ def source(
     outage = outage_of(f"MQTT (topics {', '.join(topics)})", retry, LOST)
     names = [each if group is None else f"$share/{group}/{each}" for each in topics]
     reader = _Reader(client, names, outage)
-    client._client.manual_ack_set(True)  # which aiomqtt has no option for
+    client._client.manual_ack_set(True)  # of one that `connect` has not made, too
     _watch_while_open(client)
     lists = from_async(reader.lists, name=f"mqtt({', '.join(names)})")
     flow = deliveries(lists.concat_map(lambda each: each), limit=limit)

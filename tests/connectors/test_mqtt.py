@@ -70,6 +70,7 @@ async def test_what_was_not_acknowledged_is_sent_to_the_next_client_of_the_sessi
             await asyncio.sleep(60)
 
     async with mqtt.connect(mqtt_server.url, name=name) as client:
+        await until(lambda: len(client.messages) == 10)  # the broker waits for no source
         flow = mqtt.source(client, topic).ack_after(work, concurrency=10)
         async with flow.running() as first:
             await until(lambda: (len(started), first.delivered) == (10, 3))
