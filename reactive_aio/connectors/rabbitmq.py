@@ -9,8 +9,8 @@
 The extra ``rabbitmq`` is needed (aio-pika).
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from sys import modules
@@ -164,11 +164,33 @@ def _is_closed(connection: AbstractConnection) -> bool:
 
 async def _channel(connection: AbstractConnection, **options: bool) -> aio_pika.Channel:
     """A channel that is not restored by itself: its unacknowledged messages belong to it."""
-    with anyio.fail_after(READY):
+    with anyio.fail_after(READY), _naming_losses():
         await connection.ready()
         channel = aio_pika.Channel(connection, **options)
         await channel.initialize()
     return channel
+
+
+@contextmanager
+def _naming_losses() -> Generator[None]:
+    """Raise `ConnectionError` for what the client raises when the connection was lost meanwhile.
+
+    That may be a `RuntimeError`, or an `Exception` that says nothing, where it ends what waits for
+    an answer.
+    """
+    try:
+        yield
+    except Exception as error:
+        if type(error) in (Exception, RuntimeError):
+            raise ConnectionError("the connection was lost before RabbitMQ answered") from error
+        raise
+
+
+@contextmanager
+def _unless_lost() -> Generator[None]:
+    """Let an error pass unless the connection was lost."""
+    with suppress(*LOST), _naming_losses():
+        yield
 
 
 class _Consuming(Arrivals[Incoming]):
@@ -186,7 +208,7 @@ class _Consuming(Arrivals[Incoming]):
 
     async def settle(self, answer: Callable[[], Any]) -> None:
         """Answer a message; with its channel, the broker has taken it back."""
-        with suppress(*LOST):
+        with _unless_lost():
             await answer()
         self.open -= 1
         await self.close_if_done()
@@ -194,7 +216,7 @@ class _Consuming(Arrivals[Incoming]):
     async def close_if_done(self) -> None:
         """Close the channel after the last answer."""
         if self.is_over and not self.open:
-            with suppress(*LOST):
+            with _unless_lost():
                 await self.channel.close()
 
 
@@ -222,19 +244,20 @@ class _Reader:
             to = self.dead_letters or ""
             await channel.default_exchange.publish(letter, to, mandatory=True)
         finally:
-            with suppress(*LOST):
+            with _unless_lost():
                 await channel.close()
 
     async def lists(self) -> AsyncGenerator[list[Delivery[Incoming]]]:
         await self.outage.call(self._declare)
         while True:
             try:
-                async with self._consuming() as consuming:
-                    self.outage.over()
-                    while True:
-                        found = await consuming.next()
-                        consuming.open += len(found)
-                        yield [self._delivery(each, consuming) for each in found]
+                with _naming_losses():
+                    async with self._consuming() as consuming:
+                        self.outage.over()
+                        while True:
+                            found = await consuming.next()
+                            consuming.open += len(found)
+                            yield [self._delivery(each, consuming) for each in found]
             except LOST as error:
                 await self.outage.wait(error)
 
@@ -270,7 +293,7 @@ class _Reader:
             try:
                 yield consuming
             finally:
-                with suppress(*LOST):
+                with _unless_lost():
                     await queue.cancel(tag)
         finally:
             consuming.is_over = True
@@ -322,7 +345,8 @@ class _Writer:
             exchange = await channel.get_exchange(self.exchange, ensure=False)
 
         async def one(_: int, message: Message) -> None:
-            await exchange.publish(_outgoing(message), message.to or self.to, mandatory=True)
+            with _naming_losses():
+                await exchange.publish(_outgoing(message), message.to or self.to, mandatory=True)
 
         await send_missing(batch, results, one, _is_refused)
 

@@ -27,13 +27,13 @@ async def work_through_losses(proxy: Proxy, numbers: DeliveryFlow[int], send: An
             await asyncio.sleep(0.02)
 
     async with numbers.ack_after(write, concurrency=5).running() as run:
-        producing = asyncio.create_task(produce())
-        for _ in range(2):
-            enough = len(done) + 20
-            await until(lambda: len(done) > enough)  # noqa: B023
-            await proxy.stop()
-            await asyncio.sleep(0.1)
-            await proxy.start()
-        await producing
+        async with asyncio.TaskGroup() as group:
+            group.create_task(produce())
+            for _ in range(2):
+                enough = len(done) + 20
+                await until(lambda: len(done) > enough)  # noqa: B023
+                await proxy.stop()
+                await asyncio.sleep(0.1)
+                await proxy.start()
         await until(lambda: {*done} == {*NUMBERS})
         return await run.drain()

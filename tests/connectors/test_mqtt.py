@@ -18,6 +18,8 @@ from tests.harness.servers import MqttServer
 from tests.recipes.waiting import until
 
 pytestmark = pytest.mark.slow
+paho_may_log = pytest.mark.usefixtures("expects_error_logs")
+"""paho logs some losses of a connection as errors, and not others."""
 
 
 @pytest.fixture
@@ -130,7 +132,7 @@ async def test_what_always_fails_is_a_dead_letter(mqtt_server: MqttServer, topic
     assert (done, buried) == ([0, 2], ["1 ValueError('never')"])
 
 
-@pytest.mark.usefixtures("expects_error_logs")  # paho may log that it has lost the connection
+@paho_may_log
 async def test_a_lost_connection_is_made_again(mqtt_server: MqttServer, topic: str) -> None:
     skip_on_uvloop()
     await subscribe(mqtt_server, topic, f"me {topic}")
@@ -144,6 +146,7 @@ async def test_a_lost_connection_is_made_again(mqtt_server: MqttServer, topic: s
     assert report.is_complete
 
 
+@paho_may_log
 async def test_a_connection_that_is_lost_when_nobody_uses_it_is_reported_nowhere(
     mqtt_server: MqttServer, topic: str
 ) -> None:
@@ -164,6 +167,7 @@ async def test_a_connection_that_is_lost_when_nobody_uses_it_is_reported_nowhere
     gc.collect()
 
 
+@paho_may_log
 async def test_what_waits_for_an_answer_fails_when_the_connection_is_lost(
     mqtt_server: MqttServer, topic: str
 ) -> None:
@@ -207,6 +211,7 @@ def skip_on_uvloop() -> None:
         pytest.skip("aiomqtt cannot lose a connection on uvloop")
 
 
+@paho_may_log
 async def test_a_broker_that_is_gone_fails_the_flow_when_the_policy_gives_up(
     mqtt_server: MqttServer, topic: str
 ) -> None:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from types import SimpleNamespace
 from typing import Any
 
+import aio_pika
 import pytest
 from aio_pika.abc import AbstractRobustConnection
 from aio_pika.exceptions import ChannelNotFoundEntity
@@ -202,6 +203,42 @@ async def test_a_lost_connection_is_made_again(rabbit_server: RabbitServer, queu
         report = await work_through_losses(proxy, numbers, send_all)
         await until(lambda: has(connection, queue, 0))
     assert report.is_complete
+
+
+@pytest.mark.parametrize(
+    ("of", "method", "error"),
+    [
+        (aio_pika.Channel, "initialize", RuntimeError("the connection is closed")),
+        (aio_pika.Exchange, "publish", Exception()),
+        (aio_pika.IncomingMessage, "ack", Exception()),
+    ],
+)
+async def test_whatever_the_client_raises_when_the_connection_is_lost_is_an_outage(
+    connection: AbstractRobustConnection,
+    queue: str,
+    of: type,
+    method: str,
+    error: Exception,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """These errors are its own, and of no class of AMQP; which of them it raises is a race."""
+    await declare(connection, queue)
+    call, done, lost = getattr(of, method), list[int](), [error]
+
+    async def call_and_lose(*args: Any, **kwargs: Any) -> object:
+        result = await call(*args, **kwargs)
+        if lost:
+            raise lost.pop()
+        return result
+
+    monkeypatch.setattr(of, method, call_and_lose)
+    send_again = rabbitmq.sink(connection, queue, retry=AGAIN)
+    flow = rabbitmq.source(connection, queue, retry=AGAIN).map(number).ack_after(done.append)
+    async with flow.running() as run:
+        await send_again([Message(b"1"), Message(b"2")])
+        await until(lambda: {*done} == {1, 2})
+        await run.drain()
+    assert not lost
 
 
 async def test_a_queue_that_is_deleted_fails_the_flow(
