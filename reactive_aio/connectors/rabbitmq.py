@@ -10,7 +10,7 @@ The extra ``rabbitmq`` is needed (aio-pika).
 """
 
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from sys import modules
@@ -66,8 +66,6 @@ except ModuleNotFoundError as _error:
 __all__ = ("connect", "sink", "source")
 
 LOST: Final = (AMQPConnectionError, ChannelInvalidStateError, OSError)
-REFUSED: Final = (*LOST, DeliveryError)
-"""The queue of dead letters cannot be reached, is full, or is not there."""
 READY: Final = 5.0  # seconds that one attempt waits for a connection that is being made again
 GONE: Final = "the queue was deleted: restart the service, which declares it again"
 
@@ -119,8 +117,8 @@ def source(
     require_name("rabbitmq.source", "queue", queue)
     require_int("rabbitmq.source", "limit", limit, least=1)
     lost = partial(_is_closed, connection)
-    outage = outage_of(f"RabbitMQ (queue {queue!r})", retry, LOST, lost)
-    letters_outage = outage_of(f"RabbitMQ (queue {dead_letters!r})", retry, REFUSED, lost)
+    outage = outage_of(f"RabbitMQ (queue {queue!r})", retry, _is_lost, lost)
+    letters_outage = outage_of(f"RabbitMQ (queue {dead_letters!r})", retry, _delays_letters, lost)
     reader = _Reader(connection, queue, limit, dead_letters, outage, letters_outage)
     lists = from_async(reader.lists, name=f"rabbitmq({queue!r})", holds=limit)
     flow = deliveries(lists.concat_map(lambda each: each), limit=limit)
@@ -146,7 +144,7 @@ def sink(
     require_client("rabbitmq.sink", _CLIENT, connection, "ready", "channel")
     require_open("rabbitmq.sink", is_closed=_is_closed(connection))
     require_name("rabbitmq.sink", "to", to)
-    outage = outage_of(f"RabbitMQ (sink {to!r})", retry, LOST, partial(_is_closed, connection))
+    outage = outage_of(f"RabbitMQ (sink {to!r})", retry, _is_lost, partial(_is_closed, connection))
     writer = _Writer(connection, to, exchange)
 
     async def send(batch: Sequence[Message]) -> None:
@@ -162,9 +160,23 @@ def _is_closed(connection: AbstractConnection) -> bool:
     return connection.is_closed is True
 
 
+def _is_lost(error: BaseException) -> bool:
+    """Whether it is the loss of a connection.
+
+    The client raises errors of AMQP for it, or a `RuntimeError`, or an `Exception` that says
+    nothing, where it ends what waits for an answer: which of them is a race.
+    """
+    return isinstance(error, LOST) or type(error) in (Exception, RuntimeError)
+
+
+def _delays_letters(error: BaseException) -> bool:
+    """Whether the queue of dead letters cannot be reached, is full, or is not there."""
+    return isinstance(error, DeliveryError) or _is_lost(error)
+
+
 async def _channel(connection: AbstractConnection, **options: bool) -> aio_pika.Channel:
     """A channel that is not restored by itself: its unacknowledged messages belong to it."""
-    with anyio.fail_after(READY), _naming_losses():
+    with anyio.fail_after(READY):
         await connection.ready()
         channel = aio_pika.Channel(connection, **options)
         await channel.initialize()
@@ -172,25 +184,13 @@ async def _channel(connection: AbstractConnection, **options: bool) -> aio_pika.
 
 
 @contextmanager
-def _naming_losses() -> Generator[None]:
-    """Raise `ConnectionError` for what the client raises when the connection was lost meanwhile.
-
-    That may be a `RuntimeError`, or an `Exception` that says nothing, where it ends what waits for
-    an answer.
-    """
+def _unless_lost() -> Generator[None]:
+    """Let an error pass unless the connection was lost."""
     try:
         yield
     except Exception as error:
-        if type(error) in (Exception, RuntimeError):
-            raise ConnectionError("the connection was lost before RabbitMQ answered") from error
-        raise
-
-
-@contextmanager
-def _unless_lost() -> Generator[None]:
-    """Let an error pass unless the connection was lost."""
-    with suppress(*LOST), _naming_losses():
-        yield
+        if not _is_lost(error):
+            raise
 
 
 class _Consuming(Arrivals[Incoming]):
@@ -251,14 +251,13 @@ class _Reader:
         await self.outage.call(self._declare)
         while True:
             try:
-                with _naming_losses():
-                    async with self._consuming() as consuming:
-                        self.outage.over()
-                        while True:
-                            found = await consuming.next()
-                            consuming.open += len(found)
-                            yield [self._delivery(each, consuming) for each in found]
-            except LOST as error:
+                async with self._consuming() as consuming:
+                    self.outage.over()
+                    while True:
+                        found = await consuming.next()
+                        consuming.open += len(found)
+                        yield [self._delivery(each, consuming) for each in found]
+            except Exception as error:
                 await self.outage.wait(error)
 
     def _delivery(self, message: Incoming, consuming: _Consuming) -> Delivery[Incoming]:
@@ -345,8 +344,7 @@ class _Writer:
             exchange = await channel.get_exchange(self.exchange, ensure=False)
 
         async def one(_: int, message: Message) -> None:
-            with _naming_losses():
-                await exchange.publish(_outgoing(message), message.to or self.to, mandatory=True)
+            await exchange.publish(_outgoing(message), message.to or self.to, mandatory=True)
 
         await send_missing(batch, results, one, _is_refused)
 

@@ -10,10 +10,11 @@ import asyncpg
 import pytest
 
 import reactive_aio as rx
-from reactive_aio.connectors import postgres
+from reactive_aio.connectors import Message, postgres
 from reactive_aio.connectors.postgres import Outbox
 from reactive_aio.delivery import deliveries
 from reactive_aio.errors import Overflow
+from tests.connectors.losses import AGAIN, work_through_losses
 from tests.harness.outages import Lacking
 from tests.harness.servers import PostgresServer, postgres_running
 from tests.recipes.waiting import until
@@ -179,6 +180,25 @@ class TestOutbox:
             await pool.execute(END)
             await add(pool, "b")
             await until(lambda: "b" in sent)
+
+    async def test_a_server_that_is_lost_is_found_again(
+        self, postgres_server: PostgresServer, url: str, pool: Pool
+    ) -> None:
+        async with (
+            postgres_server.proxy_of(url) as proxy,
+            postgres.connect(proxy.url) as through_proxy,
+        ):
+            outbox = Outbox(through_proxy, poll=0.2, retry=AGAIN)
+            async with outbox.rows().as_flow().running():
+                await until(lambda: has_table(pool))
+
+            async def send(batch: list[Message]) -> None:
+                await add(pool, *((message.value or b"").decode() for message in batch))
+
+            numbers = outbox.rows().map(lambda row: int(row["payload"]))
+            report = await work_through_losses(proxy, numbers, send)
+        assert report.is_complete
+        assert await pool.fetchval("select count(*) from outbox") == 0
 
     async def test_a_connection_that_stays_lost_fails_the_flow(self, pool: Pool) -> None:
         async def lose_it() -> None:

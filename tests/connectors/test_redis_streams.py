@@ -18,10 +18,11 @@ from redis.exceptions import (
 
 import reactive_aio as rx
 from reactive_aio import RetryPolicy
-from reactive_aio.connectors import redis_streams
+from reactive_aio.connectors import Message, redis_streams
 from reactive_aio.connectors.redis_streams import Consumer, Entry
 from reactive_aio.delivery import BatchFailed
 from reactive_aio.delivery.crash_marks import CRASHES, DIED
+from tests.connectors.losses import AGAIN, work_through_losses
 from tests.harness.servers import RedisServer
 from tests.recipes.waiting import until
 
@@ -165,6 +166,19 @@ async def test_connections_that_the_server_ends_cost_no_entry(redis: Redis, url:
             await until(lambda: len(set(done)) == 20 and len(done) >= 100)
             await run.drain()
     assert await pending(redis) == 0
+
+
+async def test_a_lost_connection_is_made_again(redis_server: RedisServer) -> None:
+    async with redis_server.proxy() as proxy, redis_streams.connect(proxy.url) as client:
+        consumer = Consumer(client, STREAM, "g", idle=0.5, count=5, retry=AGAIN)
+        add_all = redis_streams.sink(client, STREAM, retry=AGAIN)
+
+        async def send(batch: list[Message]) -> None:
+            await add_all([{"n": (message.value or b"").decode()} for message in batch])
+
+        report = await work_through_losses(proxy, consumer.entries().map(number), send)
+        await until(lambda: nothing_pending(client))
+    assert report.is_complete
 
 
 async def test_an_entry_that_fails_is_delivered_again(redis: Redis) -> None:

@@ -23,10 +23,14 @@ __all__ = ("Lacking", "Proxy", "frozen", "is_gone", "proxy_of")
 
 
 class Proxy:
-    """Listens at a port of its own. *url* leads there, and from there to *target*."""
+    """Listens at a port of its own. *url* leads there, and from there to *target*.
 
-    def __init__(self, target: str) -> None:
+    Or, if *path* is given, to that Unix socket.
+    """
+
+    def __init__(self, target: str, path: Path | None = None) -> None:
         self._parts = urlsplit(target)
+        self._path = path
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -89,7 +93,7 @@ class Proxy:
         self.connections += 1
         self._writers.add(writer)  # it may be cut before it leads anywhere
         try:
-            there, back = await asyncio.open_connection(self._parts.hostname, self._parts.port)
+            there, back = await self._connect()
         except OSError:
             self._writers.discard(writer)
             writer.transport.abort()
@@ -99,6 +103,11 @@ class Proxy:
         back.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         await asyncio.gather(self._copy(reader, back), self._copy(there, writer))
         self._writers -= {writer, back}
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if self._path is not None:
+            return await asyncio.open_unix_connection(self._path)
+        return await asyncio.open_connection(self._parts.hostname, self._parts.port)
 
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError, RuntimeError):  # which uvloop raises of a transport that was cut
@@ -115,9 +124,9 @@ class Proxy:
 
 
 @asynccontextmanager
-async def proxy_of(url: str) -> AsyncGenerator[Proxy]:
-    """A proxy that accepts connections, and passes on to *url*."""
-    proxy = Proxy(url)
+async def proxy_of(url: str, path: Path | None = None) -> AsyncGenerator[Proxy]:
+    """A proxy that accepts connections, and passes on to *url*, or to the Unix socket *path*."""
+    proxy = Proxy(url, path)
     await proxy.start()
     try:
         yield proxy

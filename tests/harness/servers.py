@@ -25,15 +25,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, NoReturn
+from urllib.parse import urlsplit
 
 import pytest
 
-from tests.harness.outages import Lacking
+from tests.harness.outages import Lacking, Proxy, proxy_of
 
 STARTED_WITHIN: Final = 120.0
 STOPPED_WITHIN: Final = 20.0
@@ -117,6 +118,10 @@ class RedisServer:
         """An empty database: its address."""
         return f"unix://{self.path}?db={next(NUMBERS)}"
 
+    def proxy(self) -> AbstractAsyncContextManager[Proxy]:
+        """A proxy that leads to an empty database."""
+        return proxy_of(f"redis://redis/{next(NUMBERS)}", self.path)
+
 
 @contextmanager
 def redis_running() -> Generator[RedisServer]:
@@ -144,6 +149,11 @@ class PostgresServer:
         name = f"test_{next(NUMBERS)}"
         self._psql(f"create database {name}")
         return f"postgresql://postgres@/{name}?host={self.folder}"
+
+    def proxy_of(self, database: str) -> AbstractAsyncContextManager[Proxy]:
+        """A proxy that leads to *database*."""
+        url = f"postgresql://postgres@postgres{urlsplit(database).path}?sslmode=disable"
+        return proxy_of(url, self.folder / ".s.PGSQL.5432")
 
 
 def unprivileged(place: Path) -> Mapping[str, Any]:
