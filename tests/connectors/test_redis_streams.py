@@ -100,9 +100,9 @@ async def test_reads_are_bounded_in_bytes(redis: Redis, monkeypatch: pytest.Monk
     lists: list[int] = []
 
     class Watched(Consumer):
-        async def _new(self, seconds: float) -> list[Entry]:
+        async def _new(self, until: float) -> list[Entry]:
             assert sum(self.crash_marks.working.values()) < 70_000
-            lists.append(len(found := await super()._new(seconds)))
+            lists.append(len(found := await super()._new(until)))
             return found
 
     consumer = Watched(redis, STREAM, "g", idle=0.5)
