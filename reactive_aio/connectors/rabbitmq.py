@@ -26,10 +26,12 @@ from ..retry import RetryPolicy
 from ..stage import from_async, require_int
 from .common import (
     ATTEMPTS,
+    CLOSED,
     RECONNECT,
     Arrivals,
     Message,
     Send,
+    ack_timeout,
     closing,
     content,
     outage_of,
@@ -121,7 +123,9 @@ def source(
     letters_outage = outage_of(f"RabbitMQ (queue {dead_letters!r})", retry, _delays_letters, lost)
     reader = _Reader(connection, queue, limit, dead_letters, outage, letters_outage)
     lists = from_async(reader.lists, name=f"rabbitmq({queue!r})", holds=limit)
-    flow = deliveries(lists.concat_map(lambda each: each), limit=limit)
+    flow = deliveries(
+        lists.concat_map(lambda each: each), limit=limit, ack_timeout=ack_timeout(retry)
+    )
     if dead_letters is not None:
         on_dead_letter = on_dead_letter or reader.set_aside
     return with_dead_letters(flow, attempts, on_dead_letter)
@@ -193,6 +197,12 @@ def _unless_lost() -> Generator[None]:
             raise
 
 
+async def _close(channel: aio_pika.Channel) -> None:
+    """Close it, unless the connection is lost, or RabbitMQ does not answer in time."""
+    with anyio.move_on_after(CLOSED, shield=True), _unless_lost():
+        await channel.close()
+
+
 class _Consuming(Arrivals[Incoming]):
     """One consumer, on a channel of its own: closed when it is over and nothing is open there."""
 
@@ -216,8 +226,7 @@ class _Consuming(Arrivals[Incoming]):
     async def close_if_done(self) -> None:
         """Close the channel after the last answer."""
         if self.is_over and not self.open:
-            with _unless_lost():
-                await self.channel.close()
+            await _close(self.channel)
 
 
 @dataclass(slots=True, eq=False)
@@ -244,8 +253,7 @@ class _Reader:
             to = self.dead_letters or ""
             await channel.default_exchange.publish(letter, to, mandatory=True)
         finally:
-            with _unless_lost():
-                await channel.close()
+            await _close(channel)
 
     async def lists(self) -> AsyncGenerator[list[Delivery[Incoming]]]:
         await self.outage.call(self._declare)
@@ -292,12 +300,11 @@ class _Reader:
             try:
                 yield consuming
             finally:
-                with _unless_lost():
+                with anyio.move_on_after(CLOSED, shield=True), _unless_lost():
                     await queue.cancel(tag)
         finally:
             consuming.is_over = True
-            with anyio.CancelScope(shield=True):
-                await consuming.close_if_done()
+            await consuming.close_if_done()
 
     async def _existing(self, channel: aio_pika.Channel) -> AbstractQueue:
         try:
@@ -318,7 +325,7 @@ class _Reader:
                 arguments |= delivery_limit(self.connection)
                 await channel.declare_queue(name, durable=True, arguments=arguments)
             finally:
-                await channel.close()
+                await _close(channel)
 
 
 def delivery_limit(connection: Any) -> dict[str, int]:

@@ -13,7 +13,7 @@ from aio_pika.exceptions import ChannelNotFoundEntity
 import reactive_aio as rx
 from reactive_aio.connectors import Message, rabbitmq
 from reactive_aio.connectors.rabbitmq import Incoming
-from reactive_aio.delivery import BatchFailed
+from reactive_aio.delivery import BatchFailed, deliveries
 from tests.connectors.losses import AGAIN, work_through_losses
 from tests.harness.outages import proxy_of
 from tests.harness.servers import RabbitServer
@@ -239,6 +239,35 @@ async def test_whatever_the_client_raises_when_the_connection_is_lost_is_an_outa
         await until(lambda: {*done} == {1, 2})
         await run.drain()
     assert not lost
+
+
+async def test_a_source_is_left_although_rabbitmq_is_frozen(
+    connection: AbstractRobustConnection, rabbit_server: RabbitServer, queue: str
+) -> None:
+    await declare(connection, queue)
+    await send(connection, queue, 1)
+    async with proxy_of(rabbit_server.url) as proxy, rabbitmq.connect(proxy.url) as frozen:
+        async with asyncio.timeout(30), rabbitmq.source(frozen, queue).as_flow().running() as run:
+            await until(lambda: run.delivered == 1)
+            proxy.freeze()
+        proxy.thaw()
+        await until(lambda: has(connection, queue, 1))
+
+
+async def test_a_dead_letter_waits_for_rabbitmq_as_long_as_the_policy_allows(
+    connection: AbstractRobustConnection, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not for the 30 seconds only that an acknowledgement may take elsewhere."""
+    given: dict[str, Any] = {}
+
+    def record(*args: Any, **options: Any) -> Any:
+        given.update(options)
+        return deliveries(*args, **options)
+
+    monkeypatch.setattr(rabbitmq, "deliveries", record)
+    again = rx.RetryPolicy(attempts=None, within=3600)
+    rabbitmq.source(connection, queue, dead_letters=f"{queue}.dead", retry=again)
+    assert given["ack_timeout"] > 3600
 
 
 async def test_a_queue_that_is_deleted_fails_the_flow(
