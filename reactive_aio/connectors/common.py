@@ -1,14 +1,17 @@
 """What all connectors have in common: messages that are sent, and lost connections."""
 
 import logging
+from asyncio import Task
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from inspect import isawaitable
 from math import inf
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from .._core.arguments import describe_given
 from .._core.compiler.error_notes import add_bounded_note
@@ -192,17 +195,51 @@ async def closing(
     *,
     within: float = CLOSED,
 ) -> AsyncGenerator[None]:
-    """Close a client after the block, or *cut* it off where its server does not answer in time.
+    """Close a client after the block, or *cut* it off where that fails or takes too long.
 
-    A program that stops has to end although its server is frozen.
+    A program that stops has to end although its server is frozen or away. Nobody needs the client
+    any more, so an error of *close* is logged and not raised. Some clients cancel a task of their
+    own while they close, and await it: *close* has a task of its own, so that this is never taken
+    for a cancellation of the program.
     """
+    is_closed = False
+
+    async def attempt() -> None:
+        nonlocal is_closed
+        try:
+            await close()
+            is_closed = True
+        except Exception as error:
+            LOG.info("a client was cut off, since closing it failed: %r", error)
+
     try:
         yield
     finally:
-        with anyio.CancelScope(shield=True), anyio.move_on_after(within) as limit:
-            await close()
-        if limit.cancelled_caught and cut is not None:
-            cut()
+        try:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(within):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(attempt)
+        finally:
+            if not is_closed and cut is not None:
+                with anyio.CancelScope(shield=True), anyio.move_on_after(CLOSED):
+                    await _awaited(cut())
+
+
+async def _awaited(returned: object) -> None:
+    if isawaitable(returned):
+        await returned
+
+
+async def end_tasks(*tasks: Task[Any] | None) -> None:
+    """Cancel those of *tasks* that there are until they have ended.
+
+    Once may not be enough: on Python 3.11, `asyncio.wait_for` may lose a cancellation, and some
+    clients wait for other work when they are cancelled first.
+    """
+    for task in tasks:
+        while task is not None and not task.done():
+            task.cancel()
+            await checkpoint()
 
 
 class Arrivals(Generic[T]):

@@ -12,6 +12,7 @@ The extra ``kafka`` is needed (aiokafka).
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from sys import modules
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -30,6 +31,7 @@ from .common import (
     ack_timeout,
     awaits_messages,
     closing,
+    end_tasks,
     list_length,
     outage_of,
     raise_failed,
@@ -51,6 +53,7 @@ try:
     from aiokafka.errors import (
         CommitFailedError,
         IllegalStateError,
+        KafkaConnectionError,
         KafkaError,
         KafkaTimeoutError,
         UnknownTopicOrPartitionError,
@@ -112,7 +115,7 @@ async def connect(url: str, *, group: str, **options: Any) -> AsyncGenerator[Any
     settings["auto_offset_reset"] = "earliest"
     settings["bootstrap_servers"] = url.removeprefix("kafka://").rstrip("/")
     consumer: Any = AIOKafkaConsumer(**(settings | options))
-    async with closing(consumer.stop, within=_CLOSED):
+    async with closing(consumer.stop, partial(_cut_consumer, consumer), within=_CLOSED):
         await consumer.start()
         yield consumer
 
@@ -124,9 +127,30 @@ async def producer(url: str, **options: Any) -> AsyncGenerator[Any]:
     settings: dict[str, Any] = {"acks": "all", "enable_idempotence": True}
     settings["bootstrap_servers"] = url.removeprefix("kafka://").rstrip("/")
     made: Any = AIOKafkaProducer(**(settings | options))
-    async with closing(made.stop):
+    async with closing(made.stop, partial(_cut_producer, made)):
         await made.start()
         yield made
+
+
+async def _cut_consumer(consumer: Any) -> None:
+    """End what `stop` leaves of a consumer when it does not come to its end."""
+    coordinator, fetcher = consumer._coordinator, consumer._fetcher
+    names = ("_coordination_task", "_heartbeat_task", "_commit_refresh_task")
+    tasks = [getattr(coordinator, name, None) for name in names]  # without a group there are none
+    if fetcher is not None:
+        tasks += [fetcher._fetch_task, *fetcher._pending_tasks]
+    await end_tasks(*tasks)
+    await consumer._client.close()
+
+
+async def _cut_producer(producer: Any) -> None:
+    """End what `stop` leaves of a producer when it does not come to its end.
+
+    It waits for all that was to be sent, in a task that ends when this has failed.
+    """
+    await end_tasks(producer._sender.sender_task)
+    producer._message_accumulator.fail_all(KafkaConnectionError("the producer was cut off"))
+    await producer.client.close()
 
 
 def source(

@@ -88,6 +88,7 @@ def connect(
     client = Client(**(settings | options))
     # The broker sends what waits as soon as the client connects, before there is a source.
     client._client.manual_ack_set(True)
+    _expect_loss(client)
     return client
 
 
@@ -240,9 +241,12 @@ async def _enter_again(client: Client) -> None:
     _loss(client)
     await client.__aexit__(None, None, None)
     await client.__aenter__()
-    # The loss of this connection may come when nobody uses it any more.
-    new: Any = client
-    new._disconnected.add_done_callback(lambda _: _loss(new))
+    _expect_loss(client)
+
+
+def _expect_loss(client: Any) -> None:
+    """The loss of this connection may come when nobody uses it any more, and is no error then."""
+    client._disconnected.add_done_callback(lambda _: _loss(client))
 
 
 @dataclass(eq=False)

@@ -36,6 +36,7 @@ from .common import (
     awaits_messages,
     closing,
     content,
+    end_tasks,
     list_length,
     outage_of,
     raise_failed,
@@ -94,6 +95,9 @@ REFUSED: Final = (APIError, NoStreamResponseError, MaxPayloadError, TypeError)
 WAIT: Final = 2.0  # seconds for which one call waits for messages, and then asks for the consumer
 CONFIRMED: Final = 5.0  # seconds within which the server has to answer
 ATTEMPTED: Final = 4  # errors of the first connection, one of which says why there is none
+PINGS: Final = {"ping_interval": 10, "max_outstanding_pings": 2}
+"""A firewall may forget a connection, and let new ones pass. So that is noticed within 30 seconds,
+long before a flow has failed as `RECONNECT` says."""
 AGAIN: Final = 1.0  # seconds after which a message whose work has failed is delivered again
 GONE: Final = (
     "the consumer or its stream was deleted, or was in memory when the server ended; messages "
@@ -105,7 +109,10 @@ GONE: Final = (
 async def connect(url: str, **options: Any) -> AsyncGenerator[Client]:
     """A client that connects again for as long as it is open; the server has to be there.
 
-    What waits for an answer fails when the connection is lost: that answer does not come.
+    What waits for an answer fails when the connection is lost: that answer does not come. The
+    client asks the server every 10 seconds whether it is there, and connects again when two of its
+    questions are unanswered; *options* may say otherwise, with ``ping_interval`` and
+    ``max_outstanding_pings``.
     """
     first: list[Exception] = []  # that the client has raised
 
@@ -125,7 +132,7 @@ async def connect(url: str, **options: Any) -> AsyncGenerator[Client]:
     on_loss = options.pop("disconnected_cb", None)
     require_scheme("nats.connect", url, "nats", "tls", "ws", "wss")
     settings: dict[str, Any] = {"reconnect_time_wait": 0.2, "max_reconnect_attempts": 1}
-    settings["disconnected_cb"] = fail_requests
+    settings |= {"disconnected_cb": fail_requests} | PINGS
     client: Any = Client()  # whose options have no types
     try:
         await client.connect(url, **(settings | {"error_cb": show} | options))
@@ -135,8 +142,24 @@ async def connect(url: str, **options: Any) -> AsyncGenerator[Client]:
         # It says that no server is left, and not what the server has said before it hung up.
         raise min(first, key=lambda each: isinstance(each, OSError)) from error
     client.options |= {"max_reconnect_attempts": -1} | options
-    async with closing(client.close):
+    async with closing(partial(_close, client), partial(_cut_off, client)):
         yield client
+
+
+async def _close(client: Any) -> None:
+    """Close a client, also while it connects again: `Client.close` cancels that once only."""
+    await end_tasks(client._reconnection_task)
+    await client.close()
+
+
+async def _cut_off(client: Any) -> None:
+    """End what `Client.close` leaves of a client when it does not come to its end."""
+    client._status = Client.CLOSED
+    tasks = [client._reading_task, client._flusher_task, client._ping_interval_task]
+    tasks += [each._wait_for_msgs_task for each in client._subs.values()]
+    await end_tasks(client._reconnection_task, *tasks)
+    if client._transport is not None:
+        client._transport.close()
 
 
 def source(

@@ -1,9 +1,10 @@
 """What all connectors have in common."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
+import anyio
 import asyncpg
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
@@ -71,6 +72,68 @@ async def test_a_client_whose_server_does_not_answer_is_cut_off() -> None:
     async with closing(hang), closing(close, lambda: closed.append("cut off")):
         pass
     assert closed == ["cut off", "closed"]
+
+
+async def cancelled_by_itself() -> None:
+    """As aiokafka does: it cancels a task that it awaits."""
+    task = asyncio.create_task(asyncio.sleep(3600))
+    await asyncio.sleep(0)
+    task.cancel()
+    await task
+
+
+async def reset() -> None:
+    raise ConnectionResetError("lost")
+
+
+@pytest.mark.parametrize("close", [cancelled_by_itself, reset])
+async def test_a_client_that_cannot_be_closed_is_cut_off_and_the_block_is_left(
+    close: Callable[[], Awaitable[None]],
+) -> None:
+    closed: list[str] = []
+
+    def cut() -> None:
+        closed.append("cut off")
+
+    async with closing(close, cut):
+        pass
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+    await asyncio.sleep(1)  # and nothing is cancelled later
+    with pytest.raises(ValueError, match="of the block"):
+        async with closing(close, cut):
+            raise ValueError("of the block")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1), closing(close, cut):
+            await asyncio.sleep(3600)
+    with anyio.move_on_after(1) as limit:
+        async with closing(close, cut):
+            await asyncio.sleep(3600)
+    assert limit.cancelled_caught
+    assert closed == ["cut off"] * 4
+
+
+async def test_a_program_that_is_cancelled_while_it_closes_a_client_cuts_it_off() -> None:
+    closed: list[str] = []
+
+    async def hang() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            closed.append("given up")
+
+    async def program() -> None:
+        async with closing(hang, lambda: closed.append("cut off")):
+            pass
+
+    task = asyncio.create_task(program())
+    await asyncio.sleep(1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert asyncio.get_running_loop().time() == 1
+    assert closed == ["given up", "cut off"]
 
 
 @pytest.mark.parametrize(

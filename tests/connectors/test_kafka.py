@@ -2,10 +2,13 @@
 
 import asyncio
 import inspect
+import logging
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
+import aiokafka.client
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import (
@@ -21,6 +24,7 @@ from reactive_aio.connectors import Message, kafka
 from reactive_aio.connectors.kafka import Record
 from reactive_aio.delivery import BatchFailed, DeliveryFlow
 from tests.connectors.workers import of_kafka
+from tests.harness.outages import Proxy, proxy_of
 from tests.harness.servers import KafkaServer
 from tests.recipes.waiting import until
 
@@ -384,3 +388,59 @@ async def test_a_sink_says_which_messages_are_refused(producer: Any, topic: str)
     with pytest.raises(BatchFailed) as failed:
         await kafka.sink(producer, topic)(messages)
     assert sorted(failed.value.errors) == [1, 2]
+
+
+@pytest.fixture
+async def proxy(
+    kafka_server: KafkaServer, monkeypatch: pytest.MonkeyPatch
+) -> AsyncGenerator[Proxy]:
+    """A proxy of the broker, for all connections: the broker tells clients its own port."""
+    create: Any = aiokafka.client.create_conn
+
+    async def create_conn(host: str, port: int, **options: Any) -> Any:
+        return await create(host, there.port if port == real else port, **options)
+
+    real = urlsplit(kafka_server.url).port
+    monkeypatch.setattr(aiokafka.client, "create_conn", create_conn)
+    async with proxy_of(kafka_server.url) as there:
+        yield there
+
+
+@pytest.mark.slow
+async def test_the_block_of_a_consumer_is_left_while_the_broker_is_away(
+    proxy: Proxy, topic: str, expects_error_logs: list[logging.LogRecord]
+) -> None:
+    """The client cancels what waits to read again, and awaits it: nobody else was cancelled."""
+    async with kafka.producer(proxy.url) as producer:
+        await send(producer, topic, "a")
+    async with kafka.connect(proxy.url, group=topic, retry_backoff_ms=500) as consumer:
+        consumer.subscribe([topic])
+        assert await consumer.getone()
+        await proxy.stop()
+        await until(lambda: any("Failed fetch" in each.getMessage() for each in expects_error_logs))
+    assert not consumer._client._conns
+
+
+@pytest.mark.slow
+async def test_a_consumer_whose_broker_is_frozen_is_cut_off(
+    proxy: Proxy, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka, "_CLOSED", 0.1)
+    async with kafka.connect(proxy.url, group=topic) as consumer:
+        consumer.subscribe([topic])
+        await until(lambda: consumer._fetcher._in_flight)
+        proxy.freeze()
+    proxy.thaw()
+    await until(lambda: not proxy.open)
+
+
+@pytest.mark.slow
+async def test_a_producer_whose_broker_is_frozen_is_cut_off(proxy: Proxy, topic: str) -> None:
+    async with kafka.producer(proxy.url) as made:
+        await made.partitions_for(topic)
+        proxy.freeze()
+        sent = await made.send(topic, b"0")
+    with pytest.raises(KafkaConnectionError, match="the producer was cut off"):
+        await sent
+    proxy.thaw()
+    await until(lambda: not proxy.open)

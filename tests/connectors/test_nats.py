@@ -13,8 +13,10 @@ from nats.js.api import ConsumerConfig, StorageType, StreamConfig
 from nats.js.errors import APIError, NoKeysError, NotFoundError
 
 from reactive_aio.connectors import Message, nats
+from reactive_aio.connectors.common import RECONNECT
 from reactive_aio.delivery import BatchFailed, DeliveryFlow
 from reactive_aio.delivery.crash_marks import CRASHES, DIED
+from reactive_aio.stage import to_seconds
 from tests.connectors.losses import AGAIN, NUMBERS, work_through_losses
 from tests.harness.outages import proxy_of
 from tests.harness.servers import NatsServer, nats_running
@@ -281,6 +283,64 @@ async def test_what_waits_for_an_answer_fails_when_the_connection_is_lost(
         with pytest.raises(ConnectionReconnectingError):
             await sending
         await lost.wait()
+
+
+async def test_the_block_of_a_client_is_left_in_an_outage(nats_server: NatsServer) -> None:
+    """The client has kept what is to be sent, and tries to send it when it is closed."""
+    async with proxy_of(nats_server.url) as proxy:
+        async with nats.connect(proxy.url) as client:
+            await cast("Any", client).jetstream().account_info()  # subscribes to the answer
+            await proxy.stop()
+            await until(lambda: client.is_reconnecting)
+            await client.publish("kept", b"0")
+        assert client.is_closed
+
+
+async def test_the_block_of_a_client_is_left_while_its_connection_ends(
+    nats_server: NatsServer,
+) -> None:
+    """The client closes by awaiting what the task that it has cancelled awaits."""
+    async with nats.connect(nats_server.url) as client:
+        await client.force_reconnect()
+        await asyncio.sleep(0)  # the task starts, and closes the connection
+    assert client.is_closed
+
+
+@pytest.mark.parametrize("turns", range(8))
+async def test_a_client_does_not_connect_again_after_its_block(
+    nats_server: NatsServer, turns: int
+) -> None:
+    """In some turns of the loop, Python 3.11 loses the cancellation of the task that connects."""
+    async with proxy_of(nats_server.url) as proxy:
+        async with nats.connect(proxy.url) as client:
+            proxy.cut()
+            proxy.freeze()
+            await until(lambda: proxy.connections == 2)
+            made = cast("Any", client)
+            await until(lambda: made._transport._io_reader._waiter)  # for the server's greeting
+            proxy.cut()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        assert client.is_closed
+        assert made._reconnection_task.done()
+
+
+async def test_a_connection_that_is_dead_is_found_long_before_a_flow_fails(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = nats.PINGS["ping_interval"] * (nats.PINGS["max_outstanding_pings"] + 1)
+    assert seconds <= to_seconds(RECONNECT.within or 0, "within") / 2
+    monkeypatch.setitem(nats.PINGS, "ping_interval", 0.05)
+    async with (
+        proxy_of(nats_server.url) as proxy,
+        nats.connect(proxy.url) as client,
+        nats.connect(proxy.url, ping_interval=3600) as other,
+    ):
+        proxy.freeze()
+        await until(lambda: client.is_reconnecting)
+        assert other.is_connected, "it is as its user has said"
+        proxy.thaw()
+        await until(lambda: client.is_connected)
 
 
 async def test_a_drain_ends_in_time_although_the_server_is_frozen(
