@@ -245,7 +245,7 @@ class _Worker:
     def _receive(self, died: str) -> bytes:
         try:
             return self._connection.recv_bytes()
-        except (EOFError, ConnectionError) as error:
+        except (EOFError, OSError) as error:  # OSError in the middle of an answer
             from concurrent.futures.process import BrokenProcessPool
 
             self._process.join(_SECONDS_TO_END)
@@ -314,8 +314,8 @@ def _serve(connection: "Connection[bytes, bytes]") -> None:
         connection.send_bytes(b"ready")
         while True:
             connection.send_bytes(_answer(connection.recv_bytes(), kept))
-    except (EOFError, ConnectionError):
-        pass  # the pool has been shut down
+    except (EOFError, OSError):
+        pass  # the pool has been shut down, or the program has ended in the middle of a call
 
 
 def _ignore(number: int, frame: object) -> None:
