@@ -92,6 +92,16 @@ class TestAnExecutor:
                 pool.submit(die_while_it_answers, 1).result()
             assert pool.submit(add, 1).result() == 1
 
+    @pytest.mark.skipif(sys.platform != "linux", reason="descriptors are listed in /proc")
+    def test_nothing_is_kept_of_a_process_that_has_died(self) -> None:
+        descriptors: list[int] = []
+        with ProcessPool(1) as pool:
+            for _ in range(3):
+                assert pool.submit(add, 1).result() == 1
+                descriptors.append(len(os.listdir("/proc/self/fd")))
+                assert pool.submit(die, 1).exception() is not None
+        assert descriptors == descriptors[:1] * 3
+
     def test_a_process_whose_program_dies_while_it_sends_a_call_ends_without_an_error(self) -> None:
         context = get_context("spawn")
         connection, other = context.Pipe()
