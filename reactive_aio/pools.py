@@ -214,9 +214,10 @@ class _Worker:
         with other:
             self._process = context.Process(target=_serve, args=(other,), name="ProcessPool")
             self._process.start()
-        processes.append(self._process)
         self._known: dict[int, None] = {}
         self._receive(_NOT_STARTED)
+        self._processes = processes
+        processes.append(self._process)
 
     @property
     def is_alive(self) -> bool:
@@ -225,6 +226,11 @@ class _Worker:
     def close(self) -> None:
         """End the process."""
         self._connection.close()
+
+    def forget(self) -> None:
+        """Release what the pool has of the process, which has ended."""
+        self._processes.remove(self._process)
+        self._process.close()
 
     def call(self, fn: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call *fn* in the process, and return what it returns."""
@@ -245,7 +251,7 @@ class _Worker:
     def _receive(self, died: str) -> bytes:
         try:
             return self._connection.recv_bytes()
-        except (EOFError, ConnectionError) as error:
+        except (EOFError, OSError) as error:  # OSError in the middle of an answer
             from concurrent.futures.process import BrokenProcessPool
 
             self._process.join(_SECONDS_TO_END)
@@ -296,8 +302,10 @@ def _call(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    if local.owner is None or not local.owner.worker.is_alive:
+    if local.owner is not None and not local.owner.worker.is_alive:
+        local.owner.worker.forget()
         local.owner = None
+    if local.owner is None:
         local.owner = _Owner(processes)
     return local.owner.worker.call(fn, args, kwargs)
 
@@ -314,8 +322,8 @@ def _serve(connection: "Connection[bytes, bytes]") -> None:
         connection.send_bytes(b"ready")
         while True:
             connection.send_bytes(_answer(connection.recv_bytes(), kept))
-    except (EOFError, ConnectionError):
-        pass  # the pool has been shut down
+    except (EOFError, OSError):
+        pass  # the pool has been shut down, or the program has ended in the middle of a call
 
 
 def _ignore(number: int, frame: object) -> None:

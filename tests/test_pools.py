@@ -7,16 +7,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from multiprocessing import get_context
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from reactive_aio import ProcessPool
+from reactive_aio.pools import _serve
 from tests.harness.leftover_checks import SHARED_NAMES
 from tests.harness.outages import is_gone
 
 pytestmark = pytest.mark.slow
+
+
+BEGINNING = b"\0\0\1\0the beginning"
+"""Of a message, as a pipe of multiprocessing carries it: 256 bytes follow, or would."""
 
 
 def add(a: int, b: int = 0) -> int:
@@ -29,6 +35,15 @@ def fail(text: str) -> int:
 
 def die(_: int) -> int:
     os._exit(4)
+
+
+def die_while_it_answers(_: int) -> int:
+    frame = sys._getframe()
+    while "connection" not in frame.f_locals:
+        assert frame.f_back is not None
+        frame = frame.f_back
+    os.write(frame.f_locals["connection"].fileno(), BEGINNING)
+    os._exit(5)
 
 
 def pid() -> int:
@@ -68,6 +83,36 @@ class TestAnExecutor:
             with pytest.raises(BrokenProcessPool, match="exit code 4 in the middle of a call"):
                 dying.result()
             assert after.result() == 1
+
+    def test_a_process_that_dies_while_it_answers_fails_its_call(self) -> None:
+        from concurrent.futures.process import BrokenProcessPool
+
+        with ProcessPool(1) as pool:
+            with pytest.raises(BrokenProcessPool, match="exit code 5 in the middle of a call"):
+                pool.submit(die_while_it_answers, 1).result()
+            assert pool.submit(add, 1).result() == 1
+
+    @pytest.mark.skipif(sys.platform != "linux", reason="descriptors are listed in /proc")
+    def test_nothing_is_kept_of_a_process_that_has_died(self) -> None:
+        descriptors: list[int] = []
+        with ProcessPool(1) as pool:
+            for _ in range(3):
+                assert pool.submit(add, 1).result() == 1
+                descriptors.append(len(os.listdir("/proc/self/fd")))
+                assert pool.submit(die, 1).exception() is not None
+        assert descriptors == descriptors[:1] * 3
+
+    def test_a_process_whose_program_dies_while_it_sends_a_call_ends_without_an_error(self) -> None:
+        context = get_context("spawn")
+        connection, other = context.Pipe()
+        process = context.Process(target=_serve, args=(other,))
+        process.start()
+        other.close()
+        assert connection.recv_bytes() == b"ready"
+        os.write(connection.fileno(), BEGINNING)
+        connection.close()
+        process.join()
+        assert process.exitcode == 0
 
     def test_a_forked_program_makes_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with ProcessPool(1) as pool:

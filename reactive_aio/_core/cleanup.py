@@ -5,6 +5,7 @@ islands and operators of its flow receive it from below when they are subscribed
 cleanup of a source may run after every reference to the consumer is gone (3.13).
 """
 
+import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -41,16 +42,18 @@ class CleanupErrors:
     async def wait(self, subscription: Closable) -> None:
         """Close *subscription*, and keep the errors of the cleanup.
 
-        A consumer that is cancelled meanwhile waits on, and a second cancellation ends the wait:
-        then the errors are reported, as they are if closing raises.
+        The second cancellation of a consumer ends its wait, and the first does not: whether that
+        has begun the wait, and is being handled, or comes meanwhile. When the wait is ended, the
+        errors are reported, as they are if closing raises.
         """
+        was_cancelled = _is_cancellation(sys.exception())
         self.is_awaited = True
         try:
             try:
                 await subscription.aclose()
-            except (Exception, GeneratorExit):
-                raise
-            except BaseException:  # the consumer is cancelled
+            except BaseException as error:
+                if was_cancelled or not _is_cancellation(error):
+                    raise
                 await subscription.aclose()
                 raise
         except BaseException:
@@ -79,6 +82,10 @@ class CleanupErrors:
             is_awaited = self.is_awaited
             self.report()
             self.is_awaited = is_awaited
+
+
+def _is_cancellation(error: BaseException | None) -> bool:
+    return error is not None and not isinstance(error, (Exception, GeneratorExit))
 
 
 def add_cleanup_error(cleanup: CleanupErrors | None, error: BaseException, report: Report) -> None:

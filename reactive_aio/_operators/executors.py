@@ -98,8 +98,9 @@ def map_in_thread(
     Fails: when the source or *mapper* fails, after the earlier results. Calls that run meanwhile
         and fail as well are reported to the loop's exception handler.
     Cancels: the source, when the subscriber cancels. A call that runs cannot be interrupted: its
-        result is dropped, and ``aclose`` waits for it; so does the end of the event loop, for at
-        most 5 seconds. The other elements of its chunk are not worked on.
+        result is dropped, and the other elements of its chunk are not worked on. A terminal
+        operator and ``aclose`` wait for the call. Where nothing waits, the end of the event loop
+        does, for at most 5 seconds, and then Python, until the call has returned.
     Holds: 2 × *concurrency* × *chunk* elements; else 2 × *concurrency* × 2048 elements, as many as
         short calls alone can reach.
     Rules: 1.1, 1.3, 3.5
@@ -147,9 +148,10 @@ def map_in_process(
     Fails: when the source or *mapper* fails, after the earlier results, or when a process dies,
         which takes the results of its chunk with it. Calls that run meanwhile and fail as well are
         reported to the loop's exception handler.
-    Cancels: the source, when the subscriber cancels. A call that runs is not interrupted: its
-        result is dropped, and ``aclose`` waits for it; so does the end of the event loop, for at
-        most 5 seconds.
+    Cancels: the source, when the subscriber cancels. A call that runs is not interrupted, and its
+        result is dropped. A terminal operator and ``aclose`` wait for the call. Where nothing
+        waits, the end of the event loop does, for at most 5 seconds, and then Python, until the
+        call has returned.
     Holds: 2 × *concurrency* × *chunk* elements; else 2 × *concurrency* × 2048 elements, as many as
         short calls alone can reach.
     Rules: 1.1, 1.3, 3.5

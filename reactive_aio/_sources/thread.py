@@ -25,7 +25,7 @@ from .._core.arguments import refuse_awaitable
 from .._core.cleanup import CleanupErrors, add_cleanup_error
 from .._core.compiler.discards import OnDiscard, discard
 from .._core.failures import as_failure, not_an_end
-from .._core.loop import yield_to_loop
+from .._core.loop import wait_first, yield_to_loop
 from .._core.observation.awaited import Wait
 from .._core.observation.waiting import line_of_thread
 from ..stage import (
@@ -80,8 +80,9 @@ def from_thread(
     Completes: when the iterable ends, which shows only when one more element is requested.
     Fails: when making or iterating it raises.
     Cancels: returns at once; the thread ends when its current call returns, and closes there what
-        a function has made, and a generator. The end of the event loop waits for that, for at most
-        5 seconds.
+        a function has made, and a generator. A terminal operator and ``aclose`` wait for that.
+        Where nothing waits, the end of the event loop does, for at most 5 seconds; the program
+        then ends without the thread.
     Holds: *chunk* elements, which were requested and wait for the loop or a slow subscriber.
     Rules: 1.1, 3.4, 3.5, 3.13
     """
@@ -509,7 +510,7 @@ class _ThreadSubscription(FlowSubscription, Generic[T]):
         """Wait, after a cancellation, until the thread has closed the iterable and ends."""
         if self._is_started and not self._worker.state.is_finished:
             self._closing = self._closing or self._worker.loop_handle.create_future()
-            await self._closing
+            await wait_first(self._closing)
         elif self._worker.state.is_cancelled:
             await yield_to_loop()  # what the closing raised is still on its way to the loop
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import itertools
+import threading
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from reactive_aio import Flow, just, merge, range as range_of
+from reactive_aio import Flow, from_aiter, from_thread, just, merge, range as range_of
 from reactive_aio.stage import FlowSubscription, InlineStage, from_async, from_pull, from_push
 from reactive_aio.testing import SubscriberProbe
 from reactive_aio.testing.probes import pass_time
@@ -30,6 +31,7 @@ from tests.contract.subscribers import (
     turns,
 )
 from tests.harness.one_run import in_one_run
+from tests.recipes.waiting import until
 
 Shape = Callable[[Source], Flow[int]]
 every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
@@ -497,6 +499,126 @@ async def test_cancelling_the_wait_for_cleanup_does_not_cancel_the_cleanup() -> 
     go.set()
     await turns()
     assert cleaned == ["cleaned"]
+
+
+# -- a consumer that is cancelled more than once ---------------------------------------------------
+class Slow:
+    """What runs, cleans up, or cannot be interrupted, until it `may_end`."""
+
+    def __init__(self) -> None:
+        self.has_begun, self.may_end = threading.Event(), asyncio.Event()
+        self._may_return = threading.Event()
+        self.log: list[str] = []
+
+    def call(self, x: int) -> int:
+        self.has_begun.set()
+        self._may_return.wait(60)
+        self.log.append("ended")
+        return x
+
+    def rows(self) -> Iterator[int]:
+        yield self.call(1)
+
+    async def call_async(self, x: int) -> int:
+        try:
+            self.has_begun.set()
+            await asyncio.Event().wait()
+        finally:
+            await self.may_end.wait()
+            self.log.append("ended")
+        return x
+
+    async def rows_async(self) -> AsyncIterator[int]:
+        yield await self.call_async(1)
+
+    async def rows_with_cleanup(self) -> AsyncIterator[int]:
+        """Rows of which the last has been read when the cleanup begins."""
+        try:
+            yield 1
+        finally:
+            self.has_begun.set()
+            await self.may_end.wait()
+            self.log.append("ended")
+
+    def rows_of_a_thread(self) -> Iterator[int]:
+        """The same."""
+        try:
+            yield 1
+            yield 2
+        finally:
+            self.call(1)
+
+    async def __aenter__(self) -> "Slow":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.end()
+
+    async def end(self) -> None:
+        self.may_end.set()
+        self._may_return.set()
+        await until(lambda: self.log)
+
+
+async def streamed(flow: Flow[int]) -> None:
+    async with flow.stream() as stream:
+        async for _ in stream:
+            pass
+
+
+CONSUMERS: dict[str, Callable[[Flow[int]], Coroutine[Any, Any, Any]]] = {
+    "to_list": lambda flow: flow.to_list(),
+    "for_each": lambda flow: flow.for_each(repr),
+    "first": lambda flow: flow.first(),
+    "stream": streamed,
+}
+READ: dict[str, Callable[[Slow], Flow[int]]] = {
+    "map_in_thread": lambda slow: just(1).map_in_thread(slow.call),
+    "from_thread": lambda slow: from_thread(slow.rows),
+    "map_async": lambda slow: just(1).map_async(slow.call_async),
+    "from_aiter": lambda slow: from_aiter(slow.rows_async),
+}
+LEFT: dict[str, Callable[[Slow], Flow[int]]] = {
+    "from_thread": lambda slow: from_thread(slow.rows_of_a_thread, chunk=1).take(1),
+    "from_aiter": lambda slow: from_aiter(slow.rows_with_cleanup).take(1),
+}
+
+
+async def cancelled(task: asyncio.Task[Any]) -> bool:
+    """Cancel *task*; return whether that has ended it."""
+    task.cancel()
+    await pass_time(20)
+    return task.done()
+
+
+@pytest.mark.parametrize("consumer", CONSUMERS)
+@pytest.mark.parametrize("source", READ)
+async def test_a_consumer_waits_for_the_cleanup_until_it_is_cancelled_a_second_time(
+    source: str, consumer: str
+) -> None:
+    async with Slow() as slow:
+        task = asyncio.create_task(CONSUMERS[consumer](READ[source](slow)))
+        await until(slow.has_begun.is_set)
+        assert not await cancelled(task)
+        assert await cancelled(task)
+        assert (task.cancelled(), slow.log) == (True, [])
+
+
+@pytest.mark.parametrize("source", LEFT)
+async def test_a_consumer_that_is_cancelled_while_it_waits_for_the_cleanup_waits_on(
+    source: str,
+) -> None:
+    """It has its elements already; a second cancellation ends its wait here too."""
+    for is_cancelled_again in (False, True):
+        async with Slow() as slow:
+            task = asyncio.create_task(LEFT[source](slow).to_list())
+            await until(slow.has_begun.is_set)
+            await pass_time(20)
+            assert not await cancelled(task)
+            if is_cancelled_again:
+                assert await cancelled(task)
+        await asyncio.wait([task])
+        assert task.cancelled()
 
 
 _CALLS = InlineStage("calls", params=("f",), each="await $f(x)\nemit x\nemit x")

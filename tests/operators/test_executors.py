@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 from contextvars import ContextVar
 from functools import partial
 from multiprocessing import get_context
+from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
@@ -28,6 +29,7 @@ from tests.cases import Identities, Needs
 from tests.operators.streams import MANY, slow
 from tests.operators.ways import Failed
 from tests.recipes.waiting import until
+from tests.test_pools import die_while_it_answers
 
 NAME: ContextVar[str] = ContextVar("NAME", default="unset")
 
@@ -38,6 +40,12 @@ def same(x: Any) -> Any:
 
 def double(x: int) -> int:
     return 2 * x
+
+
+def dies_while_it_answers(x: int, log: str) -> int:
+    with open(log, "a") as file:
+        file.write(f"{x} ")
+    return die_while_it_answers(x) if x == 2 else x
 
 
 def process_of(_: int) -> int:
@@ -527,6 +535,15 @@ class TestProcesses:
         assert "was to work on 5 elements" in "".join(caught.value.__notes__)
         assert await r.range(3).map_in_process(same).to_list() == [0, 1, 2]
         assert before
+
+    async def test_no_element_is_worked_on_again_after_a_process_died_while_it_answered(
+        self, tmp_path: Path
+    ) -> None:
+        log = tmp_path / "log"
+        call = partial(dies_while_it_answers, log=str(log))
+        with pytest.raises(BrokenProcessPool, match="exit code 5 in the middle"):
+            await r.range(3).map_in_process(call, chunk=3).run()
+        assert await asyncio.to_thread(log.read_text) == "0 1 2 "
 
     async def test_a_process_that_has_died_between_flows_is_replaced(self) -> None:
         pool = r.ProcessPool(1)
