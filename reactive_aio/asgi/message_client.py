@@ -4,10 +4,10 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Unpack, cast
 
-from anyio import CancelScope, move_on_after
+from anyio import move_on_after
 
 from .._core.arguments import require_callable
-from .._core.loop import LoopHandle, wait_settled
+from .._core.loop import LoopHandle
 from .._shared.coerce import Source, is_source, to_flow
 from .._sources.values import defer
 from ..retry import RetryPolicy
@@ -137,8 +137,9 @@ async def _read(
 ) -> AsyncGenerator[Message]:
     """Open one connection, and generate its messages."""
     source = make(progress.last)  # if it raises, there is no socket that had to be closed
-    # A ping in the background would take a slow subscriber, which does not read, for a lost one.
-    async with address.opened(max_queue=_WINDOW, ping_interval=None) as socket:
+    # A ping in the background would take a slow subscriber, which does not read, for a lost one. So
+    # would a limit of how long the server may not read: it may be waiting until this end does.
+    async with address.opened(max_queue=_WINDOW, ping_interval=None, ping_timeout=None) as socket:
         sending = _Sending(socket, source)
         try:
             while (message := await _next(socket, address)) is not None:
@@ -217,6 +218,4 @@ class _Sending:
     async def aclose(self) -> None:
         """Stop sending."""
         if self._task is not None:
-            self._task.cancel()
-            with CancelScope(shield=True):
-                await wait_settled(self._task)
+            await self._socket.end_sending(self._task)

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import cache
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from websockets.http11 import Response
 
 CLOSE_TIMEOUT: Final = 2.0
-"""How many seconds a server may take to answer a close."""
+"""How many seconds a server may take to read what it is sent before a close, and to answer it."""
 _MAX_MESSAGE: Final = 2**20
 _BREACHES: Final = (1002, 1007)  # a frame that is none, and a text that is none
 _ABNORMAL: Final = 1006  # the connection has ended without a close
@@ -37,7 +36,8 @@ class SocketOptions(TypedDict, total=False):
     - ssl: the TLS context for ``wss://``; by default, the system's certificates are trusted.
     - timeout: the number of seconds within which the socket must be open (10).
     - keepalive: the number of seconds between two pings, and within which a ping must be answered
-      (20).
+      (20), or the server is lost. With None, a server that has gone without a word is waited for
+      until you cancel the flow or leave the block.
     - proxy: the URL of an HTTP proxy; none by default.
     - max_message: the number of bytes that a message of the server may have (1 MiB).
     """
@@ -102,13 +102,15 @@ class SocketAddress:
                 InvalidStatus,
                 InvalidURI,
             )
+
+            from .socket_connection import Connection
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] != "websockets":
                 raise
             raise MissingExtra(f"{self.what}()", "websockets") from error
         with move_on_after(self.timeout):
             try:
-                arguments |= {"create_connection": _connection_class()}
+                arguments |= {"create_connection": Connection}
                 dialing = dial(self.url, **self._handshake, **arguments)
                 # As browsers do: the headers, credentials among them, are for that server alone.
                 vars(dialing)["process_redirect"] = _not_followed
@@ -156,22 +158,6 @@ class SocketAddress:
         return SocketLost(f"{self.shown_url}: no socket: {reason}")
 
 
-@cache
-def _connection_class() -> Any:
-    """The class of connections; a function, since `websockets` need not be installed."""
-    from websockets.asyncio.client import ClientConnection
-
-    class Connection(ClientConnection):
-        """Leaves a server that breaks the protocol, which would be waited for to close as well."""
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self.protocol.handshake_exc is not None or self.protocol.parser_exc is not None:
-                self.transport.close()
-
-    return Connection
-
-
 def error_of_close(closed: "ConnectionClosed", address: SocketAddress, said: str = "") -> Exception:
     """What it means that a connection is *closed*, otherwise than this end has wished.
 
@@ -187,10 +173,17 @@ def error_of_close(closed: "ConnectionClosed", address: SocketAddress, said: str
     code = _ABNORMAL if closed.rcvd is None else closed.rcvd.code
     reason = excerpt("" if closed.rcvd is None else closed.rcvd.reason) or excerpt(said)
     what = f"{address.shown_url}: the connection is closed with {code}"
-    message = f"{what}: {reason}" if reason else what
+    message = f"{what}: {shown}" if (shown := reason or _reason_of_ours(closed)) else what
     if code in _REFUSALS:
         return SocketRefused(message, code, reason)
     return SocketLost(f"{message}; subscribe again to reconnect", code=code, reason=reason)
+
+
+def _reason_of_ours(closed: "ConnectionClosed") -> str:
+    """Why this end has given up a server that did not say so, such as one that answers no ping."""
+    if closed.sent is not None:
+        return closed.sent.reason
+    return f"{closed.__cause__}" if isinstance(closed.__cause__, TimeoutError) else ""
 
 
 def _not_followed(error: Exception) -> Exception:

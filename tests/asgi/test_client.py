@@ -18,12 +18,14 @@ from websockets.http11 import Request, Response
 
 from reactive_aio import Flow, RetryPolicy, defer, just, range as numbers
 from reactive_aio.asgi import (
+    Peer,
     PeerFailed,
     Refused,
     SocketLost,
     SocketRefused,
     connect,
     from_websocket,
+    socket_client,
 )
 from reactive_aio.asgi.socket_client import SocketAddress
 from reactive_aio.asgi.text_protocol.client import SocketMessages
@@ -32,7 +34,9 @@ from reactive_aio.errors import RuleViolation
 from reactive_aio.stage import LoopHandle
 from reactive_aio.testing.probes import SubscriberProbe
 from tests.asgi.serving import Service, service
+from tests.asgi.unread import MORE_THAN_BUFFERS, stop_reading, unread
 from tests.harness.leftover_checks import Context, other_tasks
+from tests.recipes.waiting import SECONDS
 
 Handler = Callable[[ServerConnection], Awaitable[None]]
 
@@ -527,6 +531,50 @@ async def test_leaving_the_block_fails_the_streams_that_are_open(serving: Servic
         await open_stream
     with pytest.raises(SocketLost):
         await server.request_stream(route="count.1").to_list(limit=1)
+
+
+# -- a server that does not read -------------------------------------------------------------------
+class Shouting:
+    """A client of a server that subscribes to a route of it, and then does not read.
+
+    `has_filled` is set when a message is being sent that does not fit into the buffers.
+    """
+
+    def __init__(self) -> None:
+        self.has_filled = asyncio.Event()
+
+    async def greet(self, socket: ServerConnection) -> None:
+        stop_reading(socket)
+        await say(socket, "subscribe", route="shout", n=1)
+
+    def encode(self, text: str) -> str:
+        self.has_filled.set()
+        return json.dumps(text)
+
+    @asynccontextmanager
+    async def connected(self, **options: Any) -> AsyncGenerator[Peer]:
+        routes = {"shout": just(MORE_THAN_BUFFERS)}
+        async with (
+            unread(self.greet) as url,
+            asyncio.timeout(SECONDS),
+            connect(url, routes, encode=self.encode, **options) as server,
+        ):
+            await self.has_filled.wait()
+            yield server
+
+
+async def test_leaving_the_block_waits_for_no_server_that_does_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket_client, "CLOSE_TIMEOUT", 0.1)
+    async with Shouting().connected():
+        pass
+
+
+async def test_a_server_that_reads_no_ping_is_lost() -> None:
+    async with Shouting().connected(keepalive=0.2) as server:
+        with pytest.raises(SocketLost, match=r"1006: the server has read nothing for 0\.2 s"):
+            await server.request_stream(route="count").to_list(limit=1)
 
 
 # -- publishing ------------------------------------------------------------------------------------

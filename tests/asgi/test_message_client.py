@@ -18,8 +18,17 @@ from websockets.http11 import Request, Response
 from websockets.utils import accept_key
 
 from reactive_aio import RetryPolicy, UnicastProcessor, error, from_aiter, just
-from reactive_aio.asgi import PeerFailed, SocketLost, SocketRefused, websocket_messages
+from reactive_aio.asgi import (
+    PeerFailed,
+    SocketLost,
+    SocketRefused,
+    socket_client,
+    websocket_messages,
+)
+from reactive_aio.asgi.socket_client import SocketAddress
+from tests.asgi.unread import MORE_THAN_BUFFERS, stop_reading, unread
 from tests.harness.outages import proxy_of
+from tests.recipes.waiting import SECONDS
 
 Handle = Callable[[ServerConnection], Awaitable[None]]
 AT_ONCE = RetryPolicy(attempts=3, only=ConnectionError, reset=True)
@@ -249,6 +258,68 @@ async def test_a_quiet_server_that_answers_pings_is_not_lost() -> None:
 
     async with server(handle, create_connection=Watched) as url:
         assert await websocket_messages(url, keepalive=0.02).to_list(limit=2) == ["at last"]
+
+
+# -- a server that does not read -------------------------------------------------------------------
+async def test_leaving_the_loop_waits_for_no_server_that_does_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket_client, "CLOSE_TIMEOUT", 0.1)
+
+    async def greet(connection: ServerConnection) -> None:
+        await connection.recv()
+        stop_reading(connection)
+        await connection.send("hello")  # when it comes, the client has begun to send the rest
+
+    async with unread(greet) as url:
+        messages = websocket_messages(url, just("one", MORE_THAN_BUFFERS))
+        first = asyncio.ensure_future(messages.first())
+        await asyncio.wait([first], timeout=SECONDS)  # what cleans up is not cancelled
+        assert first.done()
+        assert first.result() == "hello"
+
+
+async def test_a_socket_closes_although_the_server_does_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket_client, "CLOSE_TIMEOUT", 0.1)
+
+    async def greet(connection: ServerConnection) -> None:
+        stop_reading(connection)
+        await connection.send("hello")
+
+    async with unread(greet) as url:
+        async with (
+            asyncio.timeout(SECONDS),
+            SocketAddress("test", url, {}, (), None).opened() as socket,
+        ):
+            await socket.recv()
+            sending = asyncio.ensure_future(socket.send(MORE_THAN_BUFFERS))
+            await asyncio.sleep(0)
+        await sending
+
+
+async def test_a_subscriber_that_reads_nothing_itself_does_not_lose_the_server() -> None:
+    """An echo that cannot send does not read; only the subscriber can end that."""
+    is_rested, received = asyncio.Event(), asyncio.Event()
+
+    async def greet(connection: ServerConnection) -> None:
+        stop_reading(connection)
+        await connection.send("hello")
+        await is_rested.wait()
+        connection.transport.resume_reading()
+        assert await connection.recv() == MORE_THAN_BUFFERS
+        received.set()
+
+    async def rest(message: str | bytes) -> str | bytes:
+        await asyncio.sleep(0.1)  # several times *keepalive*
+        is_rested.set()
+        await received.wait()
+        return message
+
+    async with unread(greet) as url, asyncio.timeout(SECONDS):
+        messages = websocket_messages(url, just(MORE_THAN_BUFFERS), keepalive=0.02)
+        assert await messages.map_async(rest).first() == "hello"
 
 
 # -- the handshake ---------------------------------------------------------------------------------

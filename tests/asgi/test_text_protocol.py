@@ -307,6 +307,14 @@ async def connect_with_probe(
     return call, handler.probe
 
 
+async def connect_peer() -> tuple[SocketCall, Peer]:
+    handler = ProbeOnConnect()
+    call = await connected(on_connect=handler)
+    await handler.probe.expect_subscription()
+    assert handler.peer is not None
+    return call, handler.peer
+
+
 async def test_on_connect_may_subscribe_to_the_client() -> None:
     call, probe = await connect_with_probe(2)
     (message,) = await call.received(1)
@@ -411,6 +419,26 @@ async def test_a_disconnect_during_on_connect_is_not_reported() -> None:
     call = await connected(on_connect=on_connect)
     await call.received(1)
     await call.close()
+
+
+async def test_the_disconnect_of_another_client_is_reported() -> None:
+    """A stream that relays what it publishes fails, and its own client is still there."""
+    errors: list[BaseException] = []
+    (publisher, peer), greeting = await connect_peer(), asyncio.Event()
+
+    async def greet(_: Peer) -> None:
+        greeting.set()
+        await peer.request_stream(route="keys").run()
+
+    relay = {"relay": lambda: peer.request_stream(route="keys")}
+    call = await connected(relay, on_connect=greet, on_error=errors.append)
+    await greeting.wait()
+    call.send("subscribe", 1, route="relay", n=1)
+    await publisher.received(2)
+    await publisher.close()
+    assert (await call.received(1))[0]["detail"] == "the stream failed"
+    await call.close()
+    assert [type(each) for each in errors] == [ClientDisconnected] * 2
 
 
 async def test_an_error_of_on_connect_is_reported() -> None:

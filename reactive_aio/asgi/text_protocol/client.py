@@ -13,7 +13,7 @@ from anyio import CancelScope
 
 from ..._core.arguments import require_callable, require_int
 from ..._core.foreign_text import excerpt
-from ..._core.loop import LoopHandle, TimerHandle, wait_settled
+from ..._core.loop import LoopHandle, TimerHandle
 from ..._sources.resource import using
 from ...rsocket.serving.routing import Router, to_router
 from ..formats import to_json
@@ -149,9 +149,7 @@ async def _opened(config: _ClientConfig) -> AsyncGenerator[Peer]:
         try:
             yield streams.peer
         finally:
-            running.cancel()
-            with CancelScope(shield=True):
-                await wait_settled(running)
+            await socket.end_sending(running)
 
 
 class SocketMessages:

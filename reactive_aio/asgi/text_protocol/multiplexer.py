@@ -260,8 +260,6 @@ class StreamMultiplexer:
             returned = self._config.on_connect(self.peer)
             if returned is not None:
                 await returned
-        except ClientDisconnected:
-            pass
         except BaseException as error:
             self.problem(failure_of(error, self.loop_handle))
 
@@ -399,8 +397,9 @@ class StreamMultiplexer:
         """Return what the client receives for *error*."""
         if explicit := _problem_of_stream_error(error):
             return explicit
-        is_own_loss = self._is_closed and isinstance(error, SocketLost)
-        report = not is_own_loss and not isinstance(error, ClientDisconnected)
+        # A loss while this socket is open is that of another one, whose elements a stream relays.
+        loss = ClientDisconnected if self._config.server is None else SocketLost
+        report = not (self._is_closed and isinstance(error, loss))
         context = "a stream on a WebSocket failed"
         return self._config.errors.problem(error, self.loop_handle, context, report=report)
 
