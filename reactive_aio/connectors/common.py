@@ -263,9 +263,10 @@ class Arrivals(Generic[T]):
         return found
 
     def add(self, element: T) -> None:
-        """The server has sent *element*."""
-        self.waiting.append(element)
-        self._news.set()
+        """The server has sent *element*. After the end it is dropped, and those before are read."""
+        if self._error is None:
+            self.waiting.append(element)
+            self._news.set()
 
     def end(self, error: Exception) -> None:
         """Nothing more arrives."""

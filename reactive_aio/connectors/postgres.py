@@ -11,7 +11,7 @@ The extra ``postgres`` is needed (asyncpg), and PostgreSQL 14 or newer.
 
 import re
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from sys import modules
@@ -68,6 +68,7 @@ LOST: Final = (
     asyncpg.LockNotAvailableError,
 )
 AGAIN: Final = 1.0  # seconds after which a row whose work has failed is read again
+SILENCE: Final = 30.0  # seconds after which a listener has noticed that the server says nothing
 
 TABLE: Final = """
 create table if not exists {0} (
@@ -77,6 +78,7 @@ create or replace function notify_{0}() returns trigger language plpgsql as
 create or replace trigger {0}_notifies after insert on {0}
     for each statement execute function notify_{0}()
 """
+LOCK: Final = "select pg_advisory_lock(hashtextextended($1, 0))"
 EXISTS: Final = "select exists (select from pg_trigger where tgname = $1)"
 # A row may be committed after one with a larger id. So those in work are left out, not smaller ids.
 UNSENT: Final = "select * from {} where id <> all($1::bigint[]) order by id limit $2"
@@ -109,12 +111,13 @@ def source(
     A transaction that changes orders also inserts a row: what is sent is what was committed. A
     trigger notifies this source; without a notification it looks every *poll* seconds. *table*
     (`id`, `topic`, `payload`) is created if it does not exist. One process reads it at a time, the
-    others wait: one that does nothing for *lease* seconds loses its place to the next.
+    others wait: one that does nothing for *lease* seconds loses its place to the next. A query that
+    PostgreSQL does not answer for as long has lost its connection.
 
     Demand: passed through, while fewer than *limit* rows are held.
     Completes: never; a drain ends it.
     Fails: when PostgreSQL cannot be reached for longer than *retry* allows, or refuses a query.
-    Cancels: the wait for a notification.
+    Cancels: the wait for a notification; the connection that listens is closed.
     Holds: *limit* rows, and a list of *count*.
     Rules: 1.1
     """
@@ -135,7 +138,7 @@ def listen(
     Completes: never.
     Fails: with `Overflow`, when *limit* notifications wait; when PostgreSQL cannot be reached for
         longer than *retry* allows.
-    Cancels: the connection is given back to the pool.
+    Cancels: the connection is closed; the pool makes another one when it needs it.
     Holds: *limit* notifications.
     Rules: 1.1
     """
@@ -147,7 +150,7 @@ def listen(
     async def lists() -> AsyncGenerator[list[str]]:
         while True:
             try:
-                async with _listening(pool, channel, limit) as heard:
+                async with _listening(pool, channel, _Heard(limit), SILENCE) as heard:
                     outage.over()
                     yield [""]
                     while True:
@@ -201,7 +204,7 @@ def sink(
         await outage.call(copy, batch)
 
     async def copy(batch: Sequence[Sequence[object]]) -> None:
-        async with pool.acquire() as connection:
+        async with _connection(pool) as connection:
             await connection.copy_records_to_table(table, records=batch, columns=columns)
 
     return send
@@ -234,7 +237,7 @@ class Outbox:
     _outage: Outage = field(init=False)
 
     def __post_init__(self) -> None:
-        _require_pool("postgres.source", self.pool, "acquire", "fetch")
+        _require_pool("postgres.source", self.pool, "acquire")
         require_name("postgres.source", "table", self.table)
         require_int("postgres.source", "count", self.count, least=1)
         if not re.fullmatch(r"[a-z_][a-z0-9_]*", self.table):
@@ -268,7 +271,8 @@ class Outbox:
         self._resting.clear()
         while True:
             try:
-                async with _listening(self.pool, self.table, 1, self.lease, self._alone) as heard:
+                heard = _Heard(None)
+                async with _listening(self.pool, self.table, heard, self.lease, self._alone):
                     self._outage.over()
                     while True:
                         while found := await self._unsent():
@@ -282,7 +286,9 @@ class Outbox:
         now = anyio.current_time()
         self._resting = {id: due for id, due in self._resting.items() if due > now}
         others = [*self._working, *self._resting]
-        found = await self.pool.fetch(UNSENT.format(self.table), others, self.count)
+        query = UNSENT.format(self.table)
+        async with _connection(self.pool) as connection:
+            found: list[Row] = await connection.fetch(query, others, self.count, timeout=self.lease)
         self._working.update(row["id"] for row in found)
         return found
 
@@ -295,21 +301,24 @@ class Outbox:
         """Wait until no other process reads, and make the table then, if there is none.
 
         The lock belongs to the session, which the server ends when it is idle for too long. It is
-        waited for as long at a time, which shows that the server is there.
+        waited for as long at a time, which shows that the server is there: a server that has not
+        answered after twice that time is lost.
         """
         for limit in ("idle_session_timeout", "lock_timeout"):
-            await connection.execute(f"set {limit} = {round(1000 * self.lease)}")
+            setting = f"set {limit} = {round(1000 * self.lease)}"
+            await connection.execute(setting, timeout=self.lease)
         if not await self._is_locked(connection):
             LOG.warning("PostgreSQL: another process reads %r, and this one waits", self.table)
             while not await self._is_locked(connection):
                 pass
-        if not await connection.fetchval(EXISTS, f"{self.table}_notifies"):
-            await connection.execute(TABLE.format(self.table))
+        trigger = f"{self.table}_notifies"
+        if not await connection.fetchval(EXISTS, trigger, timeout=self.lease):
+            await connection.execute(TABLE.format(self.table), timeout=2 * self.lease)
 
     async def _is_locked(self, connection: Any) -> bool:
-        key = f"reactive_aio:{self.table}"
+        key, within = f"reactive_aio:{self.table}", 2 * self.lease
         try:
-            await connection.execute("select pg_advisory_lock(hashtextextended($1, 0))", key)
+            await connection.execute(LOCK, key, timeout=within)
         except asyncpg.LockNotAvailableError:
             return False
         return True
@@ -317,8 +326,12 @@ class Outbox:
     # -- acknowledging ----------------------------------------------------------------------------
     async def _sent(self, rows: "list[Row]") -> None:
         ids = [row["id"] for row in rows]
-        await self._outage.call(self.pool.execute, SENT.format(self.table), ids)
+        await self._outage.call(self._delete, ids)
         self._working.difference_update(ids)
+
+    async def _delete(self, ids: list[int]) -> None:
+        async with _connection(self.pool) as connection:
+            await connection.execute(SENT.format(self.table), ids, timeout=self.lease)
 
     def _not_sent(self, row: "Row", error: Exception) -> None:
         self._working.discard(row["id"])
@@ -327,52 +340,62 @@ class Outbox:
 
 
 class _Heard(Arrivals[str]):
-    """The notifications of a channel; those of a source of rows, which say nothing, count once."""
+    """The notifications of a channel: up to *limit* of them wait.
 
-    def __init__(self, limit: int) -> None:
+    Without a limit they say nothing, as those of an outbox, and only the last one waits.
+    """
+
+    def __init__(self, limit: int | None) -> None:
         super().__init__()
         self._limit = limit
-        self.is_lost = False
-        """Whether the connection has ended, and the pool has it back."""
 
     def notify(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
         """The server has notified."""
-        if self._limit == 1:
+        if self._limit is None:
             self.waiting.clear()
-        if len(self.waiting) == self._limit:
+        elif len(self.waiting) == self._limit:
             remedy = "read the notifications faster, or raise limit"
             self.end(Overflow("postgres.listen", self._limit, remedy))
-        else:
-            self.add(str(payload))
+        self.add(str(payload))
 
     def lose(self, _connection: object) -> None:
         """The connection has ended."""
-        self.is_lost = True
         self.end(ConnectionError("the connection that listens is lost"))
 
 
 @asynccontextmanager
-async def _listening(
-    pool: "Pool", channel: str, limit: int, seconds: float = 30.0, prepare: Any = None
-) -> AsyncGenerator[_Heard]:
-    """A connection of its own that listens, and is asked now and then whether it is there."""
-    heard = _Heard(limit)
+async def _connection(pool: "Pool") -> AsyncGenerator[Any]:
+    """A connection of the pool, which is closed after an error or a cancellation.
+
+    To give it back, the pool would first ask the server to end what is under way. A server that is
+    frozen, or was cut off, never answers; and an error of that question would take the place of the
+    cancellation.
+    """
     async with pool.acquire() as connection:
+        try:
+            yield connection
+        except BaseException:
+            with suppress(asyncpg.InterfaceError):  # it was lost, and the pool has it back
+                connection.terminate()
+            raise
+
+
+@asynccontextmanager
+async def _listening(
+    pool: "Pool", channel: str, heard: _Heard, seconds: float, prepare: Any = None
+) -> AsyncGenerator[_Heard]:
+    """A connection of its own that listens, and is asked now and then whether it is there.
+
+    Its block is only left with an error or a cancellation, after which the connection is closed.
+    """
+    async with _connection(pool) as connection:
         if prepare is not None:
             await prepare(connection)
-        await connection.add_listener(channel, heard.notify)
+        with anyio.fail_after(seconds):
+            await connection.add_listener(channel, heard.notify)
         connection.add_termination_listener(heard.lose)
-        try:
-            async with _kept(connection, heard, seconds):
-                yield heard
-        finally:
-            if not heard.is_lost:
-                connection.remove_termination_listener(heard.lose)
-                try:
-                    await connection.remove_listener(channel, heard.notify)
-                except LOST:
-                    # The query of `ask` was cut off, and still runs: the pool makes another one.
-                    connection.terminate()
+        async with _kept(connection, heard, seconds):
+            yield heard
 
 
 def _kept(connection: Any, heard: _Heard, seconds: float) -> AbstractAsyncContextManager[object]:

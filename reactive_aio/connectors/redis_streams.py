@@ -40,12 +40,13 @@ from .common import (
     require_client,
     require_list,
     require_name,
+    require_open,
     with_dead_letters,
 )
 
 try:
     from redis import Redis as Synchronous
-    from redis.asyncio import Redis
+    from redis.asyncio import ConnectionPool, Redis
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
     from redis.exceptions import (
@@ -82,11 +83,42 @@ _CLIENT: Final = "a redis.asyncio.Redis"
 Fields: TypeAlias = Mapping[Any, Any]
 
 
+class _Connections(ConnectionPool):
+    """The connections of a client that `connect` has made.
+
+    A client of Redis that was closed connects again when it is used, and nobody would close that
+    connection: so an acknowledgement that is repeated after the block of its client would leave one
+    open. These refuse it.
+    """
+
+    is_closed: Any = False  # a bool, which may change while a call waits
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+        await super().aclose()
+
+    async def get_connection(self, *arguments: Any, **options: Any) -> Any:
+        if not self.is_closed:
+            connections: Any = super()
+            connection = await connections.get_connection(*arguments, **options)
+            if not self.is_closed:
+                return connection
+            await connection.disconnect()  # it was closed while this one connected
+        raise RedisConnectionError("the client is closed")
+
+
 def _require_redis(call: str, redis: object, *methods: str) -> None:
-    """A client of Redis connects when it is used, also when it was closed: its kind counts."""
+    """A client that `connect` has not made connects when it is used, also after it was closed."""
     if isinstance(redis, Synchronous):
         raise TypeError(f"{call}: give {_CLIENT}, not a redis.Redis, which blocks the event loop")
     require_client(call, _CLIENT, redis, *methods)
+    require_open(call, is_closed=_is_closed(redis))
+
+
+def _is_closed(redis: Any) -> bool:
+    """Whether the program has closed it: known of a client that `connect` has made."""
+    connections = getattr(redis, "connection_pool", None)
+    return isinstance(connections, _Connections) and connections.is_closed
 
 
 def is_outage(error: BaseException) -> bool:
@@ -115,11 +147,12 @@ async def connect(url: str, **options: Any) -> AsyncGenerator["Redis"]:
     """A client, whose commands are not repeated: `source` and `sink` do that, each as it may be.
 
     The server has to be there. One that does not answer for half a minute is lost, unless *options*
-    have another ``socket_timeout``.
+    have another ``socket_timeout``. After the block, the client refuses each command.
     """
     made: Any = Redis
     settings: dict[str, Any] = {"retry": Retry(NoBackoff(), 0), "socket_timeout": 30.0}
-    async with made.from_url(url, **(settings | options)) as redis:
+    connections: Any = _Connections
+    async with made.from_pool(connections.from_url(url, **(settings | options))) as redis:
         with anyio.move_on_after(ANSWER) as limit:
             await redis.ping()
         if limit.cancelled_caught:
@@ -177,7 +210,7 @@ def sink(
     """
     _require_redis("redis_streams.sink", redis, "pipeline")
     require_name("redis_streams.sink", "stream", stream)
-    outage = outage_of(f"Redis (sink {stream!r})", retry, LOST)
+    outage = outage_of(f"Redis (sink {stream!r})", retry, LOST, partial(_is_closed, redis))
 
     async def send(batch: Sequence[Fields]) -> None:
         require_list("redis_streams.sink", Mapping, "mapping", batch)
@@ -230,7 +263,8 @@ class Consumer:
             require_name("redis_streams.source", what, getattr(self, what))
         require_int("redis_streams.source", "count", self.count, least=1)
         self._client = self.redis
-        self.outage = outage_of(self._server, self.retry, is_outage)
+        is_closed = partial(_is_closed, self.redis)
+        self.outage = outage_of(self._server, self.retry, is_outage, is_closed)
         self.crash_marks = CrashMarks(_Hash(self._client, self.marks), self.outage, self.idle)
 
     @property
@@ -320,7 +354,8 @@ class Consumer:
 
     async def _begin(self) -> None:
         """Create the group. A server that is full at the start is an error at once."""
-        await outage_of(self._server, self.retry, LOST).call(self._create)
+        is_closed = partial(_is_closed, self.redis)
+        await outage_of(self._server, self.retry, LOST, is_closed).call(self._create)
 
     async def _create(self) -> None:
         try:

@@ -17,6 +17,7 @@ from reactive_aio.connectors import kafka, mqtt, nats, postgres, rabbitmq, redis
 from reactive_aio.connectors.common import (
     ATTEMPTS,
     WAS_CLOSED,
+    Arrivals,
     Message,
     ack_timeout,
     closing,
@@ -55,6 +56,18 @@ async def test_a_loss_is_repeated_as_the_policy_allows() -> None:
     with pytest.raises(ConnectionError):
         await outage_of("the server", 2, OSError).call(server.ask)
     assert server.calls == 61 + 2
+
+
+async def test_what_arrived_before_the_end_is_read_and_nothing_after_it() -> None:
+    arrivals = Arrivals[int]()
+    arrivals.add(1)
+    arrivals.add(2)
+    arrivals.end(ConnectionError("lost"))
+    arrivals.add(4)
+    assert await arrivals.next() == [1, 2]
+    arrivals.add(5)
+    with pytest.raises(ConnectionError, match="lost"):
+        await arrivals.next()
 
 
 async def test_a_client_whose_server_does_not_answer_is_cut_off() -> None:

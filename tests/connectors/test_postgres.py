@@ -15,7 +15,7 @@ from reactive_aio.connectors.postgres import Outbox
 from reactive_aio.delivery import deliveries
 from reactive_aio.errors import Overflow
 from tests.connectors.losses import AGAIN, work_through_losses
-from tests.harness.outages import Lacking
+from tests.harness.outages import Lacking, Proxy
 from tests.harness.servers import PostgresServer, postgres_running
 from tests.recipes.waiting import until
 
@@ -290,14 +290,112 @@ class TestListen:
         assert not caplog.messages
         assert await pool.fetchval("select 1") == 1
 
-    async def test_one_that_does_not_read_fails(self, pool: Pool) -> None:
-        async with postgres.listen(pool, "news", limit=3).stream(prefetch=1) as notifications:
-            assert await anext(notifications) == ""
-            for n in range(9):
-                await pool.execute("select pg_notify('news', $1)", str(n))
-            with pytest.raises(Overflow, match="holds 3 elements"):
-                async for _ in notifications:
-                    pass
+    @pytest.mark.parametrize("limit", [1, 3])
+    async def test_one_that_does_not_read_fails(self, pool: Pool, limit: int) -> None:
+        heard: list[str] = []
+
+        async def read() -> None:
+            async with postgres.listen(pool, "news", limit=limit).stream(prefetch=1) as news:
+                heard.append(await anext(news))
+                for n in range(9):
+                    await pool.execute("select pg_notify('news', $1)", str(n))
+                async for each in news:
+                    heard.append(each)
+                    # What arrives after the gap takes no place that was read meanwhile.
+                    await pool.execute("select pg_notify('news', 'late'), pg_sleep(0.01)")
+
+        with pytest.raises(Overflow, match=f"holds {limit} element"):
+            async with asyncio.timeout(20):
+                await read()
+        assert heard == ["", *map(str, range(len(heard) - 1))]
+        assert len(heard) > limit
+
+
+class TestSilence:
+    """Connections stay open, and the server says nothing: it is frozen, or was cut off."""
+
+    @pytest.fixture
+    async def proxy(
+        self, postgres_server: PostgresServer, url: str, pool: Pool
+    ) -> AsyncGenerator[Proxy]:
+        await pool.execute(postgres.TABLE.format("outbox"))
+        async with postgres_server.proxy_of(url) as opened:
+            yield opened
+
+    @pytest.fixture(autouse=True)
+    def brief(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(postgres, "SILENCE", 1.5)
+
+    @staticmethod
+    def flow_of(kind: str, through: Pool, heard: list[str]) -> rx.Flow[Any]:
+        if kind == "listen":
+            return postgres.listen(through, "outbox", retry=AGAIN).do_on_next(heard.append)
+        source = postgres.source(through, "outbox", poll=60, lease=1.5, retry=AGAIN)
+        return source.ack_after(lambda row: heard.append(row["payload"]))
+
+    @pytest.mark.parametrize("kind", ["source", "listen"])
+    @pytest.mark.parametrize("is_cut", [False, True], ids=["silent", "lost"])
+    async def test_a_flow_that_is_left_ends(
+        self, proxy: Proxy, pool: Pool, kind: str, is_cut: bool
+    ) -> None:
+        is_frozen, heard = asyncio.Event(), list[str]()
+
+        async def serve() -> None:
+            await add(pool, "a")
+            async with self.flow_of(kind, through, heard).running():
+                await until(lambda: heard)
+                await asyncio.sleep(0.1)  # so it waits for a notification, and for nothing else
+                proxy.freeze()
+                is_frozen.set()
+
+        async with postgres.connect(proxy.url) as through:
+            serving = asyncio.create_task(serve())
+            await is_frozen.wait()
+            if is_cut:
+                await asyncio.sleep(0.1)  # so it has ended, or waits for the server
+                proxy.cut()
+            await asyncio.wait([serving], timeout=5)
+            assert serving.done()
+            proxy.cut()
+
+    @pytest.mark.parametrize("kind", ["source", "listen"])
+    @pytest.mark.parametrize("is_early", [False, True], ids=["later", "from the start on"])
+    async def test_a_connection_that_says_nothing_is_lost(
+        self,
+        proxy: Proxy,
+        pool: Pool,
+        caplog: pytest.LogCaptureFixture,
+        kind: str,
+        is_early: bool,
+    ) -> None:
+        heard: list[str] = []
+        async with postgres.connect(proxy.url) as through:
+            if is_early:
+                proxy.freeze()
+            async with self.flow_of(kind, through, heard).running():
+                if not is_early:
+                    await until(lambda: is_listening(pool))
+                    proxy.freeze()
+                async with asyncio.timeout(20):
+                    await until(lambda: "fails since" in caplog.text)
+                proxy.cut()  # which lets the next connection pass
+                await add(pool, "a")
+                await until(lambda: "is back" in caplog.text and (kind == "listen" or heard))
+
+    @pytest.mark.parametrize("method", ["_unsent", "_sent"])
+    async def test_a_query_without_an_answer_is_lost(self, proxy: Proxy, method: str) -> None:
+        async with postgres.connect(proxy.url, min_size=0, max_size=1) as through:
+            outbox = Outbox(through, lease=0.2, retry=1)
+            call: Any = getattr(outbox, method)
+            arguments = [[{"id": 1}]] if method == "_sent" else []
+            await call(*arguments)
+            proxy.freeze()
+            calling = asyncio.create_task(call(*arguments))
+            await asyncio.wait([calling], timeout=5)
+            assert calling.done()
+            assert isinstance(calling.exception(), TimeoutError)
+            proxy.cut()
+            await call(*arguments)
 
 
 END_LISTENING = """

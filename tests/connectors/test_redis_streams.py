@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, cast
 
 import pytest
-from redis.asyncio import Redis
+from redis.asyncio import Connection, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import (
@@ -19,6 +19,7 @@ from redis.exceptions import (
 import reactive_aio as rx
 from reactive_aio import RetryPolicy
 from reactive_aio.connectors import Message, redis_streams
+from reactive_aio.connectors.common import WAS_CLOSED
 from reactive_aio.connectors.redis_streams import Consumer, Entry
 from reactive_aio.delivery import BatchFailed
 from reactive_aio.delivery.crash_marks import CRASHES, DIED
@@ -179,6 +180,61 @@ async def test_a_lost_connection_is_made_again(redis_server: RedisServer) -> Non
         report = await work_through_losses(proxy, consumer.entries().map(number), send)
         await until(lambda: nothing_pending(client))
     assert report.is_complete
+
+
+@pytest.mark.parametrize("what", ["sink", "acknowledgement"])
+@pytest.mark.parametrize("is_frozen", [False, True], ids=["refused", "frozen"])
+async def test_no_call_is_repeated_after_the_block_of_the_client(
+    redis_server: RedisServer, caplog: pytest.LogCaptureFixture, what: str, is_frozen: bool
+) -> None:
+    async with redis_server.proxy() as proxy:
+        async with redis_streams.connect(proxy.url) as client:
+            consumer = Consumer(client, STREAM, "g", retry=AGAIN)
+            send = redis_streams.sink(client, STREAM, retry=AGAIN)
+            if is_frozen:
+                proxy.freeze()
+            else:
+                await proxy.stop()
+            call = send([{"n": "1"}]) if what == "sink" else consumer._ack([Entry("1-1", {})])
+            calling = asyncio.create_task(cast("Any", call))
+            if is_frozen:
+                await asyncio.sleep(0.05)
+            else:
+                await until(lambda: "fails since" in caplog.text)
+        proxy.thaw()
+        if not is_frozen:
+            await proxy.start()
+        async with asyncio.timeout(20):
+            with pytest.raises(RedisConnectionError) as failed:
+                await calling
+        assert WAS_CLOSED in failed.value.__notes__[0]
+        await until(lambda: proxy.open == 0)
+        with pytest.raises(RuntimeError, match="the client is closed: make and run the flow"):
+            redis_streams.source(client, STREAM, group="g")
+
+
+async def test_a_connection_that_is_made_while_the_client_is_closed_is_closed_too(
+    redis_server: RedisServer,
+) -> None:
+    may_connect = asyncio.Event()
+    may_connect.set()
+
+    class Slow(Connection):
+        async def connect(self) -> None:
+            await may_connect.wait()
+            await cast("Any", super()).connect()
+
+    async with redis_server.proxy() as proxy:
+        async with redis_streams.connect(proxy.url, connection_class=Slow) as client:
+            await client.connection_pool.disconnect()
+            may_connect.clear()
+            pinging = asyncio.create_task(cast("Any", client).ping())
+            await asyncio.sleep(0)
+        may_connect.set()
+        with pytest.raises(RedisConnectionError, match="the client is closed"):
+            await pinging
+        assert proxy.connections == 2
+        await until(lambda: proxy.open == 0)
 
 
 async def test_an_entry_that_fails_is_delivered_again(redis: Redis) -> None:
