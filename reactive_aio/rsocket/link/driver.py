@@ -78,7 +78,7 @@ class Driver:
         """Drive the connection that *make* makes; without a *responder*, nothing is served."""
         self.loop_handle: LoopHandle = LoopHandle("an RSocket connection")
         self.connection: Connection = make(self.loop_handle.time())
-        self.streams: StreamRegistry = StreamRegistry()
+        self.streams: StreamRegistry = StreamRegistry(self.connection.origin)
         self.held_requests: HeldRequests = HeldRequests()
         self.connection.frames_a_turn = FRAMES_A_TURN
         all_ending = EndingHandlers() if responder is None else responder.ending_handlers

@@ -159,6 +159,7 @@ class Ending:
         if is_normal or not isinstance(reason, ConnectionError):
             reason = error_of(ErrorCode.CONNECTION_CLOSE, event.data or b"it was closed")
         self.reason = with_remedy(reason, "" if is_normal and event.local else self.remedy)
+        self.reason.origin = driver.connection.origin
         if is_normal and (self._is_draining or not event.local):
             self._is_proper = not (self.is_aborted or self.peer_has_to_read)
             self.peer_has_to_read |= event.local
