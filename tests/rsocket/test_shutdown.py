@@ -380,6 +380,17 @@ async def test_a_lost_connection_is_reported_with_its_reason() -> None:
         assert "the transport was closed" in str(reason)
 
 
+async def test_nothing_is_left_of_those_who_no_longer_wait_for_the_end() -> None:
+    async with loopback(Work().router, codec=JSON) as client:
+        before = [*client._driver.ending._callbacks]
+        waiting = asyncio.create_task(client.closed())
+        await turns()
+        assert len(client._driver.ending._callbacks) == len(before) + 1
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert client._driver.ending._callbacks == before
+
+
 async def test_a_refused_client_has_no_end_to_report() -> None:
     ended: list[Any] = []
     router = Work().router

@@ -277,6 +277,10 @@ class Driver:
         if not self.ending.add_callback(callback):
             callback(self)
 
+    def remove_close_callback(self, callback: "Callable[[Driver], object]") -> None:
+        """Do not call *callback*; it may have been called."""
+        self.ending.remove_callback(callback)
+
     async def aclose(self, reason: str = "") -> None:
         """Close the connection and its streams, and wait until nothing of it is left."""
         await self.ending.close(reason)

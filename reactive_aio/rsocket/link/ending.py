@@ -90,6 +90,11 @@ class Ending:
         self._callbacks.append(callback)
         return True
 
+    def remove_callback(self, callback: "Callable[[Any], object]") -> None:
+        """Do not call *callback*; it may have been called."""
+        if callback in self._callbacks:
+            self._callbacks.remove(callback)
+
     # -- by this side ------------------------------------------------------------------------------
     def announce(self, reason: str, seconds: float) -> None:
         """Accept no more requests; close when the open streams have ended.

@@ -30,7 +30,10 @@ async def wait_closed(driver: Driver) -> StreamFailed:
             waiter.set_result(None)
 
     driver.add_close_callback(wake)
-    await waiter
+    try:
+        await waiter
+    finally:
+        driver.remove_close_callback(wake)
     return end_reason(driver)
 
 
