@@ -149,11 +149,18 @@ class Ending:
         if not driver.line.is_writable:
             self.abort()
 
-    def abort(self) -> None:
-        """End the transport at once, without sending what is queued."""
-        if self._driver is not None and not self.is_over:
-            self.is_aborted = True
-            self._driver.line.abort()
+    def abort(self, reason: str = "it was aborted") -> None:
+        """End the connection and its transport at once, without sending what is queued.
+
+        A session ends as well: it is not resumed on another transport.
+        """
+        driver = self._driver
+        if driver is None or self.is_over:
+            return
+        self.is_aborted = True
+        driver.connection.close(reason)
+        driver.line.abort()
+        driver.schedule_turn()
 
     # -- its course --------------------------------------------------------------------------------
     def begin(self, driver: Ends, event: Closed) -> None:
