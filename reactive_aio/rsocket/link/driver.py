@@ -268,6 +268,20 @@ class Driver:
         if not self.ending.is_over:
             await self.waiters.until(lambda: self.connection.is_confirmed)
 
+    async def wait_resumed(self) -> None:
+        """Wait until the server has answered RESUME, or there is no transport to answer on."""
+        if self.connection.is_resuming:
+            await self.waiters.until(lambda: not self.connection.is_resuming)
+
+    async def abort_transport(self) -> None:
+        """End the transport, if there is one, and wait until it has ended.
+
+        A session is then suspended, and may be resumed on another one.
+        """
+        self.line.abort()
+        if self.line.transport is not None:
+            await self.waiters.until(lambda: self.line.transport is None)
+
     def add_resume_callback(self, callback: Callable[[], object]) -> None:
         """Call *callback* whenever the session is resumed."""
         self._resume_callbacks.append(callback)

@@ -153,9 +153,7 @@ class Reconnector:
                     await self._dial(driver)
             except BaseException as failure:
                 error = self._failure(failure)
-                # If there is a transport, the server has not answered on it. The transport reports
-                # its end a little later, and that begins the next attempt.
-                driver.line.abort()
+                await driver.abort_transport()  # if there is one, the server does not answer on it
 
     async def _reconnect(self, driver: Driver) -> None:
         """Replace the connection of *driver* by a new one."""
