@@ -253,7 +253,8 @@ def connect(
 
     *retry* is the policy for the first connection, and for another one when it is lost; without it,
     neither is repeated. A refused client does not try again, whatever the policy. With
-    ``resume=Resumption()``, streams continue over the next transport without loss.
+    ``resume=Resumption()``, streams continue over the next transport without loss; one on which the
+    server does not answer within *timeout* seconds gives way to another.
     """
     options = checked_options("connect", options, *OF_CONNECT)
     require_uri_or_stream("connect: where", where)

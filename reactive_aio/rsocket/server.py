@@ -263,7 +263,8 @@ class Server(AsyncResource):
         Without *grace*, that of `ServerOptions` applies. Clients are notified at once: they send no
         more requests, and those already sent are rejected, so that they may be repeated elsewhere.
         Requests without a response are still served. A second call, with a shorter time, ends the
-        first one sooner; if the call is cancelled, the connections are aborted.
+        first one sooner; if the call is cancelled, the connections are aborted, and no session is
+        resumed.
         """
         seconds = self._grace if grace is None else to_seconds(grace, "grace", zero=True)
         self._is_closing = True

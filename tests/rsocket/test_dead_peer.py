@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from reactive_aio import RetryPolicy
-from reactive_aio.rsocket import ConnectionLost, Resumption, Router, Server
+from reactive_aio.rsocket import JSON, Client, ConnectionLost, Resumption, Router, Server, connect
+from reactive_aio.rsocket.link import connecting
+from reactive_aio.rsocket.link.driver import Driver
 from reactive_aio.rsocket.link.transports.memory import MemoryTransport
 from reactive_aio.rsocket.protocol.frames import Setup
 
@@ -89,4 +91,76 @@ async def test_keepalives_are_sent_after_a_session_was_resumed() -> None:
     assert await client.request_response(1, route="echo") == 1
     assert len(bench.ends) == 2, "the connection was not lost again"
     await client.aclose()
+    await bench.server.aclose()
+
+
+async def resuming(
+    bench: Bench, patch: pytest.MonkeyPatch, *, silent: int, retry: RetryPolicy | None = None
+) -> Client[Any]:
+    """A client whose session has lost its transport; the next *silent* ones lead nowhere."""
+
+    async def dial(_loop: object, _address: object, driver: Driver, _ssl: object) -> None:
+        await bench.dial(driver)
+        if 1 < len(bench.ends) <= 1 + silent:
+            freeze(bench)
+
+    patch.setattr(connecting, "dial", dial)
+    client = await connect(
+        "tcp://server:1", codec=JSON, resume=bench.resume, timeout=4, retry=retry
+    )
+    bench.lose()
+    return client
+
+
+@pytest.mark.virtual_time
+async def test_a_transport_on_which_nobody_answers_resume_gives_way_to_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench(router, resume=Resumption(timeout=60))
+    client = await resuming(bench, monkeypatch, silent=2)
+    assert await client.request_response(1, route="echo") == 1
+    assert len(bench.ends) == 4
+    assert asyncio.get_running_loop().time() == pytest.approx(8, abs=0.5)
+    await asyncio.sleep(30)
+    assert len(bench.ends) == 4, "the session has kept the transport on which it was resumed"
+    await client.aclose()
+    await bench.server.aclose()
+
+
+@pytest.mark.virtual_time
+async def test_a_session_that_nobody_resumes_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(router, resume=Resumption(timeout=30))
+    client = await resuming(bench, monkeypatch, silent=99)
+    with pytest.raises(ConnectionLost, match="the session was not resumed in time"):
+        await client.request_response(1, route="echo")
+    assert asyncio.get_running_loop().time() == pytest.approx(30)
+    await client.aclose()
+    await bench.server.aclose()
+
+
+@pytest.mark.virtual_time
+async def test_a_session_that_is_given_up_says_that_nobody_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench(router, resume=Resumption(timeout=60))
+    policy = RetryPolicy(attempts=3, delay=1, factor=1, jitter=0)
+    client = await resuming(bench, monkeypatch, silent=99, retry=policy)
+    with pytest.raises(ConnectionLost, match=r"given up.*no answer to RESUME within 4 s"):
+        await client.request_response(1, route="echo")
+    assert asyncio.get_running_loop().time() == pytest.approx(2 * (1 + 4), abs=0.1)
+    await client.aclose()
+    await bench.server.aclose()
+
+
+@pytest.mark.virtual_time
+async def test_a_client_closes_while_it_waits_for_the_answer_to_resume(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench(router, resume=Resumption(timeout=60))
+    client = await resuming(bench, monkeypatch, silent=1)
+    await asyncio.sleep(1)
+    assert len(bench.ends) == 2
+    await client.aclose()
+    assert asyncio.get_running_loop().time() == pytest.approx(1 + 5), "the peer had its time"
+    assert len(bench.ends) == 2
     await bench.server.aclose()

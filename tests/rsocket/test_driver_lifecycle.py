@@ -121,9 +121,20 @@ async def test_a_session_waits_for_a_transport_and_an_abort_ends_that_as_well() 
     driver.connection_lost()
     assert (suspended, driver.ending.is_over) == ([driver], False)
     driver.ending.abort()
-    assert RecordingTransport(driver).ends == ["abort"]
-    driver.ending.end()
+    await sleep(0.1)
     assert driver.ending.is_over
+    assert RecordingTransport(driver).ends == ["abort"]
+
+
+async def test_a_session_that_is_aborted_does_not_wait_for_a_transport() -> None:
+    driver, suspended = serving(Resumption()), list[Driver]()
+    driver.on_suspended = suspended.append
+    transport = accepted(driver)
+    await sleep(0.1)
+    driver.ending.abort()
+    assert transport.ends == ["abort"]
+    driver.connection_lost()
+    assert (suspended, driver.ending.is_over) == ([], True)
 
 
 async def test_a_transport_that_does_not_end_is_aborted() -> None:

@@ -13,6 +13,7 @@ from reactive_aio.rsocket import (
     ApplicationError,
     ClientOptions,
     Codec,
+    ConnectionLost,
     PayloadError,
     Requester,
     RequestInvalid,
@@ -290,7 +291,7 @@ async def test_a_callback_is_a_plain_function(name: str) -> None:
 # -- errors of another server ----------------------------------------------------------------------
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("route", ROUTES)
-@pytest.mark.parametrize("code", [0x201, 0x202, 0x203, 0x204, 0x301])
+@pytest.mark.parametrize("code", [0x101, 0x102, 0x201, 0x202, 0x203, 0x204, 0x301])
 async def test_an_error_of_another_server_is_not_passed_on(
     route: str, model: str, code: int
 ) -> None:
@@ -304,6 +305,46 @@ async def test_an_error_of_another_server_is_not_passed_on(
         assert raised.value.code == 0x201
         assert "db-7" not in str(raised.value)
         assert reported == [error]
+
+
+@pytest.mark.parametrize("error", [ConnectionLost(0x101, b"db-7"), ConnectionLost(0x102)])
+async def test_a_lost_connection_to_another_server_is_reported(error: ConnectionLost) -> None:
+    reported: list[BaseException] = []
+    router = failing_routes(raising(error))
+    async with loopback(router, codec=JSON, on_error=reported.append) as requester:
+        with pytest.raises(ApplicationError):
+            await requester.request_response(route="plain")
+    assert reported == [error]
+
+
+@pytest.mark.parametrize("model", MODELS)
+async def test_a_handler_that_asks_a_client_which_leaves_has_nothing_to_report(model: str) -> None:
+    reported: list[BaseException] = []
+    failures: list[BaseException] = []
+    peers: list[Requester[Any]] = []
+    is_leaving = asyncio.Event()
+    router = Router()
+
+    @router.route("ask")
+    async def ask() -> None:
+        await is_leaving.wait()
+        try:
+            await request(peers[0], model, "any")
+        except ConnectionLost as error:
+            failures.append(error)
+            raise
+
+    client = loopback(router, codec=JSON, on_connect=peers.append, on_error=reported.append)
+    async with client:
+        asked = asyncio.create_task(client.request_response(route="ask"))
+        await asyncio.sleep(0.1)
+        client._driver.ending.announce("the client leaves", 1)
+        await asyncio.sleep(0.1)
+        is_leaving.set()
+        with pytest.raises(ApplicationError):
+            await asked
+    assert len(failures) == 1
+    assert reported == []
 
 
 async def test_an_error_of_another_server_is_reported_for_a_request_without_response() -> None:

@@ -1,9 +1,13 @@
 """Sessions outlive their transports: wherever they are cut, nothing is lost or duplicated."""
 
 import asyncio
+from collections.abc import Callable
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import pytest
+from anyio import CancelScope
 from hypothesis import given, settings, strategies as st
 
 from reactive_aio import RetryPolicy, from_iterable, just, never
@@ -19,6 +23,9 @@ from reactive_aio.rsocket import (
     connect,
     serve,
 )
+from reactive_aio.rsocket.link.connecting import TimeLimit
+from reactive_aio.rsocket.link.driver import Driver
+from reactive_aio.rsocket.link.transports.endpoints import DriverProtocol
 from reactive_aio.testing.probes import SubscriberProbe
 from reactive_aio.testing.virtual_time import VirtualTimeLoop
 from tests.harness.outages import proxy_of
@@ -271,6 +278,61 @@ async def test_leases_end_with_the_transport_and_are_granted_again() -> None:
             assert await client.request_response(route="two") == 2
         assert len(bench.ends) == 2
         assert granted == [1, 1, 1]  # at first, after the loss, and when two were used up
+
+
+# -- attempts that fail as soon as their transport has connected -----------------------------------
+def on_connected(patch: pytest.MonkeyPatch, driver: Driver, act: Callable[[], object]) -> None:
+    """Call *act* once, as soon as the loop has connected another transport for *driver*."""
+    connection_made = DriverProtocol.connection_made
+
+    def made(self: DriverProtocol, transport: Any) -> None:
+        connection_made(self, transport)
+        if self.driver is driver:
+            patch.setattr(DriverProtocol, "connection_made", connection_made)
+            act()
+
+    patch.setattr(DriverProtocol, "connection_made", made)
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "unix"])
+async def test_a_client_closes_while_a_transport_for_its_session_connects(
+    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uvloop closes a transport whose attempt is cancelled, and tells nobody."""
+    uri = "tcp://127.0.0.1:0" if scheme == "tcp" else f"unix://{tmp_path}/server"
+    async with await serve(uri, numbers(), resume=Resumption()) as server:
+        client = await connect(server.uri, codec=JSON, resume=Resumption())
+        closing: asyncio.Future[asyncio.Task[None]] = asyncio.Future()
+
+        def close() -> None:
+            closing.set_result(asyncio.create_task(client.aclose()))
+
+        on_connected(monkeypatch, client._driver, close)
+        client._driver.line.abort()
+        async with asyncio.timeout(5):
+            await (await closing)
+        assert client.is_closed
+
+
+async def test_another_transport_is_tried_if_the_time_ends_as_one_connects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scopes = list[CancelScope]()
+
+    def scope(limit: TimeLimit) -> CancelScope:
+        scopes.append(CancelScope())
+        return scopes[-1]
+
+    async with (
+        await serve("tcp://127.0.0.1:0", numbers(), resume=Resumption()) as server,
+        await connect(server.uri, codec=JSON, resume=Resumption()) as client,
+    ):
+        monkeypatch.setattr(TimeLimit, "scope", scope)
+        on_connected(monkeypatch, client._driver, lambda: scopes[-1].cancel())
+        client._driver.line.abort()
+        async with asyncio.timeout(5):
+            assert await client.request_response(route="two") == 2
+        assert len(scopes) == 2
 
 
 # -- clients that reconnect ------------------------------------------------------------------------

@@ -238,6 +238,31 @@ async def test_cancelling_the_call_aborts_the_connections() -> None:
         await bench.server.aclose()
 
 
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("turns_before", [1, 30])
+async def test_cancelling_the_call_ends_sessions_as_well(turns_before: int) -> None:
+    work = Work()
+    reasons: list[StreamFailed] = []
+    bench = Bench(work.router, resume=Resumption(timeout=60))
+    bench.server._responder._on_close = lambda _, reason: reasons.append(reason)
+    client = await bench.client()
+    response = asyncio.create_task(client.request_response(route="one"))
+    await turns()
+    closing = asyncio.create_task(bench.server.aclose(grace=100))
+    await turns(turns_before)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    await turns()
+    assert work.done == ["cancelled"]
+    assert bench.server.connections == 0
+    assert [each.data for each in reasons] == [b"the server is closing"]
+    assert clock() == 0
+    await client.aclose()
+    with pytest.raises(ConnectionLost):
+        await response
+
+
 @pytest.mark.parametrize("transport", ["tcp", "ws"])
 async def test_the_grace_of_a_server_applies_when_its_block_ends(transport: str) -> None:
     router = Router()
@@ -378,6 +403,17 @@ async def test_a_lost_connection_is_reported_with_its_reason() -> None:
         reason = await client.closed()
         assert reasons == [reason]
         assert "the transport was closed" in str(reason)
+
+
+async def test_nothing_is_left_of_those_who_no_longer_wait_for_the_end() -> None:
+    async with loopback(Work().router, codec=JSON) as client:
+        before = [*client._driver.ending._callbacks]
+        waiting = asyncio.create_task(client.closed())
+        await turns()
+        assert len(client._driver.ending._callbacks) == len(before) + 1
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert client._driver.ending._callbacks == before
 
 
 async def test_a_refused_client_has_no_end_to_report() -> None:

@@ -19,6 +19,7 @@ from reactive_aio import Flow, from_iterable
 from reactive_aio.rsocket import (
     BYTES,
     JSON,
+    ClientOptions,
     Connection,
     ConnectionLost,
     Limits,
@@ -30,6 +31,9 @@ from reactive_aio.rsocket import (
     connect,
     serve,
 )
+from reactive_aio.rsocket.client import client_driver
+from reactive_aio.rsocket.link.shutdown import wait_closed
+from reactive_aio.rsocket.link.transports.bytestream import StreamTransport
 from reactive_aio.rsocket.protocol.metadata import ROUTING, write_composite, write_routing
 from reactive_aio.rsocket.serving.client_places import key_of_address
 from reactive_aio.testing.probes import SubscriberProbe
@@ -165,6 +169,56 @@ async def test_a_byte_stream_that_ends_ends_the_connection() -> None:
         await requester.aclose()
         with pytest.raises(ConnectionLost):
             await requester.request_response(4, route="twice")
+
+
+class Unconfirmed(anyio.abc.ByteStream):
+    """A stream of TLS whose peer is frozen: it does not confirm that the stream is closed."""
+
+    def __init__(self) -> None:
+        self.has_ended = asyncio.Event()
+        self.is_closed = False
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        await self.has_ended.wait()
+        raise anyio.EndOfStream
+
+    async def send(self, item: bytes) -> None: ...
+    async def send_eof(self) -> None: ...
+    async def aclose(self) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.is_closed = True
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("way", "seconds"), [("closed", 5), ("ended", 5), ("aborted", 0)])
+async def test_a_byte_stream_is_closed_whatever_its_peer_does(way: str, seconds: float) -> None:
+    driver, stream = client_driver(JSON, ClientOptions(), None), Unconfirmed()
+    StreamTransport(driver, stream)
+    await asyncio.sleep(0)
+    if way == "ended":
+        stream.has_ended.set()
+    if way == "aborted":
+        driver.ending.abort()
+    if way == "closed":
+        await driver.aclose()
+    else:
+        await wait_closed(driver)
+    assert stream.is_closed
+    assert asyncio.get_running_loop().time() == pytest.approx(seconds)
+
+
+@pytest.mark.virtual_time
+async def test_a_byte_stream_is_aborted_while_it_closes() -> None:
+    driver, stream = client_driver(JSON, ClientOptions(), None), Unconfirmed()
+    StreamTransport(driver, stream)
+    closing = asyncio.create_task(driver.aclose())
+    await asyncio.sleep(1)
+    driver.ending.abort()
+    await closing
+    assert stream.is_closed
+    assert asyncio.get_running_loop().time() == pytest.approx(1)
 
 
 # -- unreachable servers ---------------------------------------------------------------------------

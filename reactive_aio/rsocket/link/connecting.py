@@ -1,7 +1,7 @@
 """Connecting to one address: the transport, the answer to SETUP, and what went wrong.
 
 RSocket has no answer to a SETUP that is accepted. The client therefore sends a KEEPALIVE after it,
-which only a server that has accepted the SETUP answers.
+which only a server that has accepted the SETUP answers. A RESUME has an answer of its own.
 """
 
 from ssl import SSLCertVerificationError, SSLContext, SSLError
@@ -65,9 +65,10 @@ class Dialer:
         self._limit = limit
 
     async def __call__(self, driver: Driver) -> None:
-        """Give *driver* a transport, and wait until the server has accepted its SETUP.
+        """Give *driver* a transport, and wait until the server has answered SETUP or RESUME.
 
-        Fails with `ConnectionLost`, or a subclass that says what the server refused.
+        Fails with `ConnectionLost`, or a subclass that says what the server refused. A transport
+        that is lost before RESUME was answered is no failure: the session is suspended again.
         """
         is_resuming, is_connected = driver.connection.is_suspended, False
         if is_resuming:
@@ -76,8 +77,7 @@ class Dialer:
             with self._limit.scope():
                 await dial(driver.loop_handle.event_loop, self._address, driver, self._ssl)
                 is_connected = True
-                if not is_resuming:  # RESUME has an answer of its own
-                    await self._accepted(driver)
+                await (driver.wait_resumed() if is_resuming else self._accepted(driver))
                 return
         except ConnectionLost:
             raise
@@ -86,8 +86,8 @@ class Dialer:
         message = f"no connection within {self._limit}"
         if is_connected:
             message = (
-                f"connected, but no answer to SETUP within {self._limit}; "
-                + (_HINTS[self._address.transport])
+                f"connected, but no answer to {'RESUME' if is_resuming else 'SETUP'} "
+                f"within {self._limit}; " + (_HINTS[self._address.transport])
             )
         raise _lost(self._address, message)
 

@@ -78,7 +78,7 @@ class Driver:
         """Drive the connection that *make* makes; without a *responder*, nothing is served."""
         self.loop_handle: LoopHandle = LoopHandle("an RSocket connection")
         self.connection: Connection = make(self.loop_handle.time())
-        self.streams: StreamRegistry = StreamRegistry()
+        self.streams: StreamRegistry = StreamRegistry(self.connection.origin)
         self.held_requests: HeldRequests = HeldRequests()
         self.connection.frames_a_turn = FRAMES_A_TURN
         all_ending = EndingHandlers() if responder is None else responder.ending_handlers
@@ -268,6 +268,20 @@ class Driver:
         if not self.ending.is_over:
             await self.waiters.until(lambda: self.connection.is_confirmed)
 
+    async def wait_resumed(self) -> None:
+        """Wait until the server has answered RESUME, or there is no transport to answer on."""
+        if self.connection.is_resuming:
+            await self.waiters.until(lambda: not self.connection.is_resuming)
+
+    async def abort_transport(self) -> None:
+        """End the transport, if there is one, and wait until it has ended.
+
+        A session is then suspended, and may be resumed on another one.
+        """
+        self.line.abort()
+        if self.line.transport is not None:
+            await self.waiters.until(lambda: self.line.transport is None)
+
     def add_resume_callback(self, callback: Callable[[], object]) -> None:
         """Call *callback* whenever the session is resumed."""
         self._resume_callbacks.append(callback)
@@ -276,6 +290,10 @@ class Driver:
         """Call *callback* once nothing of the connection is left."""
         if not self.ending.add_callback(callback):
             callback(self)
+
+    def remove_close_callback(self, callback: "Callable[[Driver], object]") -> None:
+        """Do not call *callback*; it may have been called."""
+        self.ending.remove_callback(callback)
 
     async def aclose(self, reason: str = "") -> None:
         """Close the connection and its streams, and wait until nothing of it is left."""

@@ -90,6 +90,11 @@ class Ending:
         self._callbacks.append(callback)
         return True
 
+    def remove_callback(self, callback: "Callable[[Any], object]") -> None:
+        """Do not call *callback*; it may have been called."""
+        if callback in self._callbacks:
+            self._callbacks.remove(callback)
+
     # -- by this side ------------------------------------------------------------------------------
     def announce(self, reason: str, seconds: float) -> None:
         """Accept no more requests; close when the open streams have ended.
@@ -144,11 +149,18 @@ class Ending:
         if not driver.line.is_writable:
             self.abort()
 
-    def abort(self) -> None:
-        """End the transport at once, without sending what is queued."""
-        if self._driver is not None and not self.is_over:
-            self.is_aborted = True
-            self._driver.line.abort()
+    def abort(self, reason: str = "it was aborted") -> None:
+        """End the connection and its transport at once, without sending what is queued.
+
+        A session ends as well: it is not resumed on another transport.
+        """
+        driver = self._driver
+        if driver is None or self.is_over:
+            return
+        self.is_aborted = True
+        driver.connection.close(reason)
+        driver.line.abort()
+        driver.schedule_turn()
 
     # -- its course --------------------------------------------------------------------------------
     def begin(self, driver: Ends, event: Closed) -> None:
@@ -159,6 +171,7 @@ class Ending:
         if is_normal or not isinstance(reason, ConnectionError):
             reason = error_of(ErrorCode.CONNECTION_CLOSE, event.data or b"it was closed")
         self.reason = with_remedy(reason, "" if is_normal and event.local else self.remedy)
+        self.reason.origin = driver.connection.origin
         if is_normal and (self._is_draining or not event.local):
             self._is_proper = not (self.is_aborted or self.peer_has_to_read)
             self.peer_has_to_read |= event.local

@@ -68,6 +68,7 @@ class Reconnector:
         self._policy = policy
         self._task: Task[Any] | None = None
         self._is_closing = False
+        self._is_resuming = False
         self._attempt = 1
         self._first_attempt_at = 0.0
         self._last_confirmed: Driver | None = None
@@ -104,7 +105,8 @@ class Reconnector:
         driver.add_resume_callback(self._reset_attempts)
 
     def _on_suspended(self, driver: Driver) -> None:
-        self._start(self._resume, driver)
+        if not self._is_resuming:  # else the session has lost a transport that was just tried
+            self._start(self._resume, driver)
 
     def _on_closed(self, driver: Driver) -> None:
         if self.may_reconnect:
@@ -131,7 +133,14 @@ class Reconnector:
         await work(driver)
 
     async def _resume(self, driver: Driver) -> None:
-        """Find a transport for the suspended session of *driver*."""
+        """Find a transport on which the suspended session of *driver* goes on."""
+        self._is_resuming = True
+        try:
+            await self._try_transports(driver)
+        finally:
+            self._is_resuming = False
+
+    async def _try_transports(self, driver: Driver) -> None:
         policy = self._policy or RESUME_POLICY
         error: BaseException = ConnectionLost(ErrorCode.CONNECTION_ERROR, b"the transport was lost")
         while driver.connection.is_suspended:
@@ -142,9 +151,9 @@ class Reconnector:
             try:
                 if driver.ending.reason is None:
                     await self._dial(driver)
-                return
             except BaseException as failure:
                 error = self._failure(failure)
+                await driver.abort_transport()  # if there is one, the server does not answer on it
 
     async def _reconnect(self, driver: Driver) -> None:
         """Replace the connection of *driver* by a new one."""

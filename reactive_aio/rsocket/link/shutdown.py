@@ -30,7 +30,10 @@ async def wait_closed(driver: Driver) -> StreamFailed:
             waiter.set_result(None)
 
     driver.add_close_callback(wake)
-    await waiter
+    try:
+        await waiter
+    finally:
+        driver.remove_close_callback(wake)
     return end_reason(driver)
 
 
@@ -62,7 +65,7 @@ async def end_all(drivers: Iterable[Driver], grace: float) -> None:
         for task, (driver, _) in zip(tasks, ending, strict=True):
             if not task.done():  # the caller is cancelled
                 task.cancel()
-                driver.ending.abort()
+                driver.ending.abort(CLOSING)
 
 
 async def _end(driver: Driver, grace: float) -> None:

@@ -60,9 +60,9 @@ class StreamRegistry:
 
     __slots__ = ("answered", "origin", "receivers", "responses", "senders")
 
-    def __init__(self) -> None:
-        self.origin: object = object()
-        """Marks the errors that the peer has sent."""
+    def __init__(self, origin: object) -> None:
+        self.origin: object = origin
+        """Marks the errors that the peer has sent, and the loss of the connection."""
         self.receivers: dict[int, Receiver] = {}
         self.senders: dict[int, Sender] = {}
         self.responses: dict[int, Future[Any]] = {}

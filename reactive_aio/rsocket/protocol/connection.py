@@ -197,6 +197,11 @@ class Connection(StreamMachine):
         return self.phase is Phase.SUSPENDED
 
     @property
+    def is_resuming(self) -> bool:
+        """Whether it has a new transport, on which the server has not answered RESUME yet."""
+        return self.phase is Phase.RESUMING
+
+    @property
     def is_closed(self) -> bool:
         """Whether nothing is left to send or to expect: the transport can be closed."""
         return self.phase is Phase.CLOSED

@@ -37,7 +37,7 @@ class StreamFailed(ReactiveError):
     """
 
     origin: object = None
-    """What stands for the connection by which it was received, if it was."""
+    """What stands for the connection by which it was received, or whose end it tells of, if any."""
 
     def __init__(self, code: int, data: bytes = b"") -> None:
         text = excerpt(data[: 4 * _MOST].decode("utf-8", "replace"), _MOST)
@@ -153,6 +153,11 @@ def is_for_peer(error: BaseException, peer: object = None) -> bool:
     if not isinstance(error, StreamFailed) or isinstance(error, ConnectionLost):
         return False
     return error.origin is None or error.origin is peer
+
+
+def is_loss_of(error: BaseException, peer: object) -> bool:
+    """Whether *error* says that the connection to *peer*, and no other one, has ended or ends."""
+    return isinstance(error, ConnectionLost) and error.origin is peer
 
 
 def is_refusal(error: BaseException) -> bool:

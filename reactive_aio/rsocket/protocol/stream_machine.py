@@ -31,7 +31,7 @@ from .codec import (
     small_header,
 )
 from .demand_grants import DemandGrants
-from .errors import ConnectionLost, NoLease, ProtocolError, TooManyRequests
+from .errors import NoLease, ProtocolError, TooManyRequests, error_of
 from .events import (
     Cancelled,
     Completed,
@@ -137,6 +137,8 @@ class StreamMachine:
 
     def __init__(self, limits: Limits, *, client: bool) -> None:
         self.limits: Limits = limits
+        self.origin: object = object()
+        """Stands for this connection, in errors that were received by it or tell of its end."""
         self.now: float = 0.0
         self.events: list[Event] = []
         self.streams: Streams = Streams(client=client)
@@ -222,7 +224,8 @@ class StreamMachine:
     ) -> int:
         """Open a stream of this side; its id."""
         if self.close_reason:
-            raise ConnectionLost(ErrorCode.CONNECTION_CLOSE, self.close_reason.encode())
+            reason = self.close_reason.encode()
+            raise error_of(ErrorCode.CONNECTION_CLOSE, reason, self.origin)
         self.require_room(payload)
         if self.received_lease is not None:
             self.received_lease.take(self.now)

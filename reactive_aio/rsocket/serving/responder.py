@@ -25,12 +25,12 @@ from ..link.turns import Turns
 from ..option_checks import checked_codecs, require_callback, require_function
 from ..payloads import BYTES, JSON, MSGPACK, TEXT, Codec
 from ..protocol.errors import (
-    ConnectionLost,
     ProtocolError,
     RequestInvalid,
     RequestRejected,
     StreamFailed,
     is_for_peer,
+    is_loss_of,
 )
 from ..protocol.events import RequestReceived, ResponseRequests
 from ..protocol.frames import ErrorCode, MetadataPush, Payload, Resume, Setup
@@ -494,7 +494,8 @@ class RouterResponder:
         """The error frame for *error*, which is reported unless it is meant for the peer."""
         if isinstance(error, CancelledError):
             return ErrorCode.CANCELED, b""
-        if not is_for_peer(error, driver.streams.origin) and not isinstance(error, ConnectionLost):
+        origin = driver.streams.origin
+        if not (is_for_peer(error, origin) or is_loss_of(error, origin)):
             self.report(driver, error)
         return error_frame(driver, error, self._expose_errors)
 

@@ -2,11 +2,18 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from anyio import BrokenResourceError, ClosedResourceError, EndOfStream
+from anyio import (
+    BrokenResourceError,
+    CancelScope,
+    ClosedResourceError,
+    EndOfStream,
+    current_time,
+)
 from anyio.abc import SocketAttribute
 from anyio.streams.tls import TLSAttribute
 
 from ...._core.loop import Task, wait_settled
+from ..ending import CLOSE_TIMEOUT
 from .buffered import HIGH_WATER, TaskTransport
 
 if TYPE_CHECKING:
@@ -28,6 +35,7 @@ class StreamTransport(TaskTransport):
             create_task(self._read(), "rsocket: reads a byte stream"),
             create_task(self._write(), "rsocket: writes a byte stream"),
         ]
+        self._closing = CancelScope()
         self._closing_task = create_task(self._close_stream(), "rsocket: closes a byte stream")
         driver.attach(self)
 
@@ -41,6 +49,10 @@ class StreamTransport(TaskTransport):
         return tls if name == "ssl_object" else None
 
     def abort(self) -> None:
+        self._closing.cancel()
+        self._end_tasks()
+
+    def _end_tasks(self) -> None:
         for task in self._tasks:
             task.cancel()
 
@@ -53,7 +65,7 @@ class StreamTransport(TaskTransport):
                 await self._wait_until_reading()
                 self.driver.data_received(data)
         except _END_ERRORS:
-            self.abort()
+            self._end_tasks()
 
     async def _write(self) -> None:
         try:
@@ -63,13 +75,19 @@ class StreamTransport(TaskTransport):
         except _END_ERRORS:
             pass
         finally:
-            self.abort()
+            self._end_tasks()
 
     async def _close_stream(self) -> None:
-        """When both tasks have ended, close the stream and notify the driver."""
+        """When both tasks have ended, close the stream and notify the driver.
+
+        A stream of TLS waits until its peer has confirmed the end, which a peer that is frozen
+        never does. Cancelled after a while, or by an abort, it is closed without that.
+        """
         await wait_settled(*self._tasks)
+        self._closing.deadline = current_time() + CLOSE_TIMEOUT
         try:
-            await self._stream.aclose()
+            with self._closing:
+                await self._stream.aclose()
         except _END_ERRORS:
             pass
         finally:

@@ -54,8 +54,19 @@ class DriverProtocol(SocketProtocol):
         self.driver.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._transport = None  # with TLS, it holds a buffer of 256 KiB
-        self.driver.connection_lost(exc)
+        if self._transport is not None:  # else `give_up` has told the driver
+            self._transport = None  # with TLS, it holds a buffer of 256 KiB
+            self.driver.connection_lost(exc)
+
+    def give_up(self) -> None:
+        """The attempt to connect has failed or is cancelled: its transport, if any, ends now.
+
+        asyncio would call `connection_lost` a little later. uvloop never does: it closes the
+        transport of an attempt that is cancelled, and the driver would keep a dead one.
+        """
+        if (transport := self._transport) is not None:
+            transport.abort()
+            self.connection_lost(None)
 
 
 class BufferedDriverProtocol(DriverProtocol, SharedBuffer):
@@ -77,14 +88,16 @@ async def dial(
         await _websocket().dial(loop, address, driver, ssl)
         return
 
-    def make_protocol() -> DriverProtocol:
-        return _driver_protocol(loop)(driver)
-
-    if address.transport == "unix":
-        await loop.create_unix_connection(make_protocol, address.path)
-    else:
-        tls = (ssl or True) if address.is_secure else None
-        await loop.create_connection(make_protocol, address.host, address.port, ssl=tls)
+    protocol = _driver_protocol(loop)(driver)
+    tls = (ssl or True) if address.is_secure else None
+    try:
+        if address.transport == "unix":
+            await loop.create_unix_connection(lambda: protocol, address.path)
+        else:
+            await loop.create_connection(lambda: protocol, address.host, address.port, ssl=tls)
+    except BaseException:
+        protocol.give_up()
+        raise
 
 
 async def listen(
