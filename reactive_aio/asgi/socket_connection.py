@@ -1,12 +1,11 @@
 """Connection: one of the package websockets that waits for no server without end."""
 
-from asyncio import TimerHandle
 from typing import Any
 
 from anyio import CancelScope
 from websockets.asyncio.client import ClientConnection
 
-from .._core.loop import Task, wait_settled
+from .._core.loop import Task, TimerHandle, wait_settled
 
 
 class Connection(ClientConnection):

@@ -1,7 +1,6 @@
 """What all connectors have in common: messages that are sent, and lost connections."""
 
 import logging
-from asyncio import Task
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -15,6 +14,7 @@ from anyio.lowlevel import checkpoint
 
 from .._core.arguments import describe_given
 from .._core.compiler.error_notes import add_bounded_note
+from .._core.loop import Task
 from .._core.observation.awaited import tells_wait
 from ..delivery import BatchFailed, DeliveryFlow, Outage
 from ..retry import Errors, RetryPolicy, matches

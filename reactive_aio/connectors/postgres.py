@@ -180,10 +180,13 @@ def rows(pool: "Pool", query: str, *arguments: object, count: int = 256) -> "Flo
     require_int("postgres.rows", "count", count, least=1)
 
     async def lists() -> "AsyncGenerator[list[Row]]":
-        async with pool.acquire() as connection, connection.transaction(readonly=True):
-            cursor = await connection.cursor(query, *arguments)
-            while found := await cursor.fetch(count):
-                yield found
+        async with pool.acquire() as connection:
+            transaction = connection.transaction(readonly=True)
+            await transaction.start()
+            async with closing(transaction.rollback, partial(_terminate, connection)):
+                cursor = await connection.cursor(query, *arguments)
+                while found := await cursor.fetch(count):
+                    yield found
 
     return from_async(lists, name="postgres.rows").concat_map(lambda each: each)
 
@@ -375,9 +378,13 @@ async def _connection(pool: "Pool") -> AsyncGenerator[Any]:
         try:
             yield connection
         except BaseException:
-            with suppress(asyncpg.InterfaceError):  # it was lost, and the pool has it back
-                connection.terminate()
+            _terminate(connection)
             raise
+
+
+def _terminate(connection: Any) -> None:
+    with suppress(asyncpg.InterfaceError):  # it was lost, and the pool has it back
+        connection.terminate()
 
 
 @asynccontextmanager

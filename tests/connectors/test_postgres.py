@@ -330,10 +330,13 @@ class TestSilence:
     def flow_of(kind: str, through: Pool, heard: list[str]) -> rx.Flow[Any]:
         if kind == "listen":
             return postgres.listen(through, "outbox", retry=AGAIN).do_on_next(heard.append)
+        if kind == "rows":
+            many = postgres.rows(through, "select generate_series(1, 100000000)", count=10)
+            return many.do_on_next(lambda row: heard.append(str(row[0])))
         source = postgres.source(through, "outbox", poll=60, lease=1.5, retry=AGAIN)
         return source.ack_after(lambda row: heard.append(row["payload"]))
 
-    @pytest.mark.parametrize("kind", ["source", "listen"])
+    @pytest.mark.parametrize("kind", ["source", "listen", "rows"])
     @pytest.mark.parametrize("is_cut", [False, True], ids=["silent", "lost"])
     async def test_a_flow_that_is_left_ends(
         self, proxy: Proxy, pool: Pool, kind: str, is_cut: bool
@@ -350,12 +353,13 @@ class TestSilence:
 
         async with postgres.connect(proxy.url) as through:
             serving = asyncio.create_task(serve())
-            await is_frozen.wait()
+            await until(lambda: is_frozen.is_set() or serving.done())
             if is_cut:
                 await asyncio.sleep(0.1)  # so it has ended, or waits for the server
                 proxy.cut()
             await asyncio.wait([serving], timeout=5)
             assert serving.done()
+            assert serving.exception() is None
             proxy.cut()
 
     @pytest.mark.parametrize("kind", ["source", "listen"])
