@@ -128,26 +128,27 @@ async def test_a_transport_on_which_nobody_answers_resume_gives_way_to_another(
 
 
 @pytest.mark.virtual_time
-async def test_a_session_that_nobody_resumes_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Bench(router, resume=Resumption(timeout=30))
-    client = await resuming(bench, monkeypatch, silent=99)
-    with pytest.raises(ConnectionLost, match="the session was not resumed in time"):
-        await client.request_response(1, route="echo")
-    assert asyncio.get_running_loop().time() == pytest.approx(30)
-    await client.aclose()
-    await bench.server.aclose()
-
-
-@pytest.mark.virtual_time
-async def test_a_session_that_is_given_up_says_that_nobody_answered(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(
+    ("within", "retry", "error", "seconds"),
+    [
+        (30, RetryPolicy(attempts=None), "the session was not resumed in time", 30),
+        (
+            60,
+            RetryPolicy(attempts=3, delay=1, factor=1, jitter=0),
+            r"given up.*no answer to RESUME within 4 s",
+            2 * (1 + 4),
+        ),
+    ],
+    ids=["by time", "by the policy"],
+)
+async def test_a_session_that_nobody_resumes_ends(
+    monkeypatch: pytest.MonkeyPatch, within: float, retry: RetryPolicy, error: str, seconds: float
 ) -> None:
-    bench = Bench(router, resume=Resumption(timeout=60))
-    policy = RetryPolicy(attempts=3, delay=1, factor=1, jitter=0)
-    client = await resuming(bench, monkeypatch, silent=99, retry=policy)
-    with pytest.raises(ConnectionLost, match=r"given up.*no answer to RESUME within 4 s"):
+    bench = Bench(router, resume=Resumption(timeout=within))
+    client = await resuming(bench, monkeypatch, silent=99, retry=retry)
+    with pytest.raises(ConnectionLost, match=error):
         await client.request_response(1, route="echo")
-    assert asyncio.get_running_loop().time() == pytest.approx(2 * (1 + 4), abs=0.1)
+    assert asyncio.get_running_loop().time() == pytest.approx(seconds, abs=0.1)
     await client.aclose()
     await bench.server.aclose()
 
